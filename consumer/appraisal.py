@@ -1,4 +1,4 @@
-"""A judgement of the purchase by the consumer's own private data: it never leaves the consumer."""
+"""A judgement of the purchase by the consumer's own private data. It never leaves the consumer."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ __all__ = ["Judge", "Judgement", "Quality", "Weighted", "appraise", "usable"]
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How good points are for a consumer, each counted by its weight.
+    """How good a set of points is for a consumer, each point counted by its weight.
 
     Attributes:
-        mmd2: MMD² against D_v, by the exact kernel on scaled points; None if there are no points, or if a
-            point lies too far outside of the public bounds for a figure.
-        mmd2_test: The same against the test set; None without one too.
+        mmd2: MMD² against D_v, by the exact kernel on scaled points; None if there are no points, or if one
+            lies too far outside the public bounds.
+        mmd2_test: MMD² against the test set; None without a test set.
         accuracy: Accuracy on the test set of a downstream model trained on the points; None without a test
-            set, or where there is nothing to judge (`consumer.downstream.accuracy`).
-        effective_points: 1/Σw²: the number of points where their weights are equal.
+            set, or if there is nothing to judge (`consumer.downstream.accuracy`).
+        effective_points: 1/Σw², which is the number of points if their weights are equal.
         accuracy_interval: 95 % interval of the accuracy (`consumer.downstream.wilson_interval`).
     """
 
@@ -51,7 +51,7 @@ class Weighted:
     """The same points with matching weights.
 
     Attributes:
-        quality: How good they are.
+        quality: How good the weighted points are.
         ridge: λ (`consumer.matching.match`).
         gap: How far the weights' objective may be above the least.
     """
@@ -63,14 +63,14 @@ class Weighted:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How good a choice of points is: as it is, and with matching weights.
+    """How good a choice of points is, without weights and with matching weights.
 
     Attributes:
-        plain: As it is.
-        weighted: With weights; None: they were not made.
-        why: Why not; empty if they were, or there are no points.
-        labels_why: Why there is no accuracy, or one of 0, if labels are the reason (`why_no_accuracy`); else
-            empty.
+        plain: The quality without weights.
+        weighted: The quality with weights; None if there are no weights.
+        why: Why there are no weights; empty if there are, or if there are no points.
+        labels_why: Why there is no accuracy, or an accuracy of 0, if labels are the reason
+            (`why_no_accuracy`); otherwise empty.
     """
 
     plain: Quality = Quality()
@@ -79,7 +79,7 @@ class Judgement:
     labels_why: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under their attributes' names, those with weights in a table of their own."""
+        """The figures under their attributes' names, with those of the weighted points in their own table."""
         weighted = self.weighted
         figures = (
             None
@@ -91,7 +91,7 @@ class Judgement:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """What `as_json` gave, which may have other keys beside."""
+        """The judgement from the result of `as_json`; other keys are ignored."""
         plain, weighted = _quality(values), values["weighted"]
         labels_why = values.get("labels_why", "")  # older results have none
         if weighted is None:
@@ -112,14 +112,14 @@ def _quality(values: Mapping[str, Any]) -> Quality:
 
 
 class Judge:
-    """The data by which choices of points are judged.
+    """The data that judges choices of points.
 
     Args:
         wanted: D_v, scaled, shape (m, columns).
         gamma: γ.
         test: Held-out points, scaled, and their labels if they have any.
         model: One of `consumer.downstream.MODELS`.
-        seed: Of the model.
+        seed: Seed of the model.
         ridge: λ of the weights.
     """
 
@@ -145,7 +145,7 @@ class Judge:
 
         Args:
             points: Scaled, shape (n, columns).
-            labels: One for each point; None: it has none.
+            labels: One for each point; None where a point has none.
         """
         if not len(points):
             return Judgement()
@@ -154,13 +154,13 @@ class Judge:
     def weighed(
         self, plain: Quality, points: Points, labels: Labels, *, groups: Sequence[Group] = ()
     ) -> tuple[Judgement, Matching | None]:
-        """A judgement of points whose quality without weights is known, and their weights.
+        """Judge points and their weights, given their quality without weights.
 
         Args:
             plain: How good they are without weights.
             points: Scaled, shape (n, columns).
-            labels: One for each point; None: it has none.
-            groups: Sets of points whose weights have a sum of their own (`consumer.balance`).
+            labels: One for each point; None where a point has none.
+            groups: Sets of points whose weights have a fixed sum (`consumer.balance`).
         """
         try:
             matching = match(points, self._wanted, self._gamma, ridge=self._ridge, groups=groups)
@@ -180,12 +180,12 @@ class Judge:
     def quality(
         self, points: Points, labels: Labels, *, learned: npt.NDArray[np.bool_] | None = None
     ) -> Quality:
-        """How good points are without weights.
+        """The quality of points without weights.
 
         Args:
             points: Scaled, at least one.
             labels: Labels of the points that the model learns from.
-            learned: The points that a model learns from; None: of all.
+            learned: The points that a model learns from; None for all.
         """
         count = len(points)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -225,7 +225,7 @@ class Judge:
 
     @cached_property
     def _spread(self) -> float:
-        """Mean kernel value between points of D_v: the same for every choice. So is the next."""
+        """Mean kernel value between points of D_v, the same for every choice."""
         return float(kernel_means(self._wanted, self._wanted, self._gamma).mean())
 
     @cached_property
@@ -244,22 +244,22 @@ def appraise(
     seed: int,
     ridge: float = RIDGE,
 ) -> tuple[Judgement, Matching | None]:
-    """Judge a delivery, and weigh what can be used of it.
+    """Judge a delivery, and weigh its usable points.
 
-    Without weights, disputed points count where they can be read: they were chosen. They get no weights.
+    Without weights, disputed points count if they are readable, as they were chosen. They get no weights.
 
     Args:
         validation: D_v.
-        test: Points to judge by, and to judge a downstream model if they have labels; None: there are none.
+        test: Points to judge by, and a downstream model if they have labels; None if there is no test set.
         model: One of `consumer.downstream.MODELS`.
-        seed: Of the model.
+        seed: Seed of the model.
         ridge: λ of the weights.
 
     Returns:
-        The judgement; and the weights of those that are not disputed, in order, if they have any.
+        The judgement, and the weights of the undisputed points in order, if there are any.
 
     Raises:
-        ConfigError: There is no such model, or λ is none.
+        ConfigError: There is no such model, or λ is invalid.
         DataError: The test set has other columns than the session.
     """
     readable = [entry for entry in delivered if entry.candidate is not None]
@@ -271,7 +271,7 @@ def appraise(
     points = np.stack([np.asarray(candidate.point, dtype=np.float64) for candidate in candidates])
     with np.errstate(over="ignore"):
         bought = space.scale(points)
-    # One point far away is all that a model would learn. Each is judged as its own number type.
+    # A model would learn only from one point far away. Each point is judged in its own number type.
     inside = np.array([within_bounds(space, candidate.point[None])[0] for candidate in candidates])
     labels = [read_attributes(candidate.attributes).label for candidate in candidates]
     judge = Judge(
@@ -290,7 +290,7 @@ def appraise(
 
 
 def usable(session: Session, delivered: Sequence[Delivered]) -> tuple[Points, Labels, list[str]]:
-    """The points that are not disputed: scaled, shape (n, columns), their labels, and whose they are."""
+    """The undisputed points: scaled, shape (n, columns), with their labels and sellers."""
     kept = [(entry, entry.candidate) for entry in delivered if entry.candidate and not entry.dispute]
     if not kept:
         return np.empty((0, session.space.columns)), [], []

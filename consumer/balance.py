@@ -1,7 +1,7 @@
-"""Label shares that weights of bought points are to have: made at the consumer, after the delivery.
+"""Target label shares for the weights of bought points, applied by the consumer after the delivery.
 
-Labels are no part of the selection, as the curator sees none. Weights are computed from points and labels
-that are the consumer's own, so that a balance costs no privacy (docs/privacy.md, "Weights").
+Labels play no part in the selection, as the curator sees none. Weights are computed from the consumer's own
+points and labels, so a balance costs no privacy (docs/privacy.md, "Weights").
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from protocol.errors import ConfigError, DataError
 __all__ = ["BALANCES", "Group", "balanced_groups"]
 
 BALANCES: Final = ("wanted", "equal")
-"""Shares as the validation set's labels have them, or the same for each label that was bought."""
+"""The shares of the validation set's labels, or equal shares for all bought labels."""
 
 
 class Group(NamedTuple):
     """Points whose weights have a fixed sum.
 
     Attributes:
-        rows: Which points, shape (n,).
-        share: What their weights add up to.
+        rows: Indices of the points, shape (n,).
+        share: The sum of their weights.
     """
 
     rows: npt.NDArray[np.intp]
@@ -34,20 +34,20 @@ class Group(NamedTuple):
 
 
 def balanced_groups(labels: Labels, balance: str, wanted: Labels | None) -> tuple[Group, ...]:
-    """The groups by which weights are balanced: one for each label.
+    """The groups that balance the weights, one for each label.
 
     Args:
-        labels: Labels of the bought points; None: a point has none.
+        labels: Labels of the bought points; None where a point has none.
         balance: One of `BALANCES`.
-        wanted: The validation set's labels, for "wanted"; each row has one.
+        wanted: The validation set's labels, for "wanted"; every row has one.
 
     Returns:
-        Groups that hold every point once, with shares that add up to 1. Points without a label, and those of
-        a label that the validation set does not have, get the share 0.
+        Groups that contain every point once, with shares that add up to 1. Points without a label, or with a
+        label that the validation set lacks, get the share 0.
 
     Raises:
         ConfigError: There is no such balance.
-        DataError: No point has a label; a row of the validation set has none; or some of its labels were not
+        DataError: No point has a label, a row of the validation set has none, or some of its labels were not
             bought.
     """
     if balance not in BALANCES:

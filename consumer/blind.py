@@ -1,4 +1,4 @@
-"""The consumer under the rule `blind`: it weighs, opens what is bought in the round, and settles."""
+"""The consumer under the rule `blind`: it computes weights, opens each round's purchases, and settles."""
 
 from __future__ import annotations
 
@@ -87,35 +87,35 @@ class WeightSealed(Event):
     signature: bytes
 
     def item(self) -> Item:
-        """As it enters the transcript."""
+        """The event as a transcript item."""
         return Item(self.KIND, {"round": self.round}, {"box": self.box, "signature": self.signature})
 
 
 @dataclass(frozen=True, slots=True)
 class CheckAward(Computation):
-    """Open the boxes of an award, compute φ of what is in them, and compare scores."""
+    """Open the boxes of an award, compute φ of their points, and compare scores."""
 
     KIND: ClassVar[str] = "check-award"
     award: Award
     weights: Weights
-    """Under which they were chosen."""
+    """The weight under which they were chosen."""
     last: bool
-    """Whether it is the last round's: then all that was bought is compared with D_v."""
+    """Whether this is the last round: all purchases are then compared with D_v."""
 
 
 @dataclass(frozen=True, slots=True)
 class MakeAccount(Computation):
-    """Work out what owners are to be paid by, and sign it."""
+    """Compute the numbers that owners are paid by, and sign them."""
 
     KIND: ClassVar[str] = "make-account"
     target: Target
     wins: tuple[HandedOver, ...]
-    """The points that count: wrongly scored ones too, where the settlement is private."""
+    """The points that count, including wrongly scored ones if the settlement is private."""
     sold: Mapping[str, int]
     void: Mapping[str, int]
     first_weights: Weights | None
     noise: tuple[Any, ...]
-    """A private settlement's; empty: the settlement is exact."""
+    """The noise of a private settlement; empty if the settlement is exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +126,12 @@ class AccountMade(Event):
     account: Account
 
     def item(self) -> Item:
-        """As it enters the transcript."""
+        """The event as a transcript item."""
         return Item(self.KIND, {}, {"account": dict(self.account)})
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> AccountMade:
-        """The event again, of its item's fields."""
+        """Rebuild the event from its item's fields."""
         return cls(Account.model_construct(**fields["account"]))
 
 
@@ -174,7 +174,7 @@ class BlindConsumer(ConsumerMachine):
         self._wins: list[HandedOver] = []
         self._sold: Counter[str] = Counter()
         self.void: Counter[str] = Counter()
-        """Boxes of each owner that were chosen and do not hold what their owner said."""
+        """Chosen boxes of each owner that do not hold what the owner said."""
         self.settled = False
         """Whether a private settlement was charged."""
 
@@ -213,7 +213,7 @@ class BlindConsumer(ConsumerMachine):
         self.phase = "waiting"
         self._send(CURATOR, SealedBroadcast(round=sealed.round, box=sealed.box, signature=sealed.signature))
 
-    # -- what was bought ----------------------------------------------------------------------------------
+    # -- purchases ----------------------------------------------------------------------------------------
 
     def _on_award(self, peer: str, award: Award) -> None:
         self._check_award(award)
@@ -226,13 +226,13 @@ class BlindConsumer(ConsumerMachine):
         self._do(CheckAward(award, self._weights, last=self.round == self._opened.rounds))
 
     def _check_award(self, award: Award) -> None:
-        """Refuse an award that no curator makes that goes by the rules; bids are not known here."""
+        """Refuse an award that no correct curator makes; bids are not known here."""
         if award.round != self.round:
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, f"An award of round {award.round} came in round {self.round}."
             )
         due = self._opened.bought_in(self.round)
-        # None where nobody was present, all of whose bids that came were forged included.
+        # The award is empty if nobody was present, which includes owners with forged bids only.
         if len(award.purchases) not in (0, due):
             raise RemoteProtocolError(
                 Offence.MALFORMED, f"An award has {len(award.purchases)} boxes; {due} were due."
@@ -286,8 +286,9 @@ class BlindConsumer(ConsumerMachine):
             (self.void if entry.dispute else self._sold)[entry.owner] += 1
             if entry.candidate is None or entry.dispute not in ("", _WRONG_SCORE):
                 continue
-            # Whether a score is wrong depends on the round in which its point was taken, which one record of
-            # another owner changes for many points. What a release or a private settlement counts must not.
+            # Whether a score is wrong depends on the round in which its point was chosen, and one record of
+            # another owner changes that round for many points. The counts of a release or a private
+            # settlement must not depend on it.
             good.append(entry.candidate.features)
             if not entry.dispute or self._opened.settlement is not None:
                 self._wins.append(HandedOver(entry.owner, 0, 0, 0, entry.candidate, entry.chosen_round))
@@ -328,7 +329,7 @@ def _numbers_of(award: Award) -> list[tuple[str, int]]:
 
 
 def _reversed(score: bytes) -> bytes:
-    """Bytes whose order is the other way."""
+    """Bytes whose order is reversed."""
     return bytes(255 - byte for byte in score)
 
 
@@ -337,7 +338,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
 
     Args:
         weighing: The source of the noise that protects owners from each other.
-        more: Those of `ConsumerNumerics`.
+        more: The arguments of `ConsumerNumerics`.
     """
 
     def __init__(self, *given: Any, weighing: NoiseSource, **more: Any) -> None:
@@ -345,11 +346,11 @@ class BlindConsumerNumerics(ConsumerNumerics):
         self._weigher = Weigher(self._session, weighing)
         self._keys: BlindKeys | None = None
         self._bids: dict[tuple[str, int, bytes, bytes], bool] = {}
-        """Whether its owner signed it, for every bid of which a box was bought. At most one for each point.
+        """For every bid of a bought box, whether its owner signed it. At most one bid for each point.
         """
 
     def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
+        """Return the effect's outcome as an event; None if it has none, or for an effect of another kind."""
         if type(effect) is ReleaseTarget:
             released = self._release()
             self._keep_seed(released.map_seed)
@@ -363,7 +364,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         return super().perform(effect) or self._weigher.perform(effect)
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Take up what was computed before a restart."""
+        """Restore the state computed before a restart."""
         super().restore(effect, outcome)
         self._weigher.restore(effect)
         if isinstance(outcome, TargetReleased):
@@ -384,7 +385,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         statement = broadcast_statement(self._session.identifier, effect.round, box)
         return WeightSealed(effect.round, box, sign(statement, self._require_identity().signing))
 
-    # -- what was bought ----------------------------------------------------------------------------------
+    # -- purchases ----------------------------------------------------------------------------------------
 
     def _check_award(self, effect: CheckAward) -> PurchasesChecked:
         award, weights = effect.award, effect.weights
@@ -396,7 +397,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         delivered = []
         for purchase, found in zip(award.purchases, opened, strict=True):
             if found is None:
-                continue  # a box of nothing, as it should be
+                continue  # an empty box, as expected
             entry = Delivered(purchase.owner, award.round, None, "")
             if isinstance(found, str):
                 delivered.append(replace(entry, dispute=found))
@@ -416,7 +417,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         self._points += [entry.candidate.point for entry in delivered if entry.candidate is not None]
 
     def _opened(self, purchase: BlindPurchase, mask: Mask) -> Candidate | str | None:
-        """A box's candidate without features; or what is wrong with it; None: nothing, as it should be."""
+        """A box's candidate without features; its fault if it is void; None if it is empty, as expected."""
         content, box = b"", purchase.candidate.box
         if any(box):
             try:
@@ -437,7 +438,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         return Candidate.model_construct(point=point, features=_NO_FEATURES, attributes=attributes)
 
     def _signed(self, purchase: BlindPurchase) -> bool:
-        """Whether the owner signed the box, as the one of this number."""
+        """Whether the owner signed the box under this number."""
         candidate, handle = purchase.candidate, unfixed(purchase.handle)
         bid = purchase.owner, purchase.bid_round, candidate.digests, candidate.signature
         held = self._bids.get(bid)
@@ -455,7 +456,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
     def _scored(
         self, points: Sequence[npt.NDArray[Any]], weights: Weights, mask: Mask
     ) -> list[tuple[Features, bytes]]:
-        """φ of each point, and the score that its owner should have sent; empty where it is out of bounds."""
+        """φ of each point, and the score that its owner should have sent; empty for a point out of bounds."""
         if not points:
             return []
         features = hash_points(self._require_map(), points, schema=self._session.file.rows)
@@ -468,7 +469,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         ]
 
     def _wrong(self, score: bytes, purchase: BlindPurchase) -> str:
-        """The fault of a point whose score should be this; empty: none."""
+        """The fault of a point with this expected score; empty if it has none."""
         if not score:
             return "the point is outside the public bounds"
         return "" if score == purchase.score else _WRONG_SCORE

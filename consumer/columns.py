@@ -1,4 +1,4 @@
-"""Labels or identifiers that many owners chose, as one array of one type."""
+"""Labels or identifiers from many owners, as one array of one type."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ __all__ = ["MAX_STORED_TEXT", "column"]
 Value: TypeAlias = int | float | str | None
 
 MAX_STORED_TEXT: Final = 256
-"""Longest text that is stored, in characters. An array gives every text the room of its longest, so that one
-of 4,000 characters among 20,000 would take 320 MB."""
+"""Longest text that is stored, in characters. An array reserves the length of its longest text for every
+entry: one text of 4,000 characters among 20,000 would take 320 MB.
+"""
 
 WIDE_SHARE: Final = 0.25
-"""Share of an owner's integers beyond int64, and of owners with so many, from which on a column is uint64
-(unless as many owners have negative ones).
-Half of all 64-bit digests lie there; one owner's odd number must not change everybody's type."""
+"""A column becomes uint64 if this share of owners each have this share of their integers beyond int64, unless
+as many owners have negative ones. Half of all 64-bit digests lie beyond int64; one owner's odd number must
+not change everybody's type.
+"""
 
 _FAMILIES: Final[tuple[type[np.generic], ...]] = (np.int64, np.float64, np.str_)
 
@@ -33,20 +35,21 @@ _FILLERS: Final[dict[type[np.generic], Any]] = {
 
 
 def column(values: Sequence[Value], owners: Sequence[str]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Values as an array of the type that most owners' have, and which of them it holds.
+    """Convert values to an array of the type that most owners have, and say which of them it holds.
 
-    However many points an owner sells, it has one vote: no single one decides what the others' labels are.
-    A number of another type is held where the column's type has it exactly: 3.0 among integers. Nothing
-    else is converted. Text is missing if it is blank, holds NUL (NumPy's text cannot end in it), or is
-    longer than `MAX_STORED_TEXT`.
+    Every owner has one vote, however many points it sells: no single owner decides what the others' labels
+    are. A number of another type is held if the column's type represents it exactly: 3.0 among integers.
+    Nothing else is converted. Text counts as missing if it is blank, contains NUL (NumPy's text cannot end in
+    it), or is longer than `MAX_STORED_TEXT`.
 
     Args:
         values: None where one is missing.
-        owners: The owner of each.
+        owners: The owner of each value.
 
     Returns:
-        Both of shape (n,). Where the second is False, the first has a filler that no honest label is: the
-        type's least integer (uint64: its largest), NaN, or empty text.
+        Two arrays of shape (n,): the values, and whether each is held. Where the second is False, the first
+        has a filler that no honest label equals: the type's least integer (uint64: its largest), NaN, or
+        empty text.
     """
     kind = _kind(values, owners)
     found = [_as(kind, value) for value in values]
@@ -56,7 +59,7 @@ def column(values: Sequence[Value], owners: Sequence[str]) -> tuple[npt.NDArray[
 
 
 def _kind(values: Sequence[Value], owners: Sequence[str]) -> type[np.generic]:
-    """The type of most owners' values, one vote each; in a tie, of most values."""
+    """The type of most owners' values, one vote per owner; in a tie, the type of most values."""
     held: dict[str, Counter[type[np.generic]]] = {}
     for owner, value in zip(owners, values, strict=True):
         if (kind := _own(value)) is not None:
@@ -72,7 +75,7 @@ def _kind(values: Sequence[Value], owners: Sequence[str]) -> type[np.generic]:
 
 
 def _own(value: Value) -> type[np.generic] | None:
-    """What a value is by itself; None if it can be stored in no column."""
+    """The type of a single value; None if no column can store it."""
     if isinstance(value, int):
         return np.uint64 if value >= 2**63 else np.int64
     if isinstance(value, float):
@@ -85,7 +88,7 @@ def _count(own: Counter[type[np.generic]], family: type[np.generic]) -> int:
 
 
 def _as(kind: type[np.generic], value: Value) -> Value:
-    """The value as one of the type, or None if it cannot be one exactly."""
+    """The value converted to the type, or None if that is not exact."""
     if kind is np.str_:
         usable = isinstance(value, str) and value.strip() and "\0" not in value
         return value if usable and len(str(value)) <= MAX_STORED_TEXT else None

@@ -1,8 +1,8 @@
-"""How a purchase went, round by round: a function of D_v, and so for the consumer's own eyes alone.
+"""The course of a purchase, round by round: a function of D_v, and so for the consumer only.
 
-The curator cannot tell. What it may look at is the released summary, whose noise is above what is left to
-the target: with p = m = 300 and d = 140 at ε = 1, ‖ĝ - g̃‖² has noise of 0.14 to 0.25 at the end, where the
-true distance is 0.01 to 0.04.
+The curator cannot compute it. It could only look at the released summary, whose noise exceeds the remaining
+distance to the target: with p = m = 300 and d = 140 at ε = 1, ‖ĝ - g̃‖² has noise of 0.14 to 0.25 at the end,
+where the true distance is 0.01 to 0.04.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from consumer.events import Delivered
 __all__ = ["Course", "course_of"]
 
 AWAY: Final = 1.2
-"""MMD² at the end over the least from which on the purchase moved away."""
+"""Ratio of the final to the least MMD² from which the purchase counts as having moved away."""
 AWAY_ROUNDS: Final = 10
-"""Rounds after the closest from which on that is no matter of a few points."""
+"""Rounds after the closest one from which a few points no longer explain the difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Course:
     """How close the points came, from round to round.
 
     Attributes:
-        rounds: Rounds that the session has.
+        rounds: Number of rounds in the session.
         last: The last round that brought a point.
-        closest: The round after which MMD² was least, without weights.
-        mmd2_closest: MMD² of the points of the rounds up to it.
-        mmd2_end: MMD² of all.
+        closest: The round with the least MMD² after it, without weights.
+        mmd2_closest: MMD² of the points bought up to that round.
+        mmd2_end: MMD² of all points.
     """
 
     rounds: int
@@ -44,11 +44,11 @@ class Course:
 
     @property
     def moved_away(self) -> bool:
-        """Whether the later rounds took back what earlier ones had reached."""
+        """Whether later rounds undid what earlier ones had reached."""
         return self.last - self.closest >= AWAY_ROUNDS and self.mmd2_end >= AWAY * self.mmd2_closest
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under their attributes' names, with ``moved_away`` and the sentences."""
+        """The figures under their attributes' names, with ``moved_away`` and the warnings."""
         return {**asdict(self), "moved_away": self.moved_away, "warnings": self.warnings()}
 
     @classmethod
@@ -56,7 +56,7 @@ class Course:
         return cls(*(values[name] for name in cls.__slots__))
 
     def warnings(self) -> list[str]:
-        """What people should know of it, in sentences; none if all went well."""
+        """Warnings for people, in sentences; empty if all went well."""
         found = []
         if self.moved_away:
             found.append(
@@ -76,20 +76,20 @@ class Course:
 def course_of(
     rounds: int, delivered: Sequence[Delivered], mmd2: npt.NDArray[np.float64] | None
 ) -> Course | None:
-    """How a purchase went.
+    """Summarise the course of a purchase.
 
     Args:
-        rounds: Rounds that the session has.
+        rounds: Number of rounds in the session.
         delivered: The bought points, in their order.
-        mmd2: MMD² of the first 1, 2, … of those that can be read (`PurchasesChecked.mmd2`).
+        mmd2: MMD² of the first 1, 2, … readable points (`PurchasesChecked.mmd2`).
 
     Returns:
-        None where nothing can be compared: nothing came, or a point lies too far out.
+        None if nothing can be compared: no points arrived, or one lies too far out.
     """
     if mmd2 is None:
         return None
     of_points = [entry.chosen_round for entry in delivered if entry.candidate is not None]
-    after = dict(zip(of_points, mmd2.tolist(), strict=True))  # the last point of a round stays
+    after = dict(zip(of_points, mmd2.tolist(), strict=True))  # the last point of a round wins
     closest = min(after, key=lambda number: after[number])
     last = max(entry.chosen_round for entry in delivered)
     return Course(rounds, last, closest, after[closest], float(mmd2[-1]))

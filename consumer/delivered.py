@@ -1,4 +1,4 @@
-"""The delivered points as a table with the session's columns, as the consumer's own tables have them."""
+"""The delivered points as a table with the session's columns, like the consumer's own tables."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from protocol.errors import DataError
 __all__ = ["delivered_table"]
 
 _EACH: Final = ("owners", "rounds", "weights", "labels", "labelled", "identifiers", "identified")
-"""Arrays that have an entry for each point."""
+"""Arrays with one entry per point."""
 
 
 def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
     """The rows of a delivery: the schema's columns, label and identifier, owner, round and weight.
 
-    Names that the schema has already get an underscore behind them. Weights are there if they were made.
+    Names that the schema already uses get a trailing underscore. Weights are included if they exist.
 
     Args:
-        schema: What the rows were encoded by.
+        schema: The schema that encoded the rows.
         path: The consumer's ``delivered.npz``.
-        label: What the column of labels is called.
+        label: Name of the label column.
 
     Raises:
-        DataError: The file cannot be read, or is of another schema.
+        DataError: The file cannot be read, or has another schema.
     """
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
@@ -67,7 +67,7 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
 
 
 def _known(delivered: dict[str, npt.NDArray[Any]], name: str, which: str) -> Any:
-    """An attribute of the delivered points, with gaps where a point has none; None if no point has one."""
+    """An attribute of the delivered points, null where a point has none; None if no point has one."""
     if name not in delivered:
         return None
     values = delivered[name]

@@ -1,7 +1,7 @@
-"""Models that the consumer trains on what it bought, to see what it is worth.
+"""Models that the consumer trains on its purchase to judge it.
 
-scikit-learn is imported where a model is made: it takes longer than all else that a consumer imports, and is
-of use only once the points are delivered, to a consumer that has a test set.
+scikit-learn is imported only when a model is made. Its import takes longer than all others of a consumer
+together, and only a consumer with a test set needs it, after the delivery.
 """
 
 # ruff: noqa: PLC0415
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Labels: TypeAlias = Sequence[int | float | str | None] | npt.NDArray[Any]
-"""One class per point; None where its owner has none."""
+"""One class per point; None where its owner gave none."""
 
 
 _JUDGING: Final = "A model that points are judged by, on test points with labels,"
@@ -41,11 +41,11 @@ AMOUNTS: Final = (
     "more than half of the test points' labels are different, as amounts are, and not classes. "
     "`hushbid train --estimator Ridge` fits a model of amounts, and judges it"
 )
-"""What to say of labels that are `no_classes`."""
+"""The explanation for labels that are `no_classes`."""
 _FEW: Final = 20
-"""Labels of so many points may all be different, and still be classes: scikit-learn draws the same line."""
+"""Up to this many labels may all differ and still be classes; scikit-learn uses the same threshold."""
 _NORMAL: Final = 1.959964
-"""Standard normal deviations of 95 %, both sides."""
+"""Standard normal quantile of a two-sided 95 % interval."""
 
 
 def _logistic(seed: int) -> Any:
@@ -80,10 +80,10 @@ def check_model(name: str, *, trained: bool) -> None:
 
     Args:
         name: The model's.
-        trained: Whether one will be, as there are labels to judge it by: scikit-learn has to be here then.
+        trained: Whether a model will be trained, as there are labels to judge it by; that needs scikit-learn.
 
     Raises:
-        ConfigError: There is none of that name, or no scikit-learn to train it.
+        ConfigError: There is no such model, or scikit-learn is needed and missing.
     """
     if name not in MODELS:
         raise ConfigError(
@@ -103,28 +103,28 @@ def accuracy(
     seed: int,
     weights: npt.NDArray[np.float64] | None = None,
 ) -> float | None:
-    """Share of test points whose class the model, trained on the other points, gets right.
+    """Share of test points that a model trained on the other points classifies correctly.
 
-    Classes are the same when they are equal in Python: 3 is 3.0, but not "3". Points without a label are
-    left out, on both sides; a class that no training point has is always got wrong. Labels that are no
+    Classes are the same if they are equal in Python: 3 equals 3.0, but not "3". Points without a label are
+    left out on both sides. A test class without training points is always misclassified. Labels that are not
     classes are not judged (`no_classes`).
 
     Args:
         model: One of `MODELS`.
         train_features: Scaled to [0, 1] (`FeatureMap.scale`), shape (n, c).
-        train_labels: n of them.
+        train_labels: n labels.
         test_features: Scaled likewise, shape (k, c).
-        test_labels: k of them.
-        seed: What the model draws at random follows from it.
-        weights: Weights of the training points, shape (n,): scikit-learn's ``sample_weight`` after a factor
-            by which the labelled points weigh 1 on average, as models expect; None: equal ones.
+        test_labels: k labels.
+        seed: Seed of all the model's random draws.
+        weights: Weights of the training points, shape (n,); None for equal ones. scikit-learn gets them as
+            ``sample_weight``, rescaled to average 1 over the labelled points, as models expect.
 
     Returns:
-        From 0 to 1; None where there is nothing to judge: fewer than two classes to train on, no labelled
-        test point, or labels of test points that are no classes.
+        From 0 to 1; None if there is nothing to judge: fewer than two training classes, no labelled test
+        point, or test labels that are not classes.
 
     Raises:
-        ConfigError: There is no such model, or no scikit-learn.
+        ConfigError: There is no such model, or scikit-learn is missing.
     """
     check_model(model, trained=False)
     classes: dict[int | float | str, int] = {}
@@ -141,9 +141,9 @@ def accuracy(
 
     estimator = MODELS[model](seed)
     with warnings.catch_warnings():
-        # A model that stopped early is still a model; how good it is shows in its accuracy.
+        # A model that stopped early is still a model; its accuracy shows how good it is.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # The test points' labels say whether there are classes; scikit-learn guesses by the bought points'.
+        # The test labels decide whether there are classes; scikit-learn guesses from the bought points.
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         estimator.fit(train_features[train_rows], train_classes, **_sample_weight(weights, train_rows))
     predicted = estimator.predict(test_features[[row for row, _ in judged]])
@@ -152,10 +152,10 @@ def accuracy(
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """95 % interval of a share of so many test points (Wilson 1927).
+    """95 % interval of a share of this many test points (Wilson 1927).
 
-    It covers which test points there happen to be, for the one model that there is: neither which points were
-    bought, nor the session's noise, nor a test set that is drawn otherwise than what the model will meet.
+    It covers the choice of test points for this one model. It covers neither the choice of bought points, nor
+    the session's noise, nor a test set whose distribution differs from what the model will meet.
 
     Args:
         share: From 0 to 1.
@@ -168,18 +168,18 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 
 def known_labels(labels: Labels) -> list[int | float | str]:
-    """The labels of points that have one, as Python's own numbers and text."""
+    """The labels of labelled points, as Python numbers and text."""
     return [label for label in _plain(labels) if label is not None]
 
 
 def no_classes(labels: Labels) -> bool:
-    """Whether labels are amounts or names of rows, of which no share can be told or got right.
+    """Whether labels are amounts or row names, so that shares and accuracy have no meaning.
 
-    They are if more than half of them are different, where there are more than 20, or where a number among
-    them is not whole.
+    This holds if more than half of more than 20 labels are different, or if any number among them is not
+    whole.
 
     Args:
-        labels: One per point; None: it has none, and does not count.
+        labels: One per point; points with None do not count.
     """
     known = known_labels(labels)
     if 2 * len(set(known)) <= len(known):
@@ -188,14 +188,14 @@ def no_classes(labels: Labels) -> bool:
 
 
 def why_no_accuracy(train_labels: Labels, test_labels: Labels) -> str:
-    """Why there is no accuracy, or why it is 0, if that follows from the labels; no label is told.
+    """Why there is no accuracy, or why it is 0, if labels are the reason. It reveals no label.
 
     Args:
-        train_labels: Labels of the points that a model learns from.
-        test_labels: Labels of the points that it is judged by.
+        train_labels: Labels of the training points.
+        test_labels: Labels of the test points.
 
     Returns:
-        A sentence without its full stop; empty where labels are no reason.
+        A sentence without its full stop; empty if labels are not the reason.
     """
     if no_classes(test_labels):
         return f"There is no accuracy: {AMOUNTS}"
@@ -204,15 +204,15 @@ def why_no_accuracy(train_labels: Labels, test_labels: Labels) -> str:
 
 
 def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:
-    """Why no test point can be got right, if that is how labels are written; no label is told.
+    """Why no test point can be right, if the spelling of labels is the reason. It reveals no label.
 
     Args:
-        train_labels: Labels of the points that a model learns from.
-        test_labels: Labels of the points that it is judged by.
+        train_labels: Labels of the training points.
+        test_labels: Labels of the test points.
 
     Returns:
-        A clause; empty where a label is on both sides, where one side has none, or where the labels are
-        different however they are written.
+        A clause; empty if both sides share a label, if one side has none, or if the labels differ in any
+        spelling.
     """
     learned, judged = (
         {label for label in _plain(labels) if label is not None} for labels in (train_labels, test_labels)
@@ -228,7 +228,7 @@ def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:
 
 
 def _spelled(label: int | float | str) -> float | str:
-    """A label however it is written: a number also where it stands in text, and text without its case."""
+    """A label regardless of spelling: text that is a number becomes one, and other text loses its case."""
     try:
         return float(label)
     except (ValueError, OverflowError):
@@ -244,5 +244,5 @@ def _sample_weight(weights: npt.NDArray[np.float64] | None, rows: Sequence[int])
 
 
 def _plain(labels: Labels) -> list[int | float | str | None]:
-    """The labels as Python's own numbers and text."""
+    """The labels as Python numbers and text."""
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)

@@ -1,4 +1,4 @@
-"""A seed set that is drawn: evenly within the public bounds or columns, and of nothing private."""
+"""A drawn seed set: uniform within the public bounds or columns, and independent of private data."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DRAWN: Final = "drawn seed set"
 """Its name as a dataset."""
 
 STREAM: Final = "consumer/seed-set"
-"""The stream from which it is drawn where noise is simulated: not a party's, so that no party's own noise
-changes.
+"""The stream that supplies a drawn seed set where noise is simulated. It is not a party's stream, so no
+party's own noise changes.
 """
 
 SEALED_BITS: Final = 128.0
-"""What a drawn set must have under `sealed`, for the curator not to guess it."""
+"""Entropy in bits that a drawn set needs under `sealed`, so that the curator cannot guess it."""
 
 _WORD: Final = 2**64
 _FLOAT_CHOICES: Final = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
@@ -41,24 +41,24 @@ def drawn_seed_set(
     sealed: bool = False,
     schema: Schema | None = None,
 ) -> Dataset:
-    """Draw a seed set. Nothing of the consumer's data enters except their number type.
+    """Draw a seed set. Only the number type of the consumer's data enters it.
 
-    A column of whole numbers takes each one within its bounds alike. With `column_values` a column takes so
-    many evenly spaced values, bounds included, as one of real data has no more either. With a schema the
-    points are rows of it, and each category is as likely as another.
+    A column of whole numbers takes each value within its bounds with equal probability. With `column_values`,
+    a column takes that many evenly spaced values, bounds included, since real columns have no more either.
+    With a schema, the points are rows of it, and all categories are equally likely.
 
     Args:
-        features: The session's, for columns and bounds.
-        count: Points, at least 1.
+        features: The session's features, for columns and bounds.
+        count: Number of points, at least 1.
         dtype: D_v's number type, one of `protocol.data.FEATURE_DTYPES`.
-        random_bytes: Gives as many as it is asked for (`NoiseSource.random_bytes`).
+        random_bytes: Returns as many random bytes as requested (`NoiseSource.random_bytes`).
         column_values: ``session.column_values``.
         sealed: Whether the curator must not be able to guess it.
-        schema: The session's, if it has columns.
+        schema: The session's schema, if it has columns.
 
     Raises:
-        ConfigError: A column's bounds hold no value of the type; or `sealed`, and there are so few sets that
-            it could be guessed.
+        ConfigError: A column's bounds contain no value of the type; or, under `sealed`, there are so few
+            possible sets that the curator could guess this one.
     """
     columns = features.columns
     words = np.frombuffer(random_bytes(8 * count * columns), dtype="<u8").reshape(count, columns)
@@ -87,7 +87,7 @@ def drawn_seed_set(
 def _of_schema(
     rows: npt.NDArray[Any], words: npt.NDArray[np.uint64], schema: Schema, most: int | None
 ) -> Iterator[int]:
-    """Fill in rows of a schema, column by column, and say how many different values each could have had."""
+    """Fill in rows of a schema, column by column, and return the number of possible values of each."""
     at = 0
     for column in schema.columns:
         if column.kind == "category":
@@ -112,7 +112,7 @@ def _column(
     most: int | None,
     place: int,
 ) -> int:
-    """Fill in one column, and say how many different values it could have had."""
+    """Fill in one column, and return the number of its possible values."""
     column[:], choices = _values(words, low, high, column.dtype, most, place)
     return choices
 
@@ -131,7 +131,7 @@ def _values(
             choices = _FLOAT_CHOICES[dtype]
         else:
             values, choices = _steps(words, low, high, most), most
-        # Rounding to the type moves no value over a bound as the type has it.
+        # Rounding to the type moves no value beyond a bound as the type represents it.
         return np.clip(values.astype(dtype), dtype.type(low), dtype.type(high)), choices
     info = np.iinfo(dtype)
     first, last = max(math.ceil(low), int(info.min)), min(math.floor(high), int(info.max))
@@ -143,13 +143,13 @@ def _values(
         )
     choices = min(last - first + 1, _WORD - 1)
     if most is not None and most < choices:
-        # Steps of 1 at least, so that no two round to one.
+        # Steps of at least 1, so that no two values round to the same one.
         return np.rint(_steps(words, float(first), float(last), most)).astype(dtype), most
-    # Modulo 2^64 throughout, so that a sum of any two ends where it should.
+    # Modulo 2^64 throughout, so that the sum of any two bounds wraps around correctly.
     moved = words % np.uint64(choices) + np.uint64(first % _WORD)
     return moved.view(np.int64).astype(dtype), choices
 
 
 def _steps(words: npt.NDArray[np.uint64], low: float, high: float, count: int) -> npt.NDArray[np.float64]:
-    """One of so many evenly spaced values for each word, the bounds among them."""
+    """For each word, one of `count` evenly spaced values that include both bounds."""
     return low + (words % np.uint64(count)).astype(np.float64) * ((high - low) / (count - 1))

@@ -27,14 +27,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTarget(Computation):
-    """Release the mean embedding of D_v, once; where the feature map is secret, draw it first."""
+    """Release the mean embedding of D_v, once; first draw the feature map if it is secret."""
 
     KIND: ClassVar[str] = "release-target"
 
 
 @dataclass(frozen=True, slots=True)
 class TargetReleased(Event):
-    """The release, the noise that it took, and what the summary starts from."""
+    """The release, the noise that it used, and the starting point of the summary."""
 
     KIND: ClassVar[str] = "target-released"
     embedding: npt.NDArray[np.float64]
@@ -42,13 +42,13 @@ class TargetReleased(Event):
     seed_total: Totals
     seed_size: int
     map_seed: bytes
-    """The secret feature map's; empty if the map is public."""
+    """Seed of the secret feature map; empty if the map is public."""
     maps: bytes
-    """The same, sealed to each owner."""
+    """The seed, sealed to each owner."""
     noise_name: str
     noise: tuple[npt.NDArray[Any], ...]
     basis: npt.NDArray[np.int16] | None = None
-    """The seed set's directions (`Prior.basis`), int16 of shape (F, d); None if no release needs them."""
+    """Directions of the seed set (`Prior.basis`), int16 of shape (F, d); None if no release needs them."""
 
     def item(self) -> Item:
         return Item(
@@ -60,7 +60,7 @@ class TargetReleased(Event):
                 "map_seed": self.map_seed,
                 "maps": self.maps,
                 "noise": self.noise,
-                # So that records of sessions without one are what they were before there was one.
+                # Left out if there is none, so that records from before the field existed keep their bytes.
                 **({} if self.basis is None else {"basis": self.basis}),
             },
         )
@@ -68,21 +68,21 @@ class TargetReleased(Event):
 
 @dataclass(frozen=True, slots=True)
 class CheckPurchases(Computation):
-    """Open a part's boxes, recompute φ of its points, and compare."""
+    """Open the boxes of a part, recompute φ of its points, and compare."""
 
     KIND: ClassVar[str] = "check-purchases"
     purchases: tuple[Purchase, ...]
     last: bool
-    """Whether the delivery ends with this part: then all of it is compared with D_v."""
+    """Whether this part ends the delivery: all of it is then compared with D_v."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A point that was bought.
+    """A bought point.
 
     Attributes:
         owner: Its seller.
-        chosen_round: In which it was chosen.
+        chosen_round: The round of its choice.
         candidate: The point; None if its box does not open.
         dispute: Why it is disputed; empty if it is not.
     """
@@ -100,10 +100,11 @@ class PurchasesChecked(Event):
     KIND: ClassVar[str] = "purchases-checked"
     delivered: tuple[Delivered, ...]
     mmd2: npt.NDArray[np.float64] | None
-    """With the last part: MMD² of the first 1, 2, … delivered points that can be read against D_v, by the
-    exact kernel on scaled points; None before, and where it cannot be worked out."""
+    """With the last part: MMD² of the first 1, 2, … readable points against D_v, by the exact kernel on
+    scaled points. None before, and if it cannot be computed.
+    """
     seed_distance: SeedDistance | None = None
-    """With the last part: how far the seed set lies from D_v; None before, and in earlier transcripts."""
+    """With the last part: the distance of the seed set from D_v; None before, and in older transcripts."""
 
     def item(self) -> Item:
         delivered = [
@@ -116,7 +117,7 @@ class PurchasesChecked(Event):
             for entry in self.delivered
         ]
         apart = self.seed_distance
-        # Not there where there is none, as in records of before there was one.
+        # Left out if there is none, as in records from before the field existed.
         told = {} if apart is None else {"seed_distance": asdict(apart)}
         return Item(self.KIND, {}, {"delivered": delivered, "mmd2": self.mmd2, **told})
 
@@ -141,7 +142,7 @@ class PurchasesChecked(Event):
 
 @dataclass(frozen=True, slots=True)
 class StorePurchases(Computation):
-    """Keep the delivered points: the delivery is whole."""
+    """Store the delivered points: the delivery is complete."""
 
     KIND: ClassVar[str] = "store-purchases"
     HAS_OUTCOME: ClassVar[bool] = False

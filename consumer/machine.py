@@ -1,4 +1,4 @@
-"""The consumer's state machine: its target out, the chosen points in."""
+"""The consumer's state machine: it sends its target and receives the chosen points."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class ConsumerMachine(Participant):
         """The session's cost to D_v."""
         self.delivered: list[Delivered] = []
         self.mmd2: npt.NDArray[np.float64] | None = None
-        """MMD² of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), once all are delivered."""
+        """MMD² of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), after the whole delivery."""
         self.seed_distance: SeedDistance | None = None
-        """How far D_init lies from D_v, likewise."""
+        """The distance of D_init from D_v, after the whole delivery."""
         self._received = 0
-        """Points delivered, those that are being checked included."""
+        """Number of delivered points, including those still being checked."""
         self._numbers: set[tuple[str, int]] = set()
-        """Owner and number of each."""
+        """Owner and number of each delivered point."""
         self._part = 0
         self._parts = 0
 
@@ -141,7 +141,7 @@ class ConsumerMachine(Participant):
             )
 
     def _check_caps(self, numbers: set[tuple[str, int]]) -> None:
-        """Refuse more points from an owner than its cap allows."""
+        """Refuse more points of an owner than its cap allows."""
         wishes = self._session.wishes
         sold = Counter(owner for owner, _ in numbers)
         for owner, cap in wishes.caps.items() if wishes is not None else ():
@@ -165,11 +165,11 @@ class ConsumerMachine(Participant):
 
     @property
     def course(self) -> Course | None:
-        """How the purchase went; None until all is delivered, or where nothing can be compared."""
+        """The course of the purchase; None until all is delivered, or if nothing can be compared."""
         return course_of(self._session.rounds, self.delivered, self.mmd2)
 
     def check(self) -> None:
-        """No more points are delivered than were to be acquired."""
+        """Check that no more points are delivered than were to be acquired."""
         if self._received > self._session.session.points:
             raise LocalProtocolError(
                 f"{self._received} points were delivered of {self._session.session.points}."
@@ -177,7 +177,7 @@ class ConsumerMachine(Participant):
 
 
 def target_of(released: TargetReleased) -> Target:
-    """A release as the party that weighs takes it in."""
+    """The release as the party that computes the weights receives it."""
     fields: dict[str, Any] = {
         "embedding": released.embedding,
         "size": released.size,

@@ -1,7 +1,7 @@
 """Weights that make bought points resemble D_v: kernel mean matching (Huang et al. 2007, eq. 3).
 
-Computed by the consumer alone, from D_v and the points that it bought: nobody else learns of them, so they
-cost no privacy (docs/privacy.md, "Weights").
+The consumer alone computes them, from D_v and its purchase. Nobody else learns them, so they cost no privacy
+(docs/privacy.md, "Weights").
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from protocol.space.mmd import Points, Vector, kernel_matrix, kernel_means
 __all__ = ["MOST_POINTS", "TOLERANCE", "Matching", "check_ridge", "effective_points", "match"]
 
 TOLERANCE: Final = 1e-7
-"""How far the objective may be above the least."""
+"""Largest accepted distance of the objective from its minimum."""
 MOST_POINTS: Final = 16_000
-"""More are not weighed: their kernel values take over 2 GB."""
+"""Most points that are weighed; the kernel values of more take over 2 GB."""
 _MOST_STEPS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matching:
-    """Weights of points, and how good they are.
+    """Weights of points, and their quality.
 
     Attributes:
-        weights: Not negative, with sum 1; float64, shape (n,).
+        weights: Non-negative with sum 1; float64, shape (n,).
         ridge: λ.
         square: Σ wᵢwⱼ·k(xᵢ, xⱼ).
-        mmd2: Biased MMD² of the weighted points against what was matched.
-        gap: The objective, MMD² + λ·‖w‖², is at most this far above the least (`match`).
+        mmd2: Biased MMD² of the weighted points against D_v.
+        gap: Upper bound on the distance of the objective, MMD² + λ·‖w‖², from its minimum (`match`).
     """
 
     weights: Vector
@@ -48,12 +48,12 @@ class Matching:
 
     @property
     def effective_points(self) -> float:
-        """1/Σw²: how many points of equal weight have as little variance."""
+        """1/Σw²: the number of equally weighted points with the same variance."""
         return effective_points(self.weights)
 
 
 def effective_points(weights: Vector) -> float:
-    """1/Σw² of weights with sum 1 (Kish 1965): n where all are equal."""
+    """1/Σw² of weights with sum 1 (Kish 1965): n if all are equal."""
     return float(1.0 / (weights @ weights))
 
 
@@ -61,7 +61,7 @@ def check_ridge(ridge: float) -> None:
     """Refuse an invalid λ.
 
     Raises:
-        ConfigError: It is negative, or not finite.
+        ConfigError: λ is negative or not finite.
     """
     if not (math.isfinite(ridge) and ridge >= 0.0):
         raise ConfigError(
@@ -78,25 +78,25 @@ def match(
     ridge: float = RIDGE,
     groups: Sequence[Group] = (),
 ) -> Matching:
-    """Weights w ≥ 0 with Σw = 1 of the least ‖Σ wᵢφ(xᵢ) - mean of φ over `wanted`‖² + λ‖w‖².
+    """Minimise ‖Σ wᵢφ(xᵢ) - mean of φ over `wanted`‖² + λ‖w‖² over w ≥ 0 with Σw = 1.
 
-    φ is the exact kernel's. The objective is convex, so any w has a bound on how far it is from the least:
-    ∇f(w)ᵀw - minᵢ ∇f(w)ᵢ, where groups have shares the minima of groups by their shares (Frank and Wolfe
-    1956; Jaggi 2013, eq. 2). Steps are projected gradient steps with momentum (Beck and Teboulle 2009), which
-    starts anew where it leads uphill (O'Donoghue and Candès 2015), until that bound is `TOLERANCE`. Whatever
-    the steps do, the bound holds.
+    φ is the exact kernel's. The objective is convex, so every w comes with a bound on its distance from the
+    minimum: ∇f(w)ᵀw - minᵢ ∇f(w)ᵢ; with groups, the minimum is the sum of the groups' minima times their
+    shares (Frank and Wolfe 1956; Jaggi 2013, eq. 2). The steps are projected gradient steps with momentum
+    (Beck and Teboulle 2009), which restarts when it leads uphill (O'Donoghue and Candès 2015). They end when
+    the bound is `TOLERANCE`. The bound holds whatever the steps do.
 
     Args:
         points: Scaled, shape (n, columns), n at most `MOST_POINTS`.
         wanted: Scaled, shape (m, columns).
         gamma: γ.
         ridge: λ.
-        groups: Sets of points whose weights have a sum of their own; none: all points, whose sum is 1.
+        groups: Sets of points whose weights have a fixed sum; empty: all points together, with sum 1.
 
     Raises:
         ConfigError: λ is negative or not finite.
-        DataError: An empty set, numbers of columns that differ, too many points, or points so far apart
-            that their distances are not finite.
+        DataError: A set is empty, the numbers of columns differ, there are too many points, or points are so
+            far apart that their distances are not finite.
     """
     check_ridge(ridge)
     if len(points) > MOST_POINTS:
@@ -123,8 +123,8 @@ def match(
 def _least(
     kernel: npt.NDArray[np.float64], cross: Vector, ridge: float, groups: Sequence[Group]
 ) -> tuple[Vector, Vector, float]:
-    """w, K·w and the gap of wᵀKw - 2·crossᵀw + λ‖w‖² over w ≥ 0 that has each group's share."""
-    # No eigenvalue is above the largest row sum (Gershgorin): kernel values are not negative.
+    """Minimise wᵀKw - 2·crossᵀw + λ‖w‖² over w ≥ 0 with each group's share; return w, K·w and the gap."""
+    # No eigenvalue exceeds the largest row sum (Gershgorin), as kernel values are not negative.
     most = float(kernel.sum(axis=1).max()) + ridge
     curvature = min(most, _curvature(kernel) + ridge)
     weights = np.zeros(len(kernel))
@@ -160,7 +160,7 @@ def _least(
 
 
 def _curvature(kernel: npt.NDArray[np.float64]) -> float:
-    """About the largest eigenvalue of K between vectors of sum 0, as steps are; it is corrected in use."""
+    """Estimate the largest eigenvalue of K among vectors of sum 0, like steps; steps correct it."""
     vector = np.cos(np.arange(len(kernel), dtype=np.float64))
     largest = 0.0
     for _ in range(8):

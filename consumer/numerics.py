@@ -1,4 +1,4 @@
-"""The consumer's numerics: the one release of its target, and checks of delivered points."""
+"""The consumer's numerics: the single release of its target, and checks of delivered points."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class ConsumerNumerics:
     """Carries out the consumer machine's computations.
 
     Args:
-        noise: The consumer's own source of noise, from which the secret map comes too.
-        identity: Its keys; None where nothing is sealed.
+        noise: The consumer's own source of noise, which also supplies the secret map.
+        identity: Its keys; None if nothing is sealed.
         validation: D_v.
         seed_set: D_init.
-        store: Keeps the delivered points; called once.
-        target: A release of D_v that was made before, in place of a new one (`consumer.target.check_kept`).
+        store: Stores the delivered points; called once.
+        target: An earlier release of D_v to use instead of a new one (`consumer.target.check_kept`).
 
     Raises:
-        DataError: The seed set has too few points for the directions that releases are made in.
+        DataError: The seed set has too few points for the directions of the releases.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class ConsumerNumerics:
         self._store = store
         self._signatures = Signatures(session)
         self._points: list[npt.NDArray[Any]] = []
-        """Those that can be read, in order."""
+        """The readable points, in order."""
 
     def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
+        """Return the effect's outcome as an event; None if it has none, or for an effect of another kind."""
         if type(effect) is ReleaseTarget:
             return self._release()
         if type(effect) is CheckPurchases:
@@ -115,7 +115,7 @@ class ConsumerNumerics:
         return release_target(stream, feature_map, self._validation, self._noise, noise_name=name)
 
     def _draw_map(self) -> tuple[bytes, bytes]:
-        """A fresh secret map's seed, and the same sealed to each owner; nothing where the map is public."""
+        """Draw a secret map's seed, and seal it to each owner; empty if the map is public."""
         session = self._session
         if not session.rule.sealed:
             return b"", b""
@@ -137,12 +137,12 @@ class ConsumerNumerics:
         return seed, b"".join(boxes)
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Take up what was computed before a restart: the map, and what was delivered."""
+        """Restore the state computed before a restart: the map and the deliveries."""
         if isinstance(outcome, TargetReleased):
             if outcome.map_seed:
                 self._map = self._session.space.map(outcome.map_seed)
             if not self._noise.protects:
-                self._release()  # seeded noise is as far as it was
+                self._release()  # brings seeded noise to its earlier position
         elif type(effect) is CheckPurchases:
             self._check(effect)
         elif type(effect) is StorePurchases:
@@ -156,7 +156,7 @@ class ConsumerNumerics:
         return PurchasesChecked(delivered, self._distances(), self.seed_distance())
 
     def seed_distance(self, *, most: int = MOST_COMPARED) -> SeedDistance:
-        """How far the seed set lies from D_v, by so many rows of each at most."""
+        """Distance of the seed set from D_v, by at most `most` rows of each."""
         space = self._session.space
         validation, seed_set = (
             space.scale(at_even_distances(each.features, most)) for each in (self._validation, self._seed_set)
@@ -176,7 +176,7 @@ class ConsumerNumerics:
                     mmd2_curve(space.scale(points), space.scale(self._validation.features), space.gamma)
                 )
         except DataError:
-            return None  # a point lies so far out that nothing can be compared with it
+            return None  # a point lies too far out for any comparison
 
     def _appraised(self, purchases: Sequence[Purchase]) -> tuple[Delivered, ...]:
         opened = [self._open(purchase) for purchase in purchases]
@@ -194,10 +194,10 @@ class ConsumerNumerics:
         return tuple(delivered)
 
     def _open(self, purchase: Purchase) -> tuple[Candidate | None, str]:
-        """A purchase's point, if it can be read, and what is wrong with it.
+        """A purchase's point, if it is readable, and what is wrong with it.
 
-        That follows from what the owner handed over, and not from other purchases or their order: the
-        sensitivity of a private settlement needs it (`protocol.privacy.settlement`).
+        Both depend only on what the owner handed over, not on other purchases or their order: the sensitivity
+        of a private settlement requires it (`protocol.privacy.settlement`).
         """
         candidate = purchase.candidate
         if isinstance(candidate, Candidate):

@@ -1,7 +1,7 @@
-"""Figures about a purchase that the consumer computes alone, by exact kernels, and never sends.
+"""Figures about a purchase that only the consumer computes, by exact kernels, and never sends.
 
-Baselines that need nobody else's data, the parts that owners have in the gain, and the classes that were
-wanted and bought. All are functions of D_v or of the test points without any noise.
+They are baselines without anybody else's data, the owners' parts of the gain, and the wanted and bought class
+shares. All are functions of D_v or of the test points without noise.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ __all__ = [
 ]
 
 MOST_SELLERS: Final = 12
-"""Owners of whom more are not left out one by one where points are weighed anew each time."""
+"""Most owners for whom the points are weighed again without each of them in turn."""
 MOST_WEIGHED: Final = 2_000
-"""Points of which more are not."""
+"""Most points for which that is done."""
 MOST_SHOWN: Final = 10
-"""Classes whose shares people are shown."""
+"""Number of classes whose shares are shown to people."""
 MOST_CLASSES: Final = 100
-"""Classes whose shares are told, those of the largest shares."""
+"""Number of classes whose shares are reported, largest shares first."""
 
 Label: TypeAlias = int | float | str
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """An accuracy on the test points that takes no purchase, or no look at a point.
+    """An accuracy on the test points that needs no purchase, or no look at a point.
 
     Attributes:
         accuracy: From 0 to 1.
-        interval: 95 % interval of it (`consumer.downstream.wilson_interval`).
+        interval: Its 95 % interval (`consumer.downstream.wilson_interval`).
     """
 
     accuracy: float
@@ -59,19 +59,19 @@ class Baseline:
 
     @classmethod
     def of(cls, share: float | None, tested: int) -> Self | None:
-        """Interval for a share of that many test points; None where there is nothing to judge."""
+        """The baseline for a share of `tested` test points; None if there is nothing to judge."""
         return None if share is None or not tested else cls(share, wilson_interval(share, tested))
 
 
 @dataclass(frozen=True, slots=True)
 class ClassShares:
-    """What part a class has of the labelled points of a kind.
+    """The share of a class among labelled points of several kinds.
 
     Attributes:
         label: The class.
-        wanted: Share of D_v's labels, or of the test points' where D_v has none.
-        bought: Share of the bought points.
-        weighted: Share of the weights of the bought points; None: there are no weights.
+        wanted: Its share of D_v's labels, or of the test points' labels if D_v has none.
+        bought: Its share of the bought points.
+        weighted: Its share of the bought points' weights; None if there are no weights.
     """
 
     label: Label
@@ -82,14 +82,14 @@ class ClassShares:
 
 @dataclass(frozen=True, slots=True)
 class OwnerPart:
-    """An owner's part in what was gained, by exact kernels.
+    """An owner's part of the gain, by exact kernels.
 
     Attributes:
-        points: That it sold, disputed ones left out.
-        gain: Its part of MMD²(D_init, D_v) - MMD²(bought, D_v), without an order
+        points: Number of points it sold, without disputed ones.
+        gain: Its part of MMD²(D_init, D_v) - MMD²(bought, D_v), independent of any order
             (`protocol.session.statement`).
-        mmd2_without: MMD² against D_v of what the others sold; None: they sold nothing.
-        weighted_mmd2_without: The same with new weights; None where nobody is left out so.
+        mmd2_without: MMD² against D_v of the points of all other owners; None if they sold none.
+        weighted_mmd2_without: `mmd2_without` with new weights; None if it was not computed.
     """
 
     points: int
@@ -100,16 +100,16 @@ class OwnerPart:
 
 @dataclass(frozen=True, slots=True)
 class OwnFigures:
-    """All of them.
+    """All figures that the consumer computes alone.
 
     Attributes:
-        validation_only: Accuracy of a model that was trained on D_v's own rows; None without labels there.
-        majority: Accuracy of always saying the most frequent class among the bought points' labels.
-        majority_label: That class; None: there is none.
-        wanted_from: The set whose labels give the wanted shares: ``validation``, ``test``, or none.
-        classes: Their shares, the most wanted first.
-        owners: Each owner that sold a point → its part.
-        weighing_why: Why owners were not left out with weights; empty if they were, or there are none.
+        validation_only: Accuracy of a model trained on D_v's own rows; None if they have no labels.
+        majority: Accuracy of always predicting the most frequent class among the bought points' labels.
+        majority_label: That class; None if there is none.
+        wanted_from: The set whose labels give the wanted shares: ``validation``, ``test``, or empty.
+        classes: The class shares, most wanted first.
+        owners: Each owner that sold a point → its part of the gain.
+        weighing_why: Why no owner was left out with weights; empty if that was done, or there are no weights.
     """
 
     validation_only: Baseline | None = None
@@ -121,13 +121,13 @@ class OwnFigures:
     weighing_why: str = ""
 
     def share_line(self, most: int) -> str:
-        """The classes' shares in a line, in per cent: wanted, bought and weighted, as far as they are known.
+        """The class shares on one line, in per cent: wanted, bought and weighted, as far as they are known.
 
         Args:
-            most: So many classes at most; those that nobody wants are among the others.
+            most: Most classes to list; unwanted classes are counted among the others.
 
         Returns:
-            Empty without labels.
+            The line; empty without labels.
         """
         weighted = any(each.weighted is not None for each in self.classes)
         kinds = [*(["wanted"] if self.wanted_from else []), "bought", *(["weighted"] if weighted else [])]
@@ -145,7 +145,7 @@ class OwnFigures:
         """The figures for people.
 
         Args:
-            distance: MMD² of all that was bought.
+            distance: MMD² of all bought points.
         """
         found = {}
         for name, baseline in (
@@ -189,7 +189,7 @@ class OwnFigures:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """What `as_json` gave, which may have other keys beside."""
+        """The figures from the result of `as_json`; other keys are ignored."""
         baselines, shares = values["baselines"], values["label_shares"]
         majority = baselines["majority"]
         return cls(
@@ -215,12 +215,12 @@ def _baseline(values: Mapping[str, Any] | None) -> Baseline | None:
 
 
 class View(NamedTuple):
-    """All that the consumer sees of its purchase.
+    """Everything that the consumer sees of its purchase.
 
     Attributes:
-        judgement: How good it is.
-        matching: The weights of the points that are not disputed; None: there are none.
-        own: The other figures that it computes alone.
+        judgement: Its quality.
+        matching: The weights of undisputed points; None if there are none.
+        own: The other figures that the consumer computes alone.
     """
 
     judgement: Judgement
@@ -244,9 +244,9 @@ def own_view(
     Args:
         validation: D_v.
         seed_set: D_init.
-        test: Points to judge by; None: there are none.
+        test: Points to judge by; None if there are none.
         model: One of `consumer.downstream.MODELS`.
-        seed: Of the model.
+        seed: Seed of the model.
         ridge: λ of the weights.
 
     Raises:
@@ -272,15 +272,15 @@ def own_figures(
     seed: int,
     matching: Matching | None,
 ) -> OwnFigures:
-    """Work them out of what was delivered and is not disputed.
+    """Compute the figures of the undisputed points of a delivery.
 
     Args:
         validation: D_v.
         seed_set: D_init.
         test: Points to judge by.
         model: One of `consumer.downstream.MODELS`.
-        seed: Of the model.
-        matching: The weights of the same points; None: there are none.
+        seed: Seed of the model.
+        matching: The weights of these points; None if there are none.
     """
     scale = session.space.scale
     wanted = scale(validation.features)
@@ -297,7 +297,7 @@ def own_figures(
     weights = None if matching is None else matching.weights
     wanted_labels, wanted_from = _wanted(validation, test)
     if no_classes(wanted_labels or labels):
-        # Amounts have no shares, and none of them is right more often than another.
+        # Amounts have no class shares and no majority class.
         labels, wanted_labels, wanted_from = [None] * len(points), (), ""
     common = Counter(known_labels(labels)).most_common(1)
     label = common[0][0] if common else None
@@ -356,18 +356,18 @@ def _why_not(sellers: int, points: int) -> str:
 def _parts(
     points: Points, sellers: Sequence[str], wanted: Points, seeds: Points, gamma: float, ridge: float | None
 ) -> Mapping[str, OwnerPart]:
-    """Each seller's part; J and its gains by kernel means, so that no kernel matrix is held.
+    """Each seller's part; J and its gains come from kernel means, so no kernel matrix is held.
 
     Args:
-        points: Bought, scaled, shape (n, columns).
-        sellers: The seller of each.
+        points: The bought points, scaled, shape (n, columns).
+        sellers: The seller of each point.
         wanted: D_v, scaled.
         seeds: D_init, scaled.
         gamma: γ.
-        ridge: λ of weights; None: nobody is left out with weights.
+        ridge: λ of the weights; None: leave nobody out with weights.
     """
     count, owners = len(points), np.asarray(sellers)
-    # Of J's slope halfway from the seed set's mean to the bought points', 2μ_V - μ_0 - μ_S, at each point.
+    # J's slope at each point, halfway from the seed set's mean to the bought points': 2μ_V - μ_0 - μ_S.
     to_wanted, to_bought = kernel_means(points, wanted, gamma), kernel_means(points, points, gamma)
     slope = 2.0 * to_wanted - kernel_means(points, seeds, gamma) - to_bought
     start = 2.0 * kernel_means(seeds, wanted, gamma) - kernel_means(seeds, seeds, gamma)
@@ -379,7 +379,7 @@ def _parts(
         sold, left = int(own.sum()), count - int(own.sum())
         without = weighted = None
         if left:
-            # Sums of kernel values over all pairs, less those that one of the owner's points is in.
+            # Sums of kernel values over all pairs, less the pairs with one of the owner's points.
             inside = float(kernel_means(points[own], points[own], gamma).sum()) * sold
             pairs = float(to_bought.sum() - 2.0 * to_bought[own].sum()) * count + inside
             cross = float(to_wanted[~own].mean())

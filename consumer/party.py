@@ -40,21 +40,22 @@ def consumer_party(
     """The consumer of a session, with its data checked.
 
     Args:
-        identity: Its keys; None where nothing is sealed.
-        noise: Its own source of noise, from which a secret map comes too.
+        identity: Its keys; None if nothing is sealed.
+        noise: Its own source of noise, which also supplies a secret map.
         validation: D_v.
         seed_set: D_init.
-        store: Keeps the delivered points.
-        target: A release of D_v that was made before, in place of a new one; checked by who read it
+        store: Stores the delivered points.
+        target: An earlier release of D_v to use instead of a new one; its reader has checked it
             (`consumer.target.check_kept`).
-        weighing: Where the consumer weighs (`blind`): the source of that noise; None: its own. Simulated
-            noise is the curator's under other rules, so that one session buys the same under all.
-        apart: Whether the seed set must have no rows of D_v. In a rehearsal nothing leaves the consumer.
+        weighing: The source of the summary's noise if the consumer computes the weights (`blind`); None: its
+            own. Simulated noise is the curator's stream under other rules, so that a session buys the same
+            points under all rules.
+        apart: Whether the seed set must share no row with D_v. In a rehearsal nothing leaves the consumer.
 
     Raises:
-        DataError: The points are not what the session's public bounds allow, or the seed set is of D_v's.
-        ConfigError: Points are sealed in the session, and there is no key to open them; or the source does
-            not have the noise that the target needs.
+        DataError: The points violate the session's public bounds, or the seed set shares rows with D_v.
+        ConfigError: The session seals points and there is no key to open them; or the source lacks the noise
+            that the target needs.
     """
     session.file.check_points(validation)
     session.file.check_points(seed_set, sold=False)
@@ -83,29 +84,29 @@ def consumer_party(
 
 
 def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int | None) -> int:
-    """Refuse a seed set that has points of D_v: it enters every broadcast without noise (DESIGN §2).
+    """Refuse a seed set with rows of D_v, because it enters every broadcast without noise (DESIGN §2).
 
-    Rows are compared by `shared_rows`: one that was saved in another format is the same.
+    `shared_rows` compares rows, so a row saved in another format counts as the same.
 
     Args:
         validation: D_v.
         seed_set: D_init.
-        column_values: The session's declaration that a column takes no more different values than this, so
-            that rows may be the same by chance; None: it has none, and no row may be.
+        column_values: The session's limit on the number of different values in a column, under which rows may
+            be the same by chance; None: no limit is declared, and no row may be shared.
 
     Returns:
-        How many of D_v's different rows are in the seed set too.
+        Number of D_v's distinct rows that are also in the seed set.
 
     Raises:
-        DataError: One is, though the session declares nothing; or more than `MOST_SHARED` of them are; or a
-            column takes more values than declared.
+        DataError: A row is shared though the session declares no limit, more than `MOST_SHARED` of D_v's rows
+            are shared, or a column has more values than declared.
     """
     if column_values is not None:
         for dataset in (validation, seed_set):
             _check_few_values(dataset, column_values)
     shared, different = shared_rows(validation.features, seed_set.features)
     if shared > (0.0 if column_values is None else MOST_SHARED * different):
-        # Not how many: that is told by no release.
+        # The message gives no number: no release covers it.
         some = "Rows" if column_values is None else f"More than {MOST_SHARED:.0%} of the different rows"
         raise DataError(
             f"{some} of {validation.name} are in {seed_set.name} too, which is public: whatever is in it is "
@@ -116,7 +117,7 @@ def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int
 
 
 def _how_to_keep_apart(*, drawn: bool, declared: bool) -> str:
-    """Advice against shared rows: a file instead of drawn points, and drawn points instead of a file."""
+    """Advice against shared rows: use a file instead of drawn points, or drawn points instead of a file."""
     other = (
         "Name a file of related data (`seed_set`), whose rows are not in the validation set, or draw fewer "
         "points (`seed_points`; where some are kept already, in another state directory)."

@@ -52,14 +52,14 @@ __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 def run_consumer(
     session_file: SessionFile, file: ConsumerFile, control: Control | None = None
 ) -> dict[str, Any]:
-    """Take part in a session as its consumer, until it is over, and appraise what was delivered.
+    """Take part in a session as its consumer until it is over, and appraise the delivery.
 
     Args:
         file: The consumer's private file.
-        control: Is told how far it is, and may end it.
+        control: Is told the progress, and may end the run.
 
     Returns:
-        The consumer's result: how good the delivered points are, and where they lie.
+        The consumer's result: the quality and the path of the delivered points.
 
     Raises:
         HushbidError: As `protocol.errors` says.
@@ -101,7 +101,7 @@ def _take_part(
     noise: NoiseSource = party_noise(session, CONSUMER)
     ahead: DrawnAhead | None = None
     if session.rule.blind and noise.protects:
-        ahead = noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for it
+        ahead = noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for noise
     machine, numerics = consumer_party(
         session,
         identity=sealing_identity(session, pair, CONSUMER),
@@ -117,7 +117,7 @@ def _take_part(
         session, file, file.validation, validation, machine.charge, statement, paid_as=paid_as
     )
     if (odometer := promised(session, CONSUMERS_DATA)) is not None:
-        # The target is the first numbered frame that a consumer sends.
+        # The target is the consumer's first numbered frame.
         vitals.spent = lambda: odometer.spent(0 if machine.links[CURATOR].sent else -1)
     if isinstance(machine, BlindConsumer) and (of_owners := promised(session, OWNERS_DATA)) is not None:
         weighs = machine
@@ -174,7 +174,7 @@ def _take_part(
 
 
 def drawn_path(file: ConsumerFile) -> Path:
-    """Where a drawn seed set is kept."""
+    """Path of a drawn seed set."""
     return file.state / "seed-set.npz"
 
 
@@ -185,24 +185,24 @@ def consumer_seed_set(
     *,
     when_missing: Literal["keep", "draw", "refuse"] = "keep",
 ) -> Dataset:
-    """D_init: the file that is named, or points that are drawn once and kept, so that a restart has the same.
+    """D_init: the file that is named, or points that are drawn once and kept for restarts.
 
     Args:
-        file: The consumer's own, its paths resolved.
-        validation: D_v, whose number type a drawn one has, and nothing else of it.
-        when_missing: Where none was drawn yet: draw one and keep it, draw one for a look, or refuse.
+        file: The consumer's own file, with resolved paths.
+        validation: D_v; a drawn set takes its number type, and nothing else.
+        when_missing: If none was drawn yet: draw and keep one, draw one without keeping it, or refuse.
 
     Raises:
-        ConfigError: None can be drawn; or what was kept is of another number of points; or it was drawn for
-            another session, and this one has begun.
-        DataError: The file cannot be read or written; or none was drawn yet, and is not to be now.
+        ConfigError: No set can be drawn, the kept set has another number of points, or it was drawn for
+            another session and this one has begun.
+        DataError: The file cannot be read or written, or none was drawn yet and `when_missing` refuses.
     """
     if file.seed_set is not None:
         return load_dataset(file.seed_set, session.file.reading(file.columns.columns()))
     assert file.seed_points is not None, "the file has one or the other"
     path = drawn_path(file)
-    # A set that was drawn for another session may be one that anybody can draw again, or have other bounds.
-    # Where a session has not begun, nothing depends on it.
+    # A set drawn for another session may be reproducible by anybody, or have other bounds. Before the session
+    # has begun, nothing depends on it.
     begun = transcript_path(file.state, CONSUMER).exists() or when_missing == "refuse"
     if path.exists() and (begun or _drawn_for(path) == session.identifier):
         kept = replace(load_dataset(path, DataColumns()), name=DRAWN)
@@ -245,7 +245,7 @@ def consumer_seed_set(
 
 
 def _drawn_for(path: Path) -> bytes:
-    """The identifier of the session that a seed set was drawn for; empty if the file does not say."""
+    """The identifier of the session that a seed set was drawn for; empty if the file has none."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return bytes(arrays["session"].tobytes())
@@ -254,7 +254,7 @@ def _drawn_for(path: Path) -> bytes:
 
 
 def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dataset) -> KeptTarget:
-    """The release of D_v that a session uses again.
+    """The earlier release of D_v that a session reuses.
 
     Args:
         path: Its file.
@@ -262,7 +262,7 @@ def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dat
         seed_set: D_init.
 
     Raises:
-        ConfigError, DataError: It cannot be read, or the session could not have made it itself.
+        ConfigError, DataError: It cannot be read, or the session could not have made it.
     """
     where = str(path)
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=where)

@@ -29,12 +29,12 @@ def consumer_result(
     """The consumer's figures (docs/results.md).
 
     Args:
-        machine: The consumer's, which is done.
-        delivered: What it got.
-        view: How good that is.
-        verdict: What a rehearsal said before.
+        machine: The consumer's machine, after the session.
+        delivered: The delivered points.
+        view: Their quality.
+        verdict: The rehearsal's verdict before the session.
         m: |D_v|.
-        drawn: Whether the seed set was.
+        drawn: Whether the seed set was drawn.
     """
     apart, course = machine.seed_distance, machine.course
     disputes = [

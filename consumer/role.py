@@ -1,4 +1,4 @@
-"""The consumer of a session, for Python and for the command line: what it is given, and what it runs."""
+"""The consumer of a session, for Python and the command line: its options, and how it runs."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ TargetFileOption: TypeAlias = Annotated[
 
 
 class ConsumerResult(PartyResult):
-    """A consumer's result of a session: its purchase, and the quality of it."""
+    """A consumer's result of a session: its purchase and the purchase's quality."""
 
     @property
     def points_delivered(self) -> int:
-        """How many points were delivered."""
+        """Number of delivered points."""
         return int(self.figures["points_delivered"])
 
     @property
     def disputed(self) -> int:
-        """How many of them are not what their owners' bids said."""
+        """Number of delivered points that do not match their owners' bids."""
         return int(self.figures["disputed"])
 
     @property
@@ -79,7 +79,7 @@ class ConsumerResult(PartyResult):
 
     @property
     def verdict(self) -> Verdict:
-        """What a rehearsal said before the session."""
+        """The rehearsal's verdict before the session."""
         from consumer.verdict import Verdict
 
         return Verdict.from_json(self.figures)
@@ -91,7 +91,7 @@ class ConsumerResult(PartyResult):
 
     @property
     def table(self) -> Path | None:
-        """The same as Parquet in the session's columns; None if it has none, or nothing was delivered."""
+        """The delivered points as Parquet in the session's columns; None without columns or points."""
         table = self.figures["table"]
         return None if table is None else Path(table)
 
@@ -105,21 +105,21 @@ class ConsumerResult(PartyResult):
 class Consumer:
     """A session's consumer: ``Consumer(config, invitation=…).run()``.
 
-    Options go before its private file. It is run, stopped and watched as an `owner.role.Owner` is, and takes
-    tables as one does.
+    Options override its private file. It is run, stopped and watched like an `owner.role.Owner`, and accepts
+    tables as well.
 
     Attributes:
         config: Its private file.
         session: The session file.
-        invitation: In place of the session file.
-        validation: D_v, in place of the file's: a file, or a table.
-        seed_set: D_init, likewise.
+        invitation: An invitation instead of the session file.
+        validation: D_v, instead of the file's: a file or a table.
+        seed_set: D_init, also instead of the file's.
         key: Its secret key's file.
         state: Its state directory, one for each session.
         ledger: D_v's lifetime ledger.
-        target_file: A release of D_v that a screening has made, in place of a new one.
+        target_file: A release of D_v made by a screening, instead of a new one.
         metrics: ``HOST:PORT`` to serve metrics at.
-        progress: Called when its phase changes, and with news ten times a second at most.
+        progress: Called when the phase changes, and with updates at most ten times a second.
     """
 
     config: Path | str = field(metadata=by_option(ConfigOption))
@@ -140,10 +140,10 @@ class Consumer:
         object.__setattr__(self, "_control", Control(self.progress))
 
     def run(self) -> ConsumerResult:
-        """Take part until the session is over, or go on with one that was stopped; appraise what was bought.
+        """Take part until the session is over, or resume one that was stopped; then appraise the purchase.
 
         Raises:
-            Stopped: `stop` was called, or Ctrl-C was typed; what was recorded is kept.
+            Stopped: `stop` was called, or Ctrl-C was typed; everything recorded is kept.
             HushbidError: As `protocol.errors` says.
         """
         from consumer.process import run_consumer
@@ -158,15 +158,15 @@ class Consumer:
                 return ConsumerResult(run_consumer(session, file, self._control))
 
     def stop(self) -> None:
-        """Have it end once its loop turns; from any thread, as `owner.role.Owner.stop`."""
+        """End the run at the next turn of its loop; any thread may call it (see `owner.role.Owner.stop`)."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, ConsumerFile]:
-        """The session and the consumer's file that the options come to.
+        """The session and the consumer's file that the options result in.
 
         Raises:
-            ConfigError: One of them is missing, cannot be used, or is of another party; or `validation` is a
-                table, and there is no ledger.
+            ConfigError: One of them is missing, unusable, or another party's; or `validation` is a table and
+                there is no ledger.
         """
         from protocol.config.loading import load_toml
         from protocol.config.party import ConsumerFile
@@ -202,8 +202,8 @@ class Consumer:
                 keep_table(given, place, session.reading(file.columns.columns()), what=name)
 
     def _before(self, session: SessionFile, file: ConsumerFile) -> None:
-        """A hook before any connection is made; does nothing here."""
+        """Hook that runs before any connection is made; does nothing here."""
 
 
 _TABLES: Final = ("validation", "seed_set")
-"""What may be a table in place of a file."""
+"""Options that may be a table instead of a file."""

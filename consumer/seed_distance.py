@@ -1,4 +1,4 @@
-"""How far the seed set lies from D_v: a function of D_v, and so for the consumer's own eyes alone."""
+"""The distance of the seed set from D_v: a function of D_v, and so for the consumer only."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from protocol.space.mmd import MOST_COMPARED, Points, at_even_distances, kernel_
 __all__ = ["FAR_RADII", "SeedDistance", "seed_distance"]
 
 FAR_RADII: Final = 0.5
-"""Clipping radii from which on a seed set counts as far. The demonstrations' own have 0.31 to 0.46, and those
-of one class where two are wanted (occupancy) 0.50 to 0.76."""
+"""Distance in clipping radii from which a seed set counts as far. The demonstrations have 0.31 to 0.46; seed
+sets of one class where two are wanted (occupancy) have 0.50 to 0.76.
+"""
 
 _CLEARLY: Final = 5.0
-"""MMD² over that of chance from which on it is no matter of chance, in sets of a few points."""
+"""Ratio of MMD² to its expectation by chance from which chance is excluded, in sets of a few points."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedDistance:
-    """How far D_init lies from D_v.
+    """The distance of D_init from D_v.
 
     Attributes:
         mmd2: Biased MMD² between the two, by the exact kernel on scaled points.
-        by_chance: What that would be on average if both had been drawn from one distribution.
-        radii: The root of what `mmd2` has beyond that, over the clipping radius about the seed set's mean
+        by_chance: Expected MMD² if both sets came from one distribution.
+        radii: Square root of the part of `mmd2` above that, in clipping radii about the seed set's mean
             (`Prior`). It is about ``drift`` of `hushbid plan`.
     """
 
@@ -60,20 +61,20 @@ class SeedDistance:
 def seed_distance(
     validation: Points, seed_set: Points, gamma: float, *, most: int = MOST_COMPARED
 ) -> SeedDistance:
-    """How far a seed set lies from D_v.
+    """Measure the distance of a seed set from D_v.
 
-    With k̄ the mean kernel value of two different points, two sets of m and n points of one distribution have
-    a biased MMD² of (1/m + 1/n)(1 - k̄) on average. Each set's own k̄ is taken for its own share. If a set is
-    larger, `most` of its rows are compared, and m or n is that number.
+    Let k̄ be the mean kernel value of two different points. Then two sets of m and n points from one
+    distribution have an expected biased MMD² of (1/m + 1/n)(1 - k̄). Each set's own k̄ is used for its own
+    term. If a set is larger than `most`, only that many of its rows are compared, and m or n is `most`.
 
     Args:
         validation: D_v, scaled, shape (m, columns), within the public bounds.
-        seed_set: D_init, likewise, shape (n, columns).
+        seed_set: D_init, scaled and within the public bounds, shape (n, columns).
         gamma: γ.
-        most: Rows of a set that are compared at most.
+        most: Most rows of a set to compare.
 
     Raises:
-        DataError: An empty set, or numbers of columns that differ.
+        DataError: A set is empty, or the numbers of columns differ.
     """
     validation, seed_set = (at_even_distances(each, most) for each in (validation, seed_set))
     m, n = len(validation), len(seed_set)
@@ -81,7 +82,7 @@ def seed_distance(
     within = float(kernel_means(validation, validation, gamma).mean())
     seeds = float(kernel_means(seed_set, seed_set, gamma).mean())
     found = max(0.0, within + seeds - 2.0 * cross)
-    # A mean over all pairs has k(x, x) = 1 in every m-th: (1 - k̄)/m is 1 less that mean, over m - 1.
+    # A mean over all pairs includes k(x, x) = 1 in every m-th pair: (1 - k̄)/m is (1 - that mean)/(m - 1).
     by_chance = max(0.0, 1.0 - within) / max(m - 1, 1) + max(0.0, 1.0 - seeds) / max(n - 1, 1)
     spread = max(math.sqrt(max(0.0, 1.0 - seeds) * (n + 1) / max(n - 1, 1)), SMALLEST_SPREAD / UNIT)
     return SeedDistance(

@@ -1,4 +1,4 @@
-"""Files of the consumer's own: the delivered points, and what a rehearsal said of the session."""
+"""The consumer's own files: the delivered points, and a rehearsal's verdict on the session."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ __all__ = [
 ]
 
 VERDICT_FILE: Final = "verdict.json"
-"""In the consumer's state directory, or wherever else its transcript lies."""
+"""File name, in the consumer's state directory or wherever its transcript is."""
 
 _LONGEST_VERDICT: Final = 2**20
-"""Bytes, far above those of any verdict."""
+"""Most bytes of a verdict file, far more than any verdict has."""
 _NAMES: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
-"""Array of values, array of which of them count, and the attribute that both are of."""
+"""For each attribute: the array of values, the array of flags saying which are held, and its name."""
 
 
 class PurchaseFile:
     """Writes the delivered points, without disputed ones, to an ``.npz``.
 
-    Arrays, one entry per point, in the order of the delivery:
+    The arrays have one entry per point, in order of delivery:
 
     - ``features`` (n, columns): raw.
-    - ``labels`` (n,): int64, uint64, float64 or text, whichever most owners' labels are (`column`); not
-      there if no point has one.
-    - ``labelled`` (n,): bool; False where the point's label is missing, of another type, or text that is
-      too long. Its entry of ``labels`` is then a filler and means nothing.
-    - ``identifiers`` and ``identified`` (n,): likewise.
-    - ``owners`` (n,): who sold it.
-    - ``rounds`` (n,): when it was chosen, from 1.
-    - ``weights`` (n,): matching weights with sum 1 (`consumer.matching`); not there before the session is
-      over, or if there are none. ``ridge`` and ``weights_gamma``: the λ and γ that they were made with.
-    - ``gamma``, ``lower`` and ``upper``: of the session.
+    - ``labels`` (n,): int64, uint64, float64 or text, whichever type most owners' labels have (`column`);
+      absent if no point has a label.
+    - ``labelled`` (n,): bool; False if the point's label is missing, of another type, or too long a text. Its
+      entry of ``labels`` is then a meaningless filler.
+    - ``identifiers`` and ``identified`` (n,): the same for identifiers.
+    - ``owners`` (n,): the seller.
+    - ``rounds`` (n,): the round of the choice, from 1.
+    - ``weights`` (n,): matching weights with sum 1 (`consumer.matching`); absent before the session is over,
+      or if there are none. ``ridge`` and ``weights_gamma``: λ and γ of the weights.
+    - ``gamma``, ``lower`` and ``upper``: the session's.
 
-    What one owner makes of its labels costs the others' nothing. The file is readable by its owner only.
+    One owner's malformed labels do not affect the others'. Only the file's owner can read it.
 
     Args:
-        path: Where to write it; an earlier file is replaced as a whole.
+        path: The file to write; an earlier one is replaced as a whole.
         features: The session's.
     """
 
@@ -76,7 +76,7 @@ class PurchaseFile:
         """The stored points."""
 
     def store(self, purchases: StorePurchases) -> None:
-        """Write the points. One whose attributes are garbled has neither a label nor an identifier.
+        """Write the points. A point with garbled attributes has neither a label nor an identifier.
 
         Raises:
             DataError: The file cannot be written; the points are in the transcript.
@@ -89,8 +89,8 @@ class PurchaseFile:
         """Write the stored points with weights.
 
         Args:
-            weights: One for each, in their order.
-            ridge: λ that they were made with.
+            weights: One per point, in order.
+            ridge: Their λ.
 
         Raises:
             DataError: As `store`.
@@ -110,15 +110,15 @@ class PurchaseFile:
 
 
 def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
-    """Write a delivery as Parquet beside it, readable by its owner only, and say where.
+    """Write a delivery as Parquet beside it, readable by its owner only, and return its path.
 
     Args:
         schema: The session's columns.
         delivered: The consumer's ``delivered.npz``.
-        label: What the column of labels is called.
+        label: Name of the label column.
 
     Raises:
-        DataError: It cannot be written.
+        DataError: The file cannot be written.
     """
     # A consumer whose session has no columns starts without pyarrow.
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -139,20 +139,20 @@ def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write an ``.npz``, replacing an earlier one, as a whole, durably, readable by its owner only.
+    """Write an ``.npz`` durably, readable by its owner only; it replaces an earlier one as a whole.
 
     Raises:
-        OSError: It cannot be written; an earlier one is as it was.
+        OSError: It cannot be written; an earlier one is unchanged.
     """
     with in_place_of(path) as stream:
         np.savez(stream, **arrays)
 
 
 def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
-    """Keep the verdict on a session, replacing an earlier one, readable by its owner only.
+    """Keep the verdict on a session, readable by its owner only; it replaces an earlier one.
 
     Args:
-        directory: Where the consumer's transcript is or will be; made if need be.
+        directory: The present or future place of the consumer's transcript; created if needed.
 
     Raises:
         DataError: It cannot be written.
@@ -172,17 +172,17 @@ def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
 
 
 def kept_verdict(directory: Path, session: Session) -> Verdict:
-    """The verdict on a session; without one on record, a verdict that says so.
+    """The verdict on a session, or `NO_VERDICT` if there is no file.
 
     Args:
-        directory: Where the consumer's transcript lies.
-        session: The session; what was said of another does not count.
+        directory: The place of the consumer's transcript.
+        session: The session; a verdict on another one does not count.
     """
     return read_verdict(directory, session.identifier.hex()) or NO_VERDICT
 
 
 def read_verdict(directory: Path, identifier: str) -> Verdict | None:
-    """The same by the session's identifier, in hexadecimal; None if nothing is on record."""
+    """The verdict for a session identifier in hexadecimal; None if there is no file."""
     try:
         values = json.loads(read_plain(directory / VERDICT_FILE, _LONGEST_VERDICT)[0])
         return Verdict.from_json(values) if values["session"] == identifier else None

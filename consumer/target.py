@@ -1,8 +1,8 @@
-"""The consumer's one release of D_v: how it is made, and how one that was made before is kept and used again.
+"""The consumer's single release of D_v: how it is made, stored and reused.
 
 `hushbid screen` makes the release to rank owners by, before there is a session. A session may then broadcast
-the same release: what was paid for once is used twice. It is bound to all that it depends on, so that a
-session takes no other release than one that it could have made itself.
+the same release, so that one privacy cost serves twice. The release is bound to everything it depends on: a
+session accepts only a release that it could have made itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from protocol.wire.arrays import ARRAY_EXT, pack_array, unpack_extension
 __all__ = ["KeptTarget", "TargetRelease", "check_kept", "map_identity", "release_target"]
 
 TAG: Final = b"hushbid target release 1\n"
-"""What the file of a release begins with; then come the SHA-256 of the rest, and the rest."""
+"""First bytes of a release file; the SHA-256 of the rest follows, then the rest."""
 _ADVICE: Final = (
     "Leave the release out, and the session makes one of its own, which is charged; or screen again for "
     "this session."
@@ -40,9 +40,9 @@ class TargetRelease:
 
     Attributes:
         embedding: g̃, float64 of shape (d,), in units of φ.
-        noise: The noise that was drawn for it.
-        size: m, the points of D_v.
-        noise_name: Where the noise came from.
+        noise: The noise drawn for it.
+        size: m, the number of points in D_v.
+        noise_name: Name of the noise source.
     """
 
     embedding: npt.NDArray[np.float64]
@@ -59,14 +59,14 @@ def release_target(
     *,
     noise_name: str,
 ) -> TargetRelease:
-    """Release the mean embedding of D_v, with noise that is drawn now.
+    """Release the mean embedding of D_v with newly drawn noise.
 
     Args:
-        stream: The stream of a single release, which was not made yet.
+        stream: A stream for a single release that was not made yet.
         feature_map: φ.
         validation: D_v.
-        noise: Draws what the mechanism asks for.
-        noise_name: What the release is to say of its noise.
+        noise: Draws the noise that the mechanism requests.
+        noise_name: Name of the noise source, for the release.
     """
     points = feature_map.hash(validation.features)
     drawn = tuple(noise.draw(draw) for draw in stream.mechanism.draws(0))
@@ -77,7 +77,7 @@ def release_target(
 
 
 def map_identity(feature_map: FeatureMap) -> bytes:
-    """SHA-256 of all that two parties' features of one raw point depend on: map, kernel and public bounds.
+    """SHA-256 of everything that the features of a raw point depend on: map, kernel and public bounds.
 
     Returns:
         32 bytes.
@@ -91,21 +91,21 @@ def map_identity(feature_map: FeatureMap) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class KeptTarget:
-    """A release of D_v that was made and charged outside of a session, with what it is bound to.
+    """A release of D_v that was made and charged outside a session, and everything it is bound to.
 
-    It holds the noise, so that its file is as private as D_v.
+    It contains the noise, so its file is as private as D_v.
 
     Attributes:
         release: The release.
-        charged_as: What the lifetime ledger of D_v has it under; empty if it was not charged.
+        charged_as: Its entry in the lifetime ledger of D_v; empty if it was not charged.
         map_identity: Identity of the feature map (`map_identity`).
         mechanism: Name of the release mechanism.
         parameters: Its parameters.
-        delta: The δ that it was calibrated to.
-        seed_total: Σφ of the public seed set that the mechanism knew, shape (d,); empty if it knew none.
-        seed_size: Points of that seed set.
+        delta: The δ of its calibration.
+        seed_total: Σφ of the public seed set that the mechanism used, shape (d,); empty if it used none.
+        seed_size: Number of points in that seed set.
         data: Digest of D_v (`protocol.data.dataset_digest`).
-        deviation: Standard deviation of the noise on a coordinate of `release.embedding`.
+        deviation: Standard deviation of the noise on each coordinate of `release.embedding`.
     """
 
     release: TargetRelease
@@ -120,7 +120,7 @@ class KeptTarget:
     deviation: float
 
     def to_bytes(self) -> bytes:
-        """The release as the bytes of a file."""
+        """Encode the release as the bytes of a file."""
         release = self.release
         values = {
             **{name: getattr(self, name) for name in _FIELDS},
@@ -134,10 +134,10 @@ class KeptTarget:
 
     @classmethod
     def from_bytes(cls, content: bytes, *, where: str) -> Self:
-        """What `to_bytes` made.
+        """Decode the result of `to_bytes`.
 
         Raises:
-            DataError: It is something else; names `where`.
+            DataError: The content is something else; names `where`.
         """
         if not content.startswith(TAG):
             raise DataError(
@@ -172,7 +172,7 @@ _FIELDS: Final = (
 def check_kept(
     kept: KeptTarget, session: Session, validation: Dataset, seed_set: Dataset, *, where: str
 ) -> None:
-    """Refuse a release that the session could not have made itself.
+    """Refuse a release that the session could not have made.
 
     Args:
         kept: The release.
@@ -181,8 +181,8 @@ def check_kept(
         where: The release's file, for the error.
 
     Raises:
-        ConfigError: It is of another map, mechanism, seed set, source of noise or D_v, it was never charged,
-            or the session draws a secret map.
+        ConfigError: Its map, mechanism, seed set, source of noise or D_v differs; it was never charged; or
+            the session draws a secret map.
     """
     if session.public_map is None:
         raise ConfigError(
@@ -224,6 +224,6 @@ def _packed(value: Any) -> Any:
 def _array(value: Any, dtype: type[np.generic] | None) -> npt.NDArray[Any]:
     if not isinstance(value, np.ndarray) or value.ndim != 1 or (dtype and value.dtype != dtype):
         raise ValueError("an array of another kind was expected")
-    own = value.copy()  # aligned, and free of the file's bytes
+    own = value.copy()  # aligned, and independent of the file's bytes
     own.flags.writeable = False
     return own

@@ -1,8 +1,8 @@
-"""What each owner's points are worth to the consumer, by exact kernels: never leaves the consumer.
+"""What each owner's points are worth to the consumer, by exact kernels; it never leaves the consumer.
 
-Owners play the game v(C) = MMD²(D_init, D_v) - MMD²(C's points, D_v), with v(∅) = 0: what a coalition C would
-have brought, had the others sold nothing. Where no seed set is given, nothing stands in its place, and
-v(C) = ‖mean of φ over D_v‖² - MMD²(C's points, D_v). All values are functions of D_v without any noise.
+Owners play the game v(C) = MMD²(D_init, D_v) - MMD²(C's points, D_v), with v(∅) = 0: the gain from a
+coalition C if nobody else had sold. Without a seed set the first term is ‖mean of φ over D_v‖², and v(C) =
+‖mean of φ over D_v‖² - MMD²(C's points, D_v). All values are functions of D_v without noise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from protocol.space.mmd import Points, Vector, kernel_means
 __all__ = ["MOST_EXACT", "OwnerValue", "Purchase", "Valuation", "exact_shapley", "sampled_shapley", "value"]
 
 MOST_EXACT: Final = 12
-"""Owners up to whom all coalitions are looked at: 4,096 of them."""
+"""Most owners for whom all coalitions are evaluated: 4,096 coalitions."""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -31,12 +31,13 @@ class OwnerValue:
     """What an owner's points are worth.
 
     Attributes:
-        points: That it sold.
-        gain: Its part of v(all), without an order (`protocol.session.statement`); these add up to v(all).
-        left_out: v(all) - v(all but this one): what would be lost without it. They add up to nothing.
-        shapley: Its Shapley value: v(C with it) - v(C), on average over all orders in which owners could have
-            come. These add up to v(all).
-        shapley_error: Standard error of `shapley`; 0 where all coalitions were looked at.
+        points: Number of points it sold.
+        gain: Its part of v(all), independent of any order (`protocol.session.statement`); the parts add up to
+            v(all).
+        left_out: v(all) - v(all but this owner): the loss without it. These have no meaningful sum.
+        shapley: Its Shapley value: the average of v(C with it) - v(C) over all orders of owners. The values
+            add up to v(all).
+        shapley_error: Standard error of `shapley`; 0 if all coalitions were evaluated.
     """
 
     points: int
@@ -48,12 +49,12 @@ class OwnerValue:
 
 @dataclass(frozen=True, slots=True)
 class Valuation:
-    """What a purchase is worth, and each owner's part.
+    """The value of a purchase, and each owner's part.
 
     Attributes:
         total: v(all).
-        owners: Who sold a point → its values, in the order of names.
-        orders: Orders of owners that were drawn for the Shapley values; 0: all coalitions were looked at.
+        owners: Each owner that sold a point → its values, in the order of names.
+        orders: Number of orders drawn for the Shapley values; 0 if all coalitions were evaluated.
     """
 
     total: float
@@ -63,13 +64,13 @@ class Valuation:
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """What the game is a function of, for K owners.
+    """Everything that the game depends on, for K owners.
 
     Attributes:
-        counts: Points of each, shape (K,).
-        pairs: Σ of kernel values between the points of every two owners, shape (K, K).
-        wanted: Σ over an owner's points of the mean kernel value to D_v, shape (K,).
-        start: What the empty coalition has: MMD²(D_init, D_v), or ‖mean of φ over D_v‖².
+        counts: Number of points of each owner, shape (K,).
+        pairs: Sum of kernel values between the points of each pair of owners, shape (K, K).
+        wanted: Sum over an owner's points of the mean kernel value to D_v, shape (K,).
+        start: Value for the empty coalition: MMD²(D_init, D_v), or ‖mean of φ over D_v‖².
         spread: ‖mean of φ over D_v‖².
     """
 
@@ -80,7 +81,7 @@ class Purchase:
     spread: float
 
     def worth(self, coalition: Sequence[int]) -> float:
-        """v(C) of a coalition's places."""
+        """v(C) of a coalition, given by owner indices."""
         if not len(coalition):
             return 0.0
         places = np.asarray(coalition)
@@ -89,7 +90,7 @@ class Purchase:
         return float(self.start - (inside / count**2 - 2.0 * self.wanted[places].sum() / count + self.spread))
 
     def marginals(self, order: npt.NDArray[np.intp]) -> Vector:
-        """What each owner of an order adds to those before it, shape (K,), in the order's places."""
+        """The marginal gain of each owner after those before it in an order, shape (K,), in that order."""
         pairs = self.pairs[np.ix_(order, order)]
         inside = np.cumsum(2.0 * np.tril(pairs, -1).sum(axis=1) + np.diagonal(pairs))
         count = np.cumsum(self.counts[order])
@@ -99,11 +100,11 @@ class Purchase:
 
 
 def exact_shapley(worth: Callable[[Sequence[int]], float], owners: int) -> Vector:
-    """Shapley values by all 2^K coalitions (Shapley 1953).
+    """Shapley values from all 2^K coalitions (Shapley 1953).
 
     Args:
-        worth: v of a coalition's places.
-        owners: K, small.
+        worth: v of a coalition, given by owner indices.
+        owners: K, which must be small.
     """
     everybody = range(owners)
     values = np.zeros(owners)
@@ -123,16 +124,16 @@ def sampled_shapley(
     pairs: int,
     generator: np.random.Generator,
 ) -> tuple[Vector, Vector]:
-    """Shapley values as means over orders that are drawn, each with its reverse, and their standard errors.
+    """Shapley values and their standard errors, as means over drawn orders and their reverses.
 
     An order and its reverse are one draw: their errors partly cancel (Castro et al. 2009; Mitchell et al.
-    2022, antithetic sampling). Each order's marginals add up to v(all), and so do the means.
+    2022, antithetic sampling). The marginals of each order add up to v(all), and so do the means.
 
     Args:
-        marginals: What each owner of an order adds to those before it, in the order's places.
+        marginals: Marginal gain of each owner after those before it, in the order's positions.
         owners: K.
-        pairs: Orders that are drawn, at least 2.
-        generator: Draws them.
+        pairs: Number of drawn orders, at least 2.
+        generator: Generator of the draws.
     """
     total, squares = np.zeros(owners), np.zeros(owners)
     for _ in range(pairs):
@@ -157,19 +158,19 @@ def value(
     pairs: int,
     seed: int,
 ) -> Valuation:
-    """What each owner's points are worth.
+    """Compute the value of each owner's points.
 
-    Owners are put in an order that their points decide, and their names only where points are equal, so that
-    other names change no value.
+    The owners are put in an order that depends on their points, and on their names only where points are
+    equal, so that renaming owners changes no value.
 
     Args:
-        points: That were bought, scaled, shape (n, columns), n ≥ 1.
-        sellers: Whose each is.
+        points: The bought points, scaled, shape (n, columns), n ≥ 1.
+        sellers: The seller of each point.
         wanted: D_v, scaled.
-        seeds: D_init, scaled; None: nothing is in its place.
+        seeds: D_init, scaled; None if there is none.
         gamma: γ of the RBF kernel.
-        pairs: Orders that are drawn, with their reverses, where more than `MOST_EXACT` owners sold.
-        seed: Of the draw.
+        pairs: Number of drawn orders, each with its reverse, if more than `MOST_EXACT` owners sold.
+        seed: Seed of the draw.
     """
     owners = np.asarray(sellers)
     held = {name: points[owners == name] for name in set(sellers)}
@@ -177,7 +178,7 @@ def value(
     stacked = np.concatenate([held[name] for name in names])
     counts = np.array([len(held[name]) for name in names])
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    # Sums over every owner's points, a column for each owner: no kernel matrix of all points is held.
+    # One column of sums for each owner's points: no kernel matrix of all points is held.
     columns = [kernel_means(stacked, held[name], gamma) * len(held[name]) for name in names]
     sums = np.add.reduceat(np.stack(columns, axis=1), starts, axis=0)
     cross = np.add.reduceat(kernel_means(stacked, wanted, gamma), starts)

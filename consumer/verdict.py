@@ -1,7 +1,7 @@
 """A rehearsal's verdict on a session: a function of D_v, which the consumer keeps beside its transcript.
 
-A rehearsal is made before the consumer's process (`hushbid.plan.rehearsal`), which finds what was kept
-of it, also when it is started again, and has it in its result.
+The rehearsal precedes the consumer's process (`hushbid.plan.rehearsal`). The process reads the stored
+verdict, also after a restart, and includes it in its result.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ __all__ = [
 Word: TypeAlias = Literal["good", "uncertain", "hopeless"]
 
 ALIKE: Final = 0.98
-"""Mean kernel value of two rows of D_v above which an MMD² is small whatever is bought."""
+"""Mean kernel value of two rows of D_v above which MMD² is small whatever is bought."""
 EQUAL: Final = 1.0 - 1e-9
-"""The same, above which rows are equal, whatever the seed set is."""
+"""Mean kernel value above which rows are equal, whatever the seed set is."""
 UNLIKE: Final = 0.01
-"""The same, below which every point is like itself alone."""
+"""Mean kernel value below which every point resembles only itself."""
 GOOD: Final = 0.5
-"""MMD² over that of a uniform choice, both with weights, below which buying pays where little is wanted."""
+"""Ratio of MMD² to that of a uniform choice, both with weights, below which buying pays where little is
+wanted.
+"""
 HOPELESS: Final = 1.2
-"""The same, above which, with all stand-ins, a uniform choice is better."""
+"""That ratio above which, with every stand-in, a uniform choice is better."""
 EXPECTED_HOPELESS: Final = 1.0
-"""MMD² over that of a uniform choice, without weights, from which on the rule of thumb of `hushbid plan` says
-hopeless."""
+"""Ratio of MMD² to that of a uniform choice, without weights, from which the rule of thumb of `hushbid plan`
+says hopeless.
+"""
 
 _MEANING: Final[Mapping[Word, str]] = {
     "good": "where owners have little of what is wanted, it buys far better than at random",
@@ -60,14 +63,14 @@ _UNSEEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The outcome with one kind of stand-in owners, on average.
+    """The average outcome with one kind of stand-in owners.
 
     Attributes:
-        owners: What they have, for people.
-        bought: MMD² of what was bought against what was wanted, with matching weights.
-        uniform: The same of a uniform choice.
-        bought_plain: MMD² of what was bought without weights.
-        uniform_plain: The same of a uniform choice.
+        owners: Description of their data, for people.
+        bought: MMD² of the purchase against the wanted points, with matching weights.
+        uniform: MMD² of a uniform choice, with matching weights.
+        bought_plain: MMD² of the purchase without weights.
+        uniform_plain: MMD² of a uniform choice without weights.
     """
 
     owners: str
@@ -78,12 +81,12 @@ class Staged:
 
     @property
     def ratio(self) -> float:
-        """MMD² of what was bought over that of the uniform choice, with weights."""
+        """Ratio of the purchase's MMD² to the uniform choice's, with weights."""
         return _over(self.bought, self.uniform)
 
     @property
     def ratio_plain(self) -> float:
-        """The same without weights."""
+        """The same ratio without weights."""
         return _over(self.bought_plain, self.uniform_plain)
 
     def as_json(self) -> dict[str, Any]:
@@ -111,16 +114,17 @@ class Rehearsal:
     """The outcome with all kinds of stand-in owners.
 
     Attributes:
-        staged: The first have what is wanted in other shares, the others little of it, the last of these
-            among points like the seed set (records of before have no such). None where the kernel can tell
-            nothing, or nothing could be played.
-        kernel: Mean kernel value of two different rows of D_v: 1 if all are alike to the session, or there
-            is one alone, and 0 if none is.
-        beside: Mean kernel value of a row of D_v and one of the seed set; None on records of before.
-        drawn: Whether the seed set is drawn within the bounds, and so shows nothing of how wide these are
-            beside data.
-        expected: Where nothing could be played, what the rule of thumb of `hushbid plan` expects: MMD² over
-            that of a uniform choice, without weights and without what the seed set adds. Else None.
+        staged: The first stand-ins have the wanted points in other proportions; the others have few of them,
+            and the last of these have them among points like the seed set (absent in older records). None if
+            the kernel cannot distinguish anything, or no rehearsal was possible.
+        kernel: Mean kernel value of two different rows of D_v: 1 if the session cannot tell them apart or
+            there is only one row, and 0 if all are unlike each other.
+        beside: Mean kernel value of a row of D_v and one of the seed set; None in older records.
+        drawn: Whether the seed set is drawn within the bounds, and so does not show how wide they are
+            relative to data.
+        expected: If no rehearsal was possible, the expectation of `hushbid plan`'s rule of thumb: the ratio
+            of MMD² to that of a uniform choice, without weights and without the seed set's contribution. None
+            otherwise.
     """
 
     staged: tuple[Staged, ...]
@@ -131,39 +135,39 @@ class Rehearsal:
 
     @property
     def alike(self) -> bool:
-        """Whether all rows are alike to the session: those of D_v, and those of the seed set with them.
+        """Whether the session cannot tell rows apart: those of D_v, including from those of the seed set.
 
-        Rows of D_v that are all equal are that by themselves.
+        If all rows of D_v are equal, this holds without the seed set.
         """
         told_apart = self.beside is not None and self.beside <= ALIKE
         return self.kernel > (EQUAL if told_apart else ALIKE)
 
     @property
     def blind(self) -> bool:
-        """Whether the kernel cannot tell rows apart, or together: bounds or γ are wrong."""
+        """Whether the kernel sees all rows as equal, or all as unlike: bounds or γ are wrong."""
         return self.alike or self.kernel < UNLIKE
 
     @property
     def narrow(self) -> bool:
-        """Whether D_v is narrow beside its bounds, and other rows are told from it."""
+        """Whether D_v is narrow relative to its bounds, but distinguishable from other rows."""
         return self.kernel > ALIKE and not self.alike
 
     @property
     def unseen(self) -> bool:
-        """Whether nothing shows that bounds and γ are right: D_v is narrow, and all else drawn."""
+        """Whether nothing confirms bounds and γ: D_v is narrow, and all other rows are drawn."""
         return self.drawn and self.narrow
 
     @property
     def little(self) -> float:
-        """The larger ratio of those where a tenth and a fiftieth is wanted, among points of any kind.
+        """The larger ratio of the cases with a tenth and a fiftieth of wanted points, among any points.
 
-        Infinite where nothing was played.
+        Infinite if no rehearsal was possible.
         """
         return max((each.ratio for each in self.staged[1:3]), default=float("inf"))
 
     @property
     def weights_alone(self) -> bool:
-        """Whether it is `hopeless` with weights alone: without them, not with all stand-ins."""
+        """Whether it is `hopeless` with weights only: without weights some stand-in gives a better result."""
         return (
             self.word == "hopeless"
             and bool(self.staged)
@@ -188,13 +192,13 @@ class Rehearsal:
         if self.little <= GOOD:
             return "uncertain" if self.unseen else "good"
         ratios = [each.ratio for each in self.staged]
-        # A choice among points that are easily told apart is one without weights too, which scatter.
+        # Among points that are easily told apart, weights scatter, so the ratios without them count too.
         ratios += [each.ratio_plain for each in self.staged[3:]]
         return "hopeless" if min(ratios) >= HOPELESS else "uncertain"
 
     @property
     def meaning(self) -> str:
-        """What the word means here, for people, without a figure."""
+        """The meaning of the word here, for people, without a figure."""
         if self.blind:
             return "the kernel tells nothing about its points"
         if not self.staged:
@@ -204,7 +208,7 @@ class Rehearsal:
         return _WITH_WEIGHTS if self.weights_alone else _MEANING[self.word]
 
     def lines(self) -> list[str]:
-        """The figures for people: a line of what they are, and one for each kind of owners."""
+        """The figures for people: a heading, and one line for each kind of owners."""
         if self.blind or (not self.staged and self.expected is None):
             beside = "" if self.beside is None else f", of one and a seed {self.beside:.3g}"
             return [f"nothing was played: the mean kernel value of two rows is {self.kernel:.3g}{beside}"]
@@ -217,7 +221,7 @@ class Rehearsal:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict, and the figures of each kind of owners."""
+        """The verdict, with the figures for each kind of owners."""
         return {
             "verdict": self.word,
             "kernel": self.kernel,
@@ -229,7 +233,7 @@ class Rehearsal:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """What `as_json` gave, which may have other keys beside; older ones had fewer."""
+        """The rehearsal from the result of `as_json`; other keys are ignored, and older ones have fewer."""
         beside, expected = (
             None if (found := values.get(name)) is None else float(found) for name in ("beside", "expected")
         )
@@ -242,9 +246,9 @@ class Verdict:
     """The record of a session's rehearsal.
 
     Attributes:
-        rehearsal: Its outcome; None if there was none.
-        why: Why nothing was played; empty if something was, or the kernel says enough.
-        anyway: Whether the consumer went on although it was hopeless.
+        rehearsal: Its outcome; None if there was no rehearsal.
+        why: Why there was no rehearsal; empty if there was one, or if the kernel is decisive.
+        anyway: Whether the consumer continued although it was hopeless.
     """
 
     rehearsal: Rehearsal | None = None
@@ -253,12 +257,12 @@ class Verdict:
 
     @property
     def word(self) -> Word | None:
-        """The verdict in a word, which alone a log has; None without one."""
+        """The verdict in one word, the only part that a log contains; None if there is no verdict."""
         return None if self.rehearsal is None else self.rehearsal.word
 
     @property
     def called(self) -> str:
-        """The word, and whether it is for weights alone; empty without one."""
+        """The word, and whether it applies with weights only; empty if there is no verdict."""
         alone = self.rehearsal is not None and self.rehearsal.weights_alone
         return f"{self.word or ''}{' for weights' if alone else ''}"
 
@@ -284,13 +288,13 @@ class Verdict:
         return f"{self.rehearsal.word}{', and gone on with anyway' if self.anyway else ''}{figures}"
 
     def as_json(self) -> dict[str, Any]:
-        """Under the names of the command line's JSON: ``verdict``, null without one, and ``verdict_why``."""
+        """The verdict under the names of the command line's JSON: ``verdict`` or null, ``verdict_why``."""
         found = None if self.rehearsal is None else {**self.rehearsal.as_json(), "anyway": self.anyway}
         return {"verdict": found, "verdict_why": self.why}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """What `as_json` gave, which may have other keys beside."""
+        """The verdict from the result of `as_json`; other keys are ignored."""
         found = values["verdict"]
         if found is None:
             return cls(why=str(values["verdict_why"]))
@@ -298,4 +302,4 @@ class Verdict:
 
 
 NO_VERDICT: Final = Verdict(why="no rehearsal is on record; `hushbid consumer` has one")
-"""The verdict where nothing was kept."""
+"""The verdict if none was stored."""

@@ -1,11 +1,11 @@
 """The curator under the rule `blind`: it orders bids that it cannot read, and passes on what it cannot open.
 
 It has no numerics. The consumer sends each round's weight, encrypted, and the curator passes it on. Owners
-answer with boxes and with a masked score of each box that they ever sent. The highest boxes of present owners
-are chosen: by masked score, then by the owner's rank, then by the box's number. They go to the consumer at
-once, which answers with the next weight.
+answer with boxes and with a masked score of each box that they ever sent. The curator chooses the highest
+boxes of present owners: by masked score, then by the owner's rank, then by the box's number. It sends them to
+the consumer at once, which answers with the next weight.
 
-An absent owner has no scores in the round, so its boxes are withheld without a rule.
+An absent owner has no scores in the round, so no rule is needed to withhold its boxes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from protocol.wire.values import Item
 __all__ = ["BidsChecked", "BlindCurator", "BlindCuratorNumerics", "CheckBids", "UncheckedBid", "bid_holds"]
 
 _OF_OTHERS: Final = frozenset({"received:target", "received:offer", "received:receipt"})
-"""Messages that a blind curator is sent none of."""
+"""Messages that nobody sends to a blind curator."""
 _OTHER_TRIGGERS: Final = {
     "received:bid": "received:blind-bid",
     "candidates-checked": "bids-checked",
@@ -66,15 +66,15 @@ _OTHER_HANDLERS: Final = {
     "_on_moot": "_on_moot_check",
 }
 _COMPUTED: Final = frozenset({"noise-drawn", "weights-computed"})
-"""The results that the consumer computes in the curator's place."""
+"""Results that the consumer computes instead of the curator."""
 _ON_TIME: Final = ("weighing", "bidding", "delivering")
-"""Where a round's end leads at a fixed cadence."""
+"""The phases that can follow a round at a fixed cadence."""
 _NO_FEATURES: Final = np.zeros(0, dtype=np.int16)
 
 
 @dataclass(frozen=True, slots=True)
 class UncheckedBid:
-    """A bid whose signature was not looked at."""
+    """A bid whose signature was not yet checked."""
 
     owner: str
     bid: BlindBid
@@ -84,7 +84,7 @@ class UncheckedBid:
 
 @dataclass(frozen=True, slots=True)
 class CheckBids(Computation):
-    """Check whether owners signed the boxes and the scores that came from them."""
+    """Check that owners signed their boxes and scores."""
 
     KIND: ClassVar[str] = "check-bids"
     entries: tuple[UncheckedBid, ...]
@@ -97,16 +97,16 @@ class BidsChecked(Event):
     KIND: ClassVar[str] = "bids-checked"
     held: tuple[bool, ...]
     round: int = 0
-    """The last one that a bid is for: by it a redacted transcript tells rounds."""
+    """The last round of any bid checked; it tells rounds apart in a redacted transcript."""
 
     def item(self) -> Item:
-        """As it enters the transcript."""
+        """The event as a transcript item."""
         return Item(self.KIND, {"round": self.round}, {"held": self.held})
 
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A box that is kept."""
+    """A box on disk."""
 
     handle: int
     bid_round: int
@@ -114,7 +114,7 @@ class _Box:
 
 
 def _rows() -> tuple[Transition, ...]:
-    """The curator's table with what is otherwise for a blind one: a weight may be there before its round."""
+    """The curator's table, changed for a blind one: a weight may arrive before its round."""
     kept = [
         Transition(
             row.phase,
@@ -157,17 +157,17 @@ class BlindCurator(CuratorMachine):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._due: SealedBroadcast | None = None
-        """The next round's weight, if the consumer was faster than the clock."""
+        """The next round's weight, if it arrived before the clock's time."""
         self._weights_had = 0
         self._boxes: dict[str, dict[int, _Box]] = {owner: {} for owner in self.owners}
-        """Owner → number → box, of boxes that were not chosen."""
+        """Owner → number → box, for boxes that were not chosen."""
         self._scores: dict[str, bytes] = {}
         """Owner → the masked scores of its last bid."""
         self._bids_had = dict.fromkeys(self.owners, 0)
         self._unchecked: list[UncheckedBid] = []
         self._checking: tuple[UncheckedBid, ...] = ()
         self.account: Account | None = None
-        """The consumer's, at the end."""
+        """The consumer's account, at the end."""
 
     # -- what the consumer sends ------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class BlindCurator(CuratorMachine):
             self._weigh()
 
     def _weigh(self) -> None:
-        """Open the round with the consumer's weight, once it is there."""
+        """Open the round once the consumer's weight has arrived."""
         if self._due is None:
             self._set_timer("pause", self._session.timeouts.pause)
             return
@@ -211,7 +211,7 @@ class BlindCurator(CuratorMachine):
 
     @property
     def awaits_consumer(self) -> bool:
-        """Whether the round stands still until the consumer is here, which is to send its weight."""
+        """Whether the round is paused until the consumer is here to send its weight."""
         return self.phase == "weighing" and not self.consumer_connected
 
     def _on_pause_over(self) -> None:
@@ -237,7 +237,7 @@ class BlindCurator(CuratorMachine):
             self._resume(owner)
 
     def _on_late_blind_bid(self, owner: str, bid: BlindBid) -> None:
-        """Take a bid in after bidding closed: even if it is for this round, its owner is absent from it."""
+        """Take in a bid after bidding closed; even if it is for this round, its owner is absent from it."""
         self._take_blind_bid(owner, bid)
         self.seats[owner].late = True
 
@@ -322,9 +322,9 @@ class BlindCurator(CuratorMachine):
         self._send(CONSUMER, Award(round=self.round, purchases=tuple(purchases)))
 
     def _best(self, present: list[str], count: int) -> list[tuple[bytes, str, int]]:
-        """The highest masked scores among these owners' boxes, with whose they are and their numbers.
+        """The highest masked scores among these owners' boxes, each with its owner and number.
 
-        A box without a score is lower than the b new ones of its owner, which all have one.
+        A box without a score ranks below its owner's b new ones, which all have one.
         """
         owners, handles, scores = [], [], []
         for owner in present:
@@ -388,7 +388,7 @@ class BlindCurator(CuratorMachine):
         self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
 
     def _note_void(self, account: Account) -> None:
-        """Keep in the books how many boxes of each owner were void, or held nothing; which, nobody tells."""
+        """Record how many boxes of each owner were void or empty; which ones, nobody reveals."""
         awarded = Counter(win.owner for win in self.ledger.wins)
         for owner, sold, void in zip(self.owners, account.sold.tolist(), account.void.tolist(), strict=True):
             self.ledger.disputes += [Dispute(NOT_TOLD, owner, NOT_TOLD)] * void
@@ -401,21 +401,21 @@ class BlindCurator(CuratorMachine):
         super()._destroy_boxes()
 
     def _on_moot_blind(self, peer: str, message: Maps | SealedBroadcast | Account) -> None:
-        """Messages of the consumer to a session that was given up change nothing."""
+        """Ignore the consumer's messages to a session that was given up."""
 
     def _on_moot_check(self, checked: BidsChecked) -> None:
-        """Nor does what was being checked."""
+        """Ignore checks that were in progress."""
 
     # -- settlement -------------------------------------------------------------------------------------
 
     def settlement(self) -> Mapping[str, float] | None:
-        """The numbers that owners are paid by, as the consumer says; None before it does."""
+        """What each owner's payment depends on, according to the consumer; None until its account arrives."""
         if self.account is None:
             return None
         return dict(zip(self.owners, self.account.settlement.tolist(), strict=True))
 
     def statement(self, price: Price) -> tuple[Errors, PaidStatement] | None:
-        """The errors of `settlement`, and what owners should be paid by; None before there is one."""
+        """The errors of `settlement`, and the numbers to pay owners by; None until there is a settlement."""
         account, settlement = self.account, self.settlement()
         if account is None or settlement is None:
             return None
@@ -439,8 +439,8 @@ class BlindCuratorNumerics:
 
     Args:
         session: The session.
-        destroy: Forgets the boxes that are kept.
-        digest: SHA-256 of a box; of what stands in its place, where a transcript has no more of it.
+        destroy: Destroys the boxes on disk.
+        digest: SHA-256 of a box, or of its substitute where a transcript does not hold the box.
     """
 
     def __init__(
@@ -464,7 +464,7 @@ class BlindCuratorNumerics:
         return None
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Take up what was computed before a restart."""
+        """Restore the state computed before a restart."""
         if type(effect) is DestroyBoxes:
             self._destroy()
 

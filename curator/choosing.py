@@ -1,4 +1,4 @@
-"""A round from its bids on: points are asked for and verified, and the best of the pool are chosen."""
+"""A round after its bids: points are asked for and verified, and the best points in the pool are chosen."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Choosing(Rounds):
             self._pooled.append(point)
             if point.bid_round == self.round:
                 self._round.obtained.add(point.owner)
-        # A point that came meanwhile is verified before its owner counts as present.
+        # A point that arrived meanwhile is verified before its owner counts as present.
         self._verify_or_decide()
 
     # -- asks and offers --------------------------------------------------------------------------------
@@ -96,12 +96,12 @@ class Choosing(Rounds):
         return asked
 
     def _worth(self, seat: Seat, bid: PointBid) -> int:
-        """The order of a bid: its score, divided by its price where points have prices."""
+        """The key that orders bids: the score, divided by the price where points have prices."""
         prices = self._opened.prices
         return bid.score if prices is None else prices.per_price(bid.score, seat.rank)
 
     def _ranks(self) -> npt.NDArray[np.intp]:
-        """The ranks of this round's bids, by owner, against the points of the owners that are present."""
+        """The ranks of this round's bids, by owner, against the points of present owners."""
         bids = np.full(len(self.owners), NO_SCORE, dtype=np.int64)
         withheld = np.ones(len(self.owners), dtype=np.bool_)
         for owner, bid in self._bids().items():
@@ -130,7 +130,7 @@ class Choosing(Rounds):
         self._hand_over(owner, bid, offer.candidate)
 
     def _close_asking_if_complete(self) -> None:
-        # An owner that let an earlier stage's time pass is not waited for a second time.
+        # An owner that missed the time of an earlier stage is not waited for a second time.
         here = (owner for owner in self._round.asked if self.seats[owner].asked)
         if not any(self.seats[owner].connected or owner in self._expected_back for owner in here):
             self._verify_or_decide()
@@ -141,14 +141,14 @@ class Choosing(Rounds):
     # -- the choice -------------------------------------------------------------------------------------
 
     def _decide(self) -> None:
-        """Take the best points of the present owners, as far as there are any, and go on when it is time."""
+        """Choose the best points of the present owners, and continue when it is time."""
         present = self._bids().keys()
         self._choose(present)
         for owner in self.owners:
             if owner not in present and self._has_turn(owner):
                 self.ledger.absences.append(Absence(self.round, owner))
-                # An owner whose point does not match is told nothing, not even by silence: only being in time
-                # decides.
+                # An owner whose point does not match must not learn it, not even by silence: only being in
+                # time counts.
                 seat = self.seats[owner]
                 seat.out |= self._leave_for_good and not seat.has_bid(self.round)
         self._decided = self._now
@@ -158,7 +158,7 @@ class Choosing(Rounds):
             self._go_on()
 
     def _choose(self, present: AbstractSet[str]) -> None:
-        """Take the best points of these owners."""
+        """Choose the best points of these owners."""
         withheld = np.array([owner not in present for owner in self.owners])
         self._take(
             self._pool.first(

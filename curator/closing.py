@@ -1,4 +1,4 @@
-"""Delivery, settlement and closing of a session: what comes after its last round, or instead of it."""
+"""Delivery, settlement and closing of a session: everything after its last round, or instead of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Closing(CuratorState):
         self._parts: tuple[Delivery, ...] = ()
         self._part = 0
         self._private_settlement: Mapping[str, float] | None = None
-        """What owners may be told, once it was released."""
+        """The numbers that owners may be told, once released."""
         self._closed: set[str] = set()
         self._farewells: set[str] = set()
         self._outcome: Literal["complete", "abandoned"] = "complete"
@@ -73,7 +73,7 @@ class Closing(CuratorState):
         self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
 
     def _settle_privately(self) -> None:
-        """Charge the private settlement and release it, in one step; its noise came with the last rounds'."""
+        """Charge the private settlement and release it, in one step; its noise came with the last round's."""
         self._charge(self._opened.owners_releases)
         (noise,) = self.weighing.end_round()
         self._private_settlement = settle_privately(
@@ -81,7 +81,7 @@ class Closing(CuratorState):
         )
 
     def _note_disputes(self, receipt: Receipt) -> None:
-        """Keep in the books what the consumer disputes; owners are not told (DESIGN §3, "No feedback")."""
+        """Record the consumer's disputes; owners are not told (DESIGN §3, "No feedback")."""
         purchases = self._parts[self._part - 1].purchases
         bits = np.unpackbits(np.frombuffer(receipt.disputed, dtype=np.uint8))
         if len(receipt.disputed) != (len(purchases) + 7) // 8 or bits[len(purchases) :].any():
@@ -95,7 +95,7 @@ class Closing(CuratorState):
         )
 
     def _destroy_boxes(self) -> None:
-        """Forget what the consumer did not buy, and what it now has (DESIGN §3, "`sealed`, further")."""
+        """Destroy boxes that the consumer did not buy, or has received (DESIGN §3, "`sealed`, further")."""
         if self._rule.sealed:
             self._boxes_destroyed = True
             self._pooled = [None] * len(self._pooled)
@@ -105,7 +105,7 @@ class Closing(CuratorState):
             self._do(DestroyBoxes())
 
     def _on_delivery_over(self) -> None:
-        """End the process and keep the delivery: started again, the curator waits for the receipt anew."""
+        """End the process and keep the delivery: after a restart, the curator waits for the receipt again."""
         ending = Finish(
             ExitCode.TIMEOUT,
             f"The consumer sent no receipt of part {self._part} of the delivery in time.",
@@ -124,10 +124,10 @@ class Closing(CuratorState):
             self._begin_closing("abandoned", Finish(code, reason, advice))
 
     def _begin_closing(self, outcome: Literal["complete", "abandoned"], ending: Finish) -> None:
-        """Tell all who can be reached that the session is over, and wait until they have it, but not long.
+        """Tell every reachable party that the session is over, and wait briefly until they have read it.
 
-        A connection that is ended too soon takes along what its peer has not read yet; and who is away may
-        come back.
+        Closing a connection too soon would lose what its peer has not read yet. An absent party may come
+        back.
         """
         self.phase = "closing"
         self._outcome, self._ending = outcome, ending
@@ -154,7 +154,7 @@ class Closing(CuratorState):
         if peer not in self._closed:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A farewell came before the close.")
         if not signs_head(self._opened, peer, farewell.head, farewell.signature):
-            # Refused, it is not on record: what does not hold stands in its sender's transcript alone.
+            # A refused message is not recorded: a false statement appears in its sender's transcript only.
             raise RemoteProtocolError(
                 Offence.MISMATCH,
                 "The signature in a farewell is not its sender's over the head in it.",
@@ -164,7 +164,7 @@ class Closing(CuratorState):
         self._finish_if_all_left()
 
     def _finish_if_all_left(self) -> None:
-        """End once all who were told have left; who was here a short while ago may come to be told."""
+        """End once every party that was told has left; one lost a short while ago may return to be told."""
         if self._farewells >= self._closed | self._expected_back.keys():
             self._finish()
 
@@ -172,10 +172,10 @@ class Closing(CuratorState):
         self._finish()
 
     def _on_moot(self, event: NoiseDrawn | WeightsComputed | CandidatesChecked) -> None:
-        """Results of work that was under way when the session ended change nothing."""
+        """Ignore results of work that was in progress when the session ended."""
 
     def _on_moot_message(self, peer: str, message: Target | Receipt) -> None:
-        """Nor does what came meanwhile."""
+        """Ignore messages that arrived meanwhile."""
 
     def _finish(self) -> None:
         self.phase = "done"
@@ -184,12 +184,12 @@ class Closing(CuratorState):
     # -- settlement ---------------------------------------------------------------------------------
 
     def settlement(self) -> Mapping[str, float] | None:
-        """What each owner is to be paid by.
+        """The number that each owner is paid by.
 
         Returns:
-            Where the session settles privately, what was released
-            (`protocol.session.settling.settle_privately`), and None before. Else each owner's exact share so
-            far (`protocol.session.settling.settle`).
+            If the session settles privately, the released numbers
+            (`protocol.session.settling.settle_privately`), or None before the release. Otherwise each owner's
+            exact share so far (`protocol.session.settling.settle`).
         """
         if self._opened.settlement is not None:
             return self._private_settlement
@@ -207,7 +207,7 @@ class Closing(CuratorState):
         )
 
     def statement(self, price: Price) -> tuple[Errors, PaidStatement] | None:
-        """The standard errors of `settlement`, and what owners should be paid by; None before."""
+        """The standard errors of `settlement`, and the numbers to pay owners by; None before the release."""
         target, settlement = self.target, self.settlement()
         if target is None or settlement is None:
             return None

@@ -1,8 +1,8 @@
-"""Which connection of each peer is listened to, and how often a peer may make another.
+"""Which connection of each peer is listened to, and how often a peer may open another.
 
-All that is recorded and logged of a peer comes from frames that pass here. A connection is heard from its
-hello on, says one hello in its life, and is not heard any more once it was refused: a peer that floods the
-curator makes it count, not write. New connections are counted, too.
+Every frame that is recorded or logged passes here first. A connection counts from its hello on, may say one
+hello, and is ignored once it is refused: a peer that floods the curator makes it count, not write. New
+connections are counted as well.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ REPLACED: Final = Refused(
     detail="Another process has said hello with this party's key since.",
     advice="A party runs once, with one state directory: stop the other process, or leave it to that one.",
 )
-"""A frame on a connection that a newer one of the same peer has replaced."""
+"""The refusal of a frame on a connection that the same peer has replaced."""
 
 _BEAT: Final = encode_message(Beat())
 _HELLO: Final = b"\x88\xa4kind\xa5hello"
-"""How the body of every hello begins."""
+"""The first bytes of every hello's body."""
 _ROUTES: Final = 2**32
 
 
@@ -35,37 +35,37 @@ class Ignored(StrEnum):
     """Why a frame was neither recorded nor answered; the keys of `Connections.ignored`."""
 
     UNNAMED = "unnamed"
-    """In an insecure session: its connection has not said whose it is."""
+    """In an insecure session: the connection has not said which party it is."""
     NO_HELLO = "no-hello"
-    """Its connection was replaced or refused, or never said hello. What it has to say, it will say again."""
+    """Its connection was replaced or refused, or never said hello. The peer will send the frame again."""
     OLD_CONNECTION = "old-connection"
-    """Its connection is older than one on which its peer has said hello since: what comes of it is late."""
+    """A later connection of the same peer has said hello, so this frame is late."""
     SECOND_HELLO = "second-hello"
-    """An unnumbered or unreadable frame of a connection that had said hello, or was refused, before."""
+    """An unnumbered or unreadable frame on a connection that had already said hello or was refused."""
     TOO_MANY_REFUSALS = "too-many-refusals"
-    """It would begin a connection of a peer that was refused `MAX_REFUSALS_PER_PEER` times."""
+    """It would open a connection for a peer that was refused `MAX_REFUSALS_PER_PEER` times."""
     TOO_MANY_HELLOS = "too-many-hellos"
-    """It would begin a connection of a peer that had `MAX_HELLOS_PER_PEER`."""
+    """It would open a connection for a peer that already had `MAX_HELLOS_PER_PEER`."""
 
 
 class Connections:
-    """The connections of all peers. A connection's route is what the endpoint calls it; no two are equal."""
+    """The connections of all peers, identified by the endpoint's routes; no two routes are equal."""
 
     def __init__(self) -> None:
         self.current: dict[str, bytes] = {}
-        """The connection of each peer's newest accepted hello."""
+        """The connection with each peer's newest accepted hello."""
         self.ignored: Counter[str] = Counter()
-        """Frames that were not listened to, by `Ignored`."""
+        """Number of ignored frames, by `Ignored`."""
         self._greeting: dict[str, bytes] = {}
         self._greeted: set[bytes] = set()
         self._newest: dict[str, bytes] = {}
-        """The newest connection on which each peer has said hello."""
+        """The newest connection on which each peer said hello."""
         self._hellos: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._to_be_told: defaultdict[str, deque[bytes]] = defaultdict(deque)
 
     def hears(self, peer: str, route: bytes, frame: bytes) -> bool:
-        """Whether a frame is to be dealt with; if not, it is counted."""
+        """Whether a frame is to be handled; if not, it is counted."""
         if self.current.get(peer) == route:
             if not frame.startswith(_HELLO, HEADER_BYTES):
                 return True
@@ -89,7 +89,7 @@ class Connections:
         if route in self._greeted:
             return Ignored.SECOND_HELLO
         if peer in self._newest and _is_older(route, self._newest[peer]):
-            # A hello that was held up, on a connection that its peer has given up: by what was exchanged
+            # A delayed hello from a connection that its peer gave up. Compared with the frames exchanged
             # since, it would look as if the peer had lost its state.
             return Ignored.OLD_CONNECTION
         if self._hellos[peer] >= limits.MAX_HELLOS_PER_PEER:
@@ -97,10 +97,10 @@ class Connections:
         return None
 
     def accept(self, peer: str) -> bytes | None:
-        """Take the connection of its newest hello for the peer's, when it is welcomed.
+        """Make the connection of a peer's newest hello its own, when it is welcomed.
 
         Returns:
-            The one in whose place it is, if there was one.
+            The connection that it replaces, if there was one.
         """
         before = self.current.get(peer)
         route = self._greeting.pop(peer, None)
@@ -110,7 +110,7 @@ class Connections:
         return before
 
     def refuse(self, peer: str, route: bytes) -> bool:
-        """Listen no more to a connection; returns whether this was the last refusal that the peer can get."""
+        """Ignore a connection from now on; return whether this was the peer's last permitted refusal."""
         self._refusals[peer] += 1
         self._to_be_told[peer].append(route)
         if self._greeting.get(peer) == route:
@@ -120,18 +120,18 @@ class Connections:
         return self._refusals[peer] == limits.MAX_REFUSALS_PER_PEER
 
     def next_to_be_told(self, peer: str) -> bytes:
-        """The connection whose refusal leaves next: refusals leave in the order of `refuse`."""
+        """The connection whose refusal is sent next: refusals are sent in the order of `refuse`."""
         return self._to_be_told[peer].popleft()
 
 
 def _is_older(route: bytes, other: bytes) -> bool:
-    """Whether a connection was made before another one: libzmq counts them, in 32 bits that wrap around."""
+    """Whether one connection is older than another: libzmq counts them in 32 bits, which wrap around."""
     ahead = (int.from_bytes(other) - int.from_bytes(route)) % _ROUTES
     return 0 < ahead < _ROUTES // 2
 
 
 def _may_be_hello(frame: bytes) -> bool:
-    """Whether a frame is unnumbered, as hellos are, but no beat; who sends what cannot be read is told so."""
+    """Whether a frame is unnumbered, as hellos are, and not a beat; unreadable frames get an answer."""
     try:
         decoded = decode_frame(frame)
     except RemoteProtocolError:

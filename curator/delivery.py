@@ -1,4 +1,4 @@
-"""How the chosen points are cut into parts that fit a frame."""
+"""Splitting the chosen points into parts that fit a frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from protocol.wire.messages import BatchedCandidate, Candidate, Delivery, Purcha
 __all__ = ["parts_of"]
 
 OVERHEAD_BYTES = 256
-"""What a point's field names, owner's name and array heads take on the wire, at most."""
+"""Most bytes that a point's field names, owner's name and array heads take on the wire."""
 
 
 def parts_of(wins: Sequence[HandedOver]) -> tuple[Delivery, ...]:

@@ -1,4 +1,4 @@
-"""Whether a hello can be welcomed, and a target be used."""
+"""Checks of a hello before the welcome, and of a target before its use."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from protocol.wire.messages import Hello, SubspaceTarget, Target
 __all__ = ["check_hello", "check_target"]
 
 LARGEST_TOTAL = 2**53
-"""Up to it a coordinate of Σφ is exact in float64, and no sum of points makes it wrap around int64."""
+"""Up to this, a coordinate of Σφ is exact in float64, and no sum of points wraps around int64."""
 
 
 def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link | None) -> None:
-    """Check a hello against the roster, our version, our session file, and what was exchanged before.
+    """Check a hello against the roster, our version, our session file, and the earlier exchange.
 
     Args:
         peer: The roster name that goes with the connection's key.
-        role: What the roster says that it is: "owner" or "consumer".
-        hello: What it said.
-        link: The frames exchanged in this session, if there were any.
+        role: Its role on the roster: "owner" or "consumer".
+        hello: The hello.
+        link: The frames exchanged in this session, if any.
 
     Raises:
         RemoteProtocolError: `UNKNOWN_PEER`, `VERSION`, `CONFIGURATION` or `STATE_LOST`.
@@ -52,7 +52,7 @@ def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link
 
 
 def _check_state(hello: Hello, link: Link) -> None:
-    """Both sides can resend what the other lacks only if neither has forgotten anything."""
+    """Check that neither side has forgotten anything: only then can both resend what the other lacks."""
     resendable_from = link.held[0][0] - 1 if link.held else link.sent
     if hello.received > link.sent:
         raise RemoteProtocolError(
@@ -73,7 +73,7 @@ def _check_state(hello: Hello, link: Link) -> None:
 
 
 def check_target(target: Target, session: Session) -> None:
-    """Check the shapes of a target, and that the seed set's total can be that of so many points.
+    """Check the shapes of a target, and that its seed total is possible for its number of points.
 
     Raises:
         RemoteProtocolError: `MALFORMED`.
@@ -89,7 +89,7 @@ def check_target(target: Target, session: Session) -> None:
             Offence.MALFORMED, f"A coordinate of the target is over the limit of {limits.MAX_EMBEDDING:.0f}."
         )
     bound = min(target.seed_size * space.coordinate_bound / FEATURE_UNIT, LARGEST_TOTAL)
-    # The extremes are taken apart: -2^63 has no absolute value in int64.
+    # The maximum and minimum are checked separately: -2^63 has no absolute value in int64.
     if max(int(target.seed_total.max()), -int(target.seed_total.min())) > bound:
         raise RemoteProtocolError(Offence.MALFORMED, "The seed set's total is larger than its size allows.")
     basis = target.basis.size if isinstance(target, SubspaceTarget) else 0

@@ -19,7 +19,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CheckCandidates(Computation):
-    """Recompute φ of points that were handed over, or check who signed those that are sealed."""
+    """Recompute φ of points handed over, or check the signatures of sealed ones."""
 
     KIND: ClassVar[str] = "check-candidates"
     entries: tuple[Unverified, ...]
@@ -31,9 +31,9 @@ class CandidatesChecked(Event):
 
     KIND: ClassVar[str] = "candidates-checked"
     features: Features | None
-    """φ of the points as computed here, int16 of shape (n, d); None where they are sealed."""
+    """φ of the points as computed here, int16 of shape (n, d); None if they are sealed."""
     signed: tuple[bool, ...]
-    """Whether its owner signed each; True throughout where points are not sealed."""
+    """Whether its owner signed each point; all True if points are not sealed."""
 
     def item(self) -> Item:
         return Item(self.KIND, {}, {"features": self.features, "signed": self.signed})
@@ -41,7 +41,7 @@ class CandidatesChecked(Event):
 
 @dataclass(frozen=True, slots=True)
 class DestroyBoxes(Computation):
-    """Forget all boxes: the consumer has the chosen ones, or there will be no delivery."""
+    """Destroy all boxes: the consumer has the chosen ones, or there will be no delivery."""
 
     KIND: ClassVar[str] = "destroy-boxes"
     HAS_OUTCOME: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""The curator's loop: it reads connections, notices peers that are gone, and sends."""
+"""The curator's loop: it reads connections, notices lost peers, and sends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from protocol.wire.messages import CONTROL_SEQUENCE, Hello
 __all__ = ["Hub"]
 
 PROGRESS_SECONDS: Final = 0.1
-"""Between two lines of progress."""
+"""Seconds between two lines of progress."""
 
 
 class Hub:
@@ -39,7 +39,7 @@ class Hub:
     Args:
         machine: The curator's machine.
         driver: Runs it.
-        endpoint: Bound already.
+        endpoint: The endpoint, already bound.
         log: Told of every step.
         vitals: Told of every turn.
         progress: A file descriptor for one JSON line per PROGRESS_SECONDS, or None.
@@ -64,17 +64,17 @@ class Hub:
         self._progress = progress
         self._follower = Follower(session, machine)
         if progress is not None:
-            # A watcher may stop reading; the rounds do not wait for it.
+            # The reader may stop reading; the rounds do not wait for it.
             os.set_blocking(progress, False)
         self._presence = Presence(session.timeouts)
         self._connections = self._presence.connections
         self._names: dict[bytes, str] = {}
-        """Connection → the party that said hello on it: insecure sessions only."""
+        """Connection → the party that said hello on it, in insecure sessions only."""
         self._counted: Counter[str] = Counter()
         self._known = set(machine.links)
         """Peers that were welcomed before."""
         self._sent = {peer: link.sent for peer, link in machine.links.items()}
-        """The last frame that was sent to each peer, by its number."""
+        """Number of the last frame sent to each peer."""
         self._timed = log.decided
         self._clock = Clock(driver.clock)
         self._beaten = self._shown = self._round_began = self._clock()
@@ -83,7 +83,7 @@ class Hub:
         """Run until the machine is done.
 
         Raises:
-            Stopped: It was told to stop.
+            Stopped: A stop was requested.
         """
         driver = self._driver
         with self._vitals.control as control:
@@ -101,7 +101,7 @@ class Hub:
         return driver.finished
 
     def log_what_was_not_taken(self) -> None:
-        """Say once how many frames and connections came to nothing, by reason alone."""
+        """Log once how many frames and connections were ignored, by reason only."""
         for event, counts in (
             (log_events.FRAMES_DROPPED, self._endpoint.drops),
             (log_events.FRAMES_IGNORED, self._connections.ignored),
@@ -203,7 +203,7 @@ class Hub:
             self._refuse(peer, arrival.route, refusals[-1].offence, now)
 
     def _refuse_oversized(self, peer: str | None, route: bytes, now: float) -> None:
-        """Have it on record why a connection ended: its peer sent more than ZeroMQ lets through."""
+        """Record why a connection ended: its peer sent more than ZeroMQ permits."""
         link = self._machine.links.get(peer or "")
         if peer is None or link is None or self._driver.finished is not None:
             return
@@ -220,7 +220,7 @@ class Hub:
         self._refuse(peer, route, Offence.OVERSIZED, now)
 
     def _refuse(self, peer: str, route: bytes, offence: Offence, now: float) -> None:
-        """Listen no more to the connection that a breach came from; the peer's own ends with it."""
+        """Ignore the connection that a breach came from; the peer's own connection ends with it."""
         self._log.say(log_events.PEER_REFUSED, peer=peer, offence=offence.value)
         was_current = self._connections.current.get(peer) == route
         if self._connections.refuse(peer, route):
@@ -263,7 +263,7 @@ class Hub:
             self._note_repetition(frame)
 
     def _reach(self, peer: str, route: bytes, data: bytes, now: float) -> bool:
-        """Send on a peer's connection, and nothing more on it once something was not sent."""
+        """Send on a peer's connection; send nothing more on it after the first failure."""
         if not self._presence.reaches(route):
             return False
         if self._endpoint.send(route, data):
@@ -280,11 +280,11 @@ class Hub:
                 self._log.say(log_events.DELIVERY_RESENT, peer=frame.peer)
 
     def _accept(self, peer: str, now: float) -> None:
-        """Take the connection of its hello for the peer's, and end the one before."""
+        """Make the connection of a peer's hello the peer's own, and end the previous one."""
         before = self._presence.welcomed(peer, now)
         if before is not None:
-            # A peer that has connected anew no longer listens there: if somebody does, it is a second
-            # process.
+            # A peer that reconnected no longer listens on the old connection. If somebody does, it is a
+            # second process.
             self._endpoint.send(before, self._driver.unrecorded(REPLACED))
         known = peer in self._known
         self._known.add(peer)
@@ -296,21 +296,21 @@ class Hub:
             self._reach(peer, route, beat, now)
 
     def _lose_unreachable(self, speaking: set[bytes], now: float) -> None:
-        """Take peers for gone that cannot be sent anything, once they have been heard out."""
+        """Treat peers that cannot be sent anything as gone, once all their frames are read."""
         over = self._presence.heard_out(speaking, now)
         for peer in over:
             self._lose(peer, now)
         if over:
-            # What a loss leads to, such as the next round, must not wait for a frame.
+            # A loss may start the next round, which must not wait for another frame.
             self._send_out(now)
 
     def _lose(self, peer: str, now: float, *, refused: bool = False) -> None:
-        """A peer's connection has ended: it has to say hello again on a new one.
+        """A peer's connection has ended: the peer has to say hello again on a new one.
 
         Args:
             peer: Its name.
             now: Seconds.
-            refused: Whether we ended it, which is logged already.
+            refused: Whether the curator ended it; the log then already says so.
         """
         lost = self._presence.gone(peer) if self._driver.finished is None else None
         if lost is None:
@@ -336,5 +336,5 @@ class Hub:
         except BlockingIOError:
             pass
         except OSError:
-            # Nobody watches any more; the session goes on.
+            # The reader is gone; the session goes on without it.
             self._progress = None

@@ -1,6 +1,6 @@
-"""The curator's books of a session: what was acquired from whom, and what went wrong.
+"""The curator's record of a session: what was acquired from whom, and what went wrong.
 
-The ledger is the curator's own. Nothing of it is sent to an owner: how much an owner won depends on the
+The ledger is private to the curator. It sends none of it to an owner: how much an owner won depends on the
 other owners' data (DESIGN §3, "No feedback").
 """
 
@@ -18,7 +18,7 @@ __all__ = ["NOT_TOLD", "Absence", "Dispute", "Fault", "Ledger", "Refusal"]
 
 
 NOT_TOLD: Final = 0
-"""In the place of a round or a number that nobody tells."""
+"""Stands for a round or a number that the curator is not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +31,31 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A point that did not match its features or its bid; its owner counts as absent from then on."""
+    """A point that did not match its features or its bid; its owner then counts as absent."""
 
     bid_round: int
-    """In which it was bid."""
+    """The round of the bid."""
     owner: str
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A chosen point that the consumer disputes: what is wrong with it, the consumer knows."""
+    """A chosen point that the consumer disputes; only the consumer knows what is wrong with it."""
 
     chosen_round: int
-    """In which it was chosen; `NOT_TOLD` where the curator is blind."""
+    """The round of the choice; `NOT_TOLD` if the curator is blind."""
     owner: str
     handle: int
-    """Its owner's number of it, likewise."""
+    """The owner's number for the point; also `NOT_TOLD` if the curator is blind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A breach of the protocol, for which a peer was refused."""
+    """A breach of the protocol for which the curator refused a peer."""
 
     round: int
-    """The round that was under way; 0: none yet."""
+    """The current round; 0 before the first."""
     peer: str
     offence: Offence
 
@@ -65,32 +65,32 @@ class Ledger:
     """The events of a session, in order."""
 
     wins: list[HandedOver] = field(default_factory=list)
-    """The chosen points, in the order in which they were chosen."""
+    """The chosen points, in order of choice."""
     absences: list[Absence] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     disputes: list[Dispute] = field(default_factory=list)
     empty: Counter[str] = field(default_factory=Counter)
-    """Chosen boxes of each owner that hold nothing: a blind curator is told at the end."""
+    """Chosen boxes of each owner that were empty; a blind curator learns this at the end."""
     points_accessed: int = 0
-    """Distinct raw points that the curator was handed."""
+    """Distinct raw points handed to the curator."""
     candidates: int = 0
-    """Points that were handed over, raw or sealed."""
+    """Points handed over, raw or sealed."""
 
     @property
     def chosen(self) -> int:
-        """How many points were chosen, with those that are disputed."""
+        """Number of points chosen, including disputed ones."""
         return len(self.wins) - self.empty.total()
 
     def sold(self) -> Mapping[str, int]:
-        """How many points of each owner were bought, without disputed ones."""
+        """Number of points bought from each owner, without disputed ones."""
         counts = Counter(win.owner for win in self.wins)
         counts.subtract(dispute.owner for dispute in self.disputes)
         counts.subtract(self.empty)
         return counts
 
     def by_round(self) -> Mapping[int, Sequence[HandedOver]]:
-        """The chosen points, by the round in which they were chosen."""
+        """The chosen points by the round of their choice."""
         found: dict[int, list[HandedOver]] = {}
         for win in self.wins:
             found.setdefault(win.chosen_round, []).append(win)

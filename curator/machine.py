@@ -2,24 +2,23 @@
 
 A session: owners and consumer enrol → p rounds → the chosen points are delivered → all is closed.
 
-A round: the broadcast weight is computed → owners bid → the rule may ask some for their points → points are
-verified → the best b points of the pool of present owners are taken. All rounds are run (DESIGN §3).
+A round: the weight is computed and broadcast → owners bid → the rule may ask some for their points → points
+are verified → the best b points in the pool of present owners are chosen. All rounds are run (DESIGN §3).
 
-Presence: an owner takes part in a round only if its bid for that round is in and every point that was due
-from it has been received and verified. Otherwise its pooled points are withheld too. An owner has at most
-one broadcast or ask outstanding; while it has, it is sent nothing further, and when it answers late, its
-point is pooled and it resumes with the current broadcast. Where a point is bought once (`session.distinct`),
-it does not resume: only who bid in every round has handed over its copies of what was bought. An owner that
-has no turn in a round (`protocol.session.turns`) is sent no broadcast of it, and nobody waits for it.
+Presence: an owner takes part in a round only if the curator has its bid for that round and has received and
+verified every point due from it. Otherwise its pooled points are withheld too. An owner has at most one
+broadcast or ask outstanding. Until it answers it is sent nothing further; when it answers late, its point is
+pooled and it resumes with the current broadcast. Where a point is bought once (`session.distinct`), it does
+not resume: only an owner that bid in every round has handed over its copies of the points bought. An owner
+without a turn in a round (`protocol.session.turns`) gets no broadcast of it, and nobody waits for it.
 
-Time: a round ends once nobody is waited for. At a fixed cadence the clock ends it: bids are taken for the
-whole first half of its time, and the second half is for asks, verification and decision. How long these take
-depends on data, so the next broadcast waits for the clock.
+Time: a round ends once nobody is waited for. At a fixed cadence the clock ends it: the first half of its time
+is for bids, the second for asks, verification and decision. How long those take depends on data, so the next
+broadcast waits for the clock.
 
-The handlers that the table names stand where their phase is: enrolment here, weights and bids in
-`curator.rounds`, points and the choice in `curator.choosing`, delivery and closing in `curator.closing`, and
-peers that come and go in `curator.peers`. Each class builds on the one before; all share the state of
-`curator.state`.
+The table's handlers are in the module of their phase: enrolment here, weights and bids in `curator.rounds`,
+points and the choice in `curator.choosing`, delivery and closing in `curator.closing`, and peers that come
+and go in `curator.peers`. Each class builds on the one before; all share the state in `curator.state`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from protocol.wire.messages import Hello, Ready, SecretMap, Target, Welcome
 __all__ = ["CONSUMER", "PHASES", "TRANSITIONS", "CuratorMachine"]
 
 _LISTED: Final = 8
-"""Names that a message lists."""
+"""Most names that a message lists."""
 
 PHASES: Final = (
     "enrolling",
@@ -56,17 +55,17 @@ PHASES: Final = (
 )
 
 _QUIET: Final = ("weighing", "verifying", "pacing", "delivering", "closing")
-"""Phases in which a late answer is only taken in."""
+"""Phases in which a late answer is taken in and changes nothing else."""
 _OPEN: Final = PHASES[:-1]
 _DECIDED: Final = ("weighing", "delivering")
-"""Where a decided round leads: to the next one, or to the delivery."""
+"""The phases after a decided round: the next round, or the delivery."""
 _BIDDING_TO: Final = ("bidding", "verifying", "asking", *_DECIDED)
 _ASKING_TO: Final = ("asking", "verifying", *_DECIDED)
 _RESTING: Final = ("enrolling", "bidding", "asking", "pacing", "delivering", "closing")
-"""Where a step can end, and a restarted curator goes on."""
+"""Phases in which a step can end, and in which a restarted curator resumes."""
 
 TRANSITIONS: Final[tuple[Transition, ...]] = (
-    # Enrolment: ends when all owners and the target are there, or with the enrolment time.
+    # Enrolment ends when all owners and the target have arrived, or when its time is over.
     Transition("enrolling", "started", "_on_started", ("enrolling",)),
     Transition("enrolling", "received:hello", "_on_hello", ("enrolling", "weighing")),
     Transition("enrolling", "received:target", "_on_target", ("enrolling", "weighing")),
@@ -96,7 +95,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("closing", "head-signed", "_on_head_signed", ("closing", "done")),
     Transition("closing", "received:farewell", "_on_farewell", ("closing", "done")),
     Transition("closing", "timer:closing", "_on_closing_over", ("done",)),
-    # The work that was under way when the session was given up.
+    # Results of work that was in progress when the session was given up.
     *(
         Transition("closing", trigger, "_on_moot", ("closing",))
         for trigger in ("noise-drawn", "weights-computed", "candidates-checked")
@@ -105,7 +104,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("closing", "received:receipt", "_on_moot_message", ("closing",)),
     # Peers that come, go, come back, or break the protocol.
     *expand((*_QUIET, "bidding", "asking"), "received:hello", "_on_hello"),
-    *expand((*_QUIET, "bidding"), "received:ready", "_on_ready"),  # where points are sealed, nobody is asked
+    *expand((*_QUIET, "bidding"), "received:ready", "_on_ready"),  # sealed points: no owner is asked
     Transition("bidding", "lost", "_on_lost", _BIDDING_TO),
     Transition("asking", "lost", "_on_lost", (*_ASKING_TO, "pacing")),
     *expand(("enrolling", *_QUIET), "lost", "_on_lost"),
@@ -192,7 +191,7 @@ class CuratorMachine(Peers):
         self._begin_if_complete()
 
     def _send_map(self, owner: str) -> None:
-        """Pass the consumer's secret map on to an owner, once: who has it can bid."""
+        """Pass the consumer's secret map on to an owner, once: an owner that has it can bid."""
         seat, maps = self.seats[owner], self._maps
         if not self._rule.sealed or maps is None or seat.mapped or not seat.connected:
             return
@@ -243,6 +242,6 @@ class CuratorMachine(Peers):
 
 
 def _listed(names: list[str]) -> str:
-    """The names, the first few of many."""
+    """The names, or the first few and a count."""
     shown = ", ".join(names[:_LISTED])
     return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"

@@ -26,7 +26,7 @@ class CuratorNumerics:
 
     Args:
         noise: The curator's own source of noise.
-        destroy: Forgets the boxes that are kept.
+        destroy: Destroys the boxes on disk.
     """
 
     def __init__(self, session: Session, noise: NoiseSource, *, destroy: Callable[[], None]) -> None:
@@ -45,7 +45,7 @@ class CuratorNumerics:
         return self._weigher.perform(effect)
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:  # noqa: ARG002 - none is needed
-        """Take up what was computed before a restart."""
+        """Restore the state computed before a restart."""
         self._weigher.restore(effect)
         if type(effect) is DestroyBoxes:
             self._destroy()

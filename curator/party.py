@@ -21,7 +21,7 @@ def curator_party(
 
     Args:
         noise: Its own source of noise.
-        destroy: Forgets the boxes that are kept on its disk, if any are.
+        destroy: Destroys the boxes on its disk, if there are any.
 
     Raises:
         ConfigError: The source does not have the noise that the session needs.
@@ -33,4 +33,4 @@ def curator_party(
 
 
 def _nothing() -> None:
-    """There is no file of boxes."""
+    """Do nothing: there is no file of boxes."""

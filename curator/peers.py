@@ -17,22 +17,22 @@ __all__ = ["Peers"]
 
 
 class Peers(Choosing):
-    """Peers that are here, are waited for, or were refused; its arguments are those of `CuratorState`."""
+    """Handles peers that come, go or are refused; its arguments are those of `CuratorState`."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._comeback_set = False
-        """Whether a timer will fire for the first of those that are expected back."""
+        """Whether a timer is set for the first peer expected back."""
         self._dismissed: set[str] = set()
-        """Peers that were refused, and have not said hello since."""
+        """Refused peers that have not said hello since."""
 
     def _on_lost(self, event: Lost) -> None:
-        """Wait a while for a peer that was here: it may have crashed, and go on where it was."""
+        """Wait a while for a peer whose connection was lost: it may have crashed and may resume."""
         self._expect_back([event.peer])
         self._disconnect(event.peer)
 
     def _expect_back(self, peers: Iterable[str]) -> None:
-        """Wait for peers that will come back, if they can, for each its own time."""
+        """Wait for peers that can come back, each for its own time."""
         over = self._now + self._session.timeouts.comeback
         for peer in peers:
             if peer not in self._farewells and peer not in self._dismissed:
@@ -41,13 +41,13 @@ class Peers(Choosing):
             self._await_comeback()
 
     def _await_comeback(self) -> None:
-        """Have a timer fire when the first of them has been waited for long enough."""
+        """Set a timer for when the first of them has been waited for long enough."""
         if self._expected_back:
             self._comeback_set = True
             self._set_timer_at("comeback", min(self._expected_back.values()))
 
     def _on_comeback_over(self) -> None:
-        """See who has been waited for long enough; who was lost later has time left."""
+        """Stop waiting for peers whose time is over; those lost later have time left."""
         self._comeback_set = False
         for peer in [peer for peer, over in self._expected_back.items() if over <= self._now]:
             del self._expected_back[peer]
@@ -58,7 +58,7 @@ class Peers(Choosing):
             self._go_on_if_complete()
 
     def _on_restarted(self, event: Restarted) -> None:
-        """All connections are gone, and all peers are expected back; what is due gets its time anew."""
+        """All connections are gone, and every peer is expected back; all waiting times start anew."""
         self._comeback_set = False
         self._expect_back(self._reachable())
         self.consumer_connected = False
@@ -68,7 +68,7 @@ class Peers(Choosing):
         self._set_timer(*self._timers_due()[self.phase])
 
     def _timers_due(self) -> Mapping[str, tuple[str, float]]:
-        """By phase: the timer that a restarted curator sets, and its seconds."""
+        """By phase: the timer that a restarted curator sets, in seconds."""
         timeouts = self._session.timeouts
         answers = self._half or timeouts.round
         return {
@@ -96,7 +96,7 @@ class Peers(Choosing):
         self._go_on_if_complete()
 
     def _go_on_if_complete(self) -> None:
-        """See anew whether anybody is waited for, in the phases that wait for owners."""
+        """In the phases that wait for owners, check again whether anybody is still waited for."""
         if self.phase == "bidding":
             self._close_bidding_if_complete()
         elif self.phase == "asking":
@@ -122,7 +122,7 @@ class Peers(Choosing):
         self._dismissed.add(offended.peer)
         self._expected_back.pop(offended.peer, None)
         if offended.sequence == CONTROL_SEQUENCE or offended.peer not in self.links:
-            # A hello that was refused ends its own connection only: an earlier one may be in use.
+            # A refused hello ends its own connection only: an earlier one may be in use.
             return
         if offended.peer == CONSUMER and self._maps is not None:
             self.consumer_connected = False

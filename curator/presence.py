@@ -1,11 +1,11 @@
 """Which peers are here, silent or gone: a state machine without I/O that takes time as an argument.
 
-The curator's loop (`curator.hub`) and the network of fault sweeps (`hushbid.evidence.sweep.network`) follow
-it. They bring what happens on connections, and feed what comes out, `Lost` and `Returned`, to the curator's
+The curator's loop (`curator.hub`) and the network of the fault sweeps (`hushbid.evidence.sweep.network`) use
+it. They report what happens on connections, and pass its results, `Lost` and `Returned`, to the curator's
 machine.
 
 A peer is here from its welcome on. It is lost when it is silent for too long, and back when it speaks on the
-same connection; or when its connection has ended, and back with the welcome on another one.
+same connection. It is also lost when its connection ends, and back with the welcome on another one.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ class Presence:
     """The peers of one curator's process.
 
     Args:
-        timeouts: The session's, of which `silence` and `beat` count, in seconds.
+        timeouts: The session's time-outs, in seconds; only `silence` and `beat` matter here.
     """
 
     def __init__(self, timeouts: TimeoutSection) -> None:
         self.connections = Connections()
-        """Which connection of each peer is listened to."""
+        """The connection of each peer that is listened to."""
         self._timeouts = timeouts
         self._heard: dict[str, float] = {}
         """When each peer was last heard on its connection."""
         self._lost: set[str] = set()
         self._unreachable: dict[bytes, tuple[str, float]] = {}
-        """Connections on which a frame could not be sent: whose they are, and since when."""
+        """Connections that failed to take a frame: the peer, and the time of the failure."""
 
     def heard(self, peer: str, route: bytes, now: float) -> Returned | None:
-        """A frame that is listened to has come on a connection.
+        """Note a frame on a connection that is listened to.
 
         Returns:
-            That its peer is back, if it was silent.
+            `Returned` if its peer was silent until now.
         """
         if self.connections.current.get(peer) != route:
-            return None  # the hello of another connection, which may be refused
+            return None  # another connection's hello, which may be refused
         self._heard[peer] = now
         if peer not in self._lost:
             return None
@@ -51,20 +51,20 @@ class Presence:
         return Returned(peer)
 
     def welcomed(self, peer: str, now: float) -> bytes | None:
-        """A peer's newest hello is answered: its connection is the peer's from now on.
+        """Note that a peer's newest hello was answered: its connection is now the peer's.
 
         Returns:
-            The one in whose place it is, if there was one.
+            The connection that it replaces, if there was one.
         """
         self._heard[peer] = now
         self._lost.discard(peer)
         return self.connections.accept(peer)
 
     def gone(self, peer: str) -> Lost | None:
-        """A peer's connection has ended, or is to count as ended; it has to say hello on another one.
+        """Note that a peer's connection has ended, or counts as ended; the peer has to say hello on another.
 
         Returns:
-            That it is lost, if it was not before.
+            `Lost` unless the peer was lost already.
         """
         if peer in self._lost:
             return None
@@ -73,7 +73,7 @@ class Presence:
         return Lost(peer)
 
     def silent(self, now: float) -> list[Lost]:
-        """Peers that have been silent for too long. Its connection stays, so that it can come back on it."""
+        """Peers that have been silent for too long. They keep their connection, and may return on it."""
         over = [
             peer
             for peer in self.connections.current
@@ -82,29 +82,29 @@ class Presence:
         self._lost.update(over)
         return [Lost(peer) for peer in over]
 
-    # -- connections that take no frame any more ------------------------------------------------------
+    # -- connections that no longer take frames ---------------------------------------------------------
 
     def not_sent(self, peer: str, route: bytes, now: float) -> None:
-        """A frame could not be sent on a connection: no other is sent on it, for the peer would see a gap."""
+        """Note a frame that could not be sent: no other is sent on its connection, to avoid a gap."""
         self._unreachable[route] = (peer, now)
 
     def reaches(self, route: bytes) -> bool:
-        """Whether all that was to be sent on a connection was sent."""
+        """Whether everything sent on a connection so far was taken."""
         return route not in self._unreachable
 
     @property
     def hears_out(self) -> bool:
-        """Whether there are peers that cannot be sent anything, and may still be heard."""
+        """Whether some peers cannot be sent anything but may still be heard."""
         return bool(self._unreachable)
 
     def heard_out(self, speaking: AbstractSet[bytes], now: float) -> list[str]:
-        """Peers whose connection takes no frame, and that have said all: they are gone.
+        """Peers whose connection takes no frame and from which nothing more comes: they are gone.
 
-        A connection that has ended may have frames waiting here: a farewell is the last that its peer says.
-        One on which a peer only speaks, and does not read, is given a beat.
+        A connection that has ended may still have frames to read, the last of them a farewell. A peer that
+        speaks but does not read is given one beat.
 
         Args:
-            speaking: The connections of which there were frames in this turn.
+            speaking: The connections that delivered frames in this turn.
             now: Seconds.
         """
         over = [

@@ -55,11 +55,11 @@ def run_curator(
     *,
     progress: int | None = None,
 ) -> dict[str, Any]:
-    """Run a session's rounds, until it is over.
+    """Run a session's rounds until it is over.
 
     Args:
         file: The curator's private file.
-        control: Is told how far it is, and may end it.
+        control: Is told the progress, and may end the run.
         progress: A file descriptor for one JSON line per `curator.hub.PROGRESS_SECONDS`, or None.
 
     Returns:
@@ -80,7 +80,7 @@ def _curate(
     session_file: SessionFile, file: CuratorFile, progress: int | None, vitals: Vitals
 ) -> dict[str, Any]:
     platform.check_linux("The curator")
-    platform.allow_open_files()  # with none left libzmq cannot accept, and tries again without a pause
+    platform.allow_open_files()  # if none are left, libzmq cannot accept and retries without a pause
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
     address = file.listen or listen_address(session_file.network.address)
@@ -89,7 +89,7 @@ def _curate(
     with ExitStack() as stack:
         noise = party_noise(session, CURATOR)
         if noise.protects and not session.rule.blind:
-            noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for it
+            noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for noise
         endpoint = stack.enter_context(
             RouterEndpoint(
                 address,
@@ -137,7 +137,7 @@ def _settled(session: Session, machine: CuratorMachine) -> bool:
 
 
 def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:
-    """Parties that may connect, as public key -> name: the roster without those that are revoked.
+    """Parties that may connect, as public key -> name: the roster without revoked parties.
 
     Raises:
         ConfigError: A revoked party is not an owner of the session, or the session has no keys.
@@ -158,7 +158,7 @@ def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:
 
 
 def _go_on(driver: Driver, journal: Journal, session: Session, boxes: BoxFile | None) -> None:
-    """Bring the driver to where its transcript ends; the boxes of which it has the digests must be there."""
+    """Bring the driver to the end of its transcript; every box whose digest it records must be on disk."""
     if boxes is None:
         resume(driver, journal, started(session.file), said_to(CURATOR))
         return

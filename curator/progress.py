@@ -1,4 +1,4 @@
-"""How far the curator's session is, as the curator's operator may be told."""
+"""The curator's progress in its session, as far as its operator may know it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Follower", "decided_rounds", "stage_of"]
 
 _STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
 _DECIDED: Final = frozenset({"pacing", "delivering"})
-"""Phases in which the current round is decided."""
+"""Phases in which the current round is already decided."""
 
 
 def stage_of(phase: str) -> str:
-    """The curator's phase; those of a round are one, since they change too often for anybody to follow."""
+    """The curator's phase; all phases of a round count as one, since they change too fast to follow."""
     return phase if phase in _STAGES else "rounds"
 
 
@@ -40,15 +40,15 @@ class Follower:
         self._pace = Pace()
 
     def note(self, now: float) -> None:
-        """Take note of where the session is; called at every turn of a loop, or after every round."""
+        """Note the session's state; called at every turn of a loop, or after every round."""
         machine = self._machine
         if machine.round and stage_of(machine.phase) == "rounds":
             self._pace.note(now, decided_rounds(machine), machine.ledger.chosen)
 
     def progress(self) -> Progress:
-        """How far the session is, for the curator's operator.
+        """The session's progress, for the curator's operator.
 
-        A status file leaves the points out where a rule asks (`protocol.runtime.telemetry.vitals`).
+        A status file omits the points where a rule asks owners (`protocol.runtime.telemetry.vitals`).
         """
         machine, rounds = self._machine, self._session.rounds
         return Progress(
@@ -67,10 +67,10 @@ class Follower:
         )
 
     def _missing(self) -> tuple[str, ...]:
-        """The parties that are waited for, if owners may be named beside a round.
+        """The parties that the curator waits for, if owners may be named beside a round.
 
-        Where a rule asks, a round waits for an owner that was asked and is gone, and not for another. So an
-        owner is named there only before the first round, as no line of the log has a name and a round.
+        Where a rule asks owners, a round waits for a lost owner that was asked and not for one that was not.
+        A name beside a round would reveal who was asked, so owners are named only before the first round.
         """
         machine = self._machine
         asked = machine.round > 0 and asks(self._session.acquisition.rule)

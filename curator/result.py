@@ -19,9 +19,9 @@ def curator_result(
     """The curator's figures (docs/results.md).
 
     Args:
-        machine: The curator's, which is done.
+        machine: The curator's machine, after the session.
         price: The prices for the numbers of the settlement's statement.
-        seconds: What the rounds took.
+        seconds: Duration of the rounds.
     """
     ledger = machine.ledger
     errors, paid = machine.statement(price) or ({}, None)

@@ -1,4 +1,4 @@
-"""The curator of a session, for Python and for the command line: what it is given, and what it runs."""
+"""The curator of a session, for Python and the command line: its options, and how it runs."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ class CuratorResult(PartyResult):
 
     @property
     def rounds(self) -> int:
-        """How many there were."""
+        """Number of rounds."""
         return int(self.figures["rounds"])
 
     @property
     def points_delivered(self) -> int:
-        """How many points were chosen."""
+        """Number of points chosen."""
         return int(self.figures["points_delivered"])
 
     @property
     def points_accessed(self) -> int:
-        """How many raw points the curator saw."""
+        """Number of raw points that the curator saw."""
         return int(self.figures["points_accessed"])
 
     @property
     def settlement(self) -> Mapping[str, float]:
-        """Owner → what its points were worth (docs/results.md)."""
+        """Owner → value of its points (docs/results.md)."""
         return dict(self.figures["settlement"])
 
     @property
     def absences(self) -> Mapping[str, int]:
-        """Owner → rounds that it was absent from; without those that missed none."""
+        """Owner → number of rounds it was absent from; owners that missed none are left out."""
         return dict(self.figures["absences"])
 
 
@@ -62,7 +62,7 @@ class CuratorResult(PartyResult):
 class Curator:
     """A session's curator: ``Curator(session, config).run()``.
 
-    It is run, stopped and watched as an `owner.role.Owner` is. Options go before the files.
+    It is run, stopped and watched like an `owner.role.Owner`. Options override the files.
 
     Attributes:
         session: The session file.
@@ -71,7 +71,7 @@ class Curator:
         key: Its secret key's file.
         state: Its state directory, one for each session.
         metrics: ``HOST:PORT`` to serve metrics at.
-        progress: Called when its phase changes, and with news ten times a second at most.
+        progress: Called when the phase changes, and with updates at most ten times a second.
     """
 
     session: Path | str = field(metadata=by_option(SessionOption))
@@ -88,13 +88,13 @@ class Curator:
         object.__setattr__(self, "_control", Control(self.progress))
 
     def run(self, *, progress_fd: int | None = None) -> CuratorResult:
-        """Run the session's rounds until it is over, or go on with one that was stopped.
+        """Run the session's rounds until it is over, or resume one that was stopped.
 
         Args:
             progress_fd: A file descriptor for lines of JSON, which `hushbid run` reads from another process.
 
         Raises:
-            Stopped: `stop` was called, or Ctrl-C was typed; what was recorded is kept.
+            Stopped: `stop` was called, or Ctrl-C was typed; everything recorded is kept.
             HushbidError: As `protocol.errors` says.
         """
         from curator.process import run_curator
@@ -104,11 +104,11 @@ class Curator:
             return CuratorResult(run_curator(session, file, self._control, progress=progress_fd))
 
     def stop(self) -> None:
-        """Have it end once its loop turns; from any thread, as `owner.role.Owner.stop`."""
+        """End the run at the next turn of its loop; any thread may call it (see `owner.role.Owner.stop`)."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, CuratorFile]:
-        """The session and the curator's file that the options come to.
+        """The session and the curator's file that the options result in.
 
         Raises:
             ConfigError: One of them cannot be used.

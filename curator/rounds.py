@@ -84,7 +84,7 @@ class Rounds(Closing):
         self._send(owner, message, body)
 
     def _resume(self, owner: str) -> None:
-        """Send a returning owner the current broadcast, if bids are still taken."""
+        """Send a returning owner the current broadcast, if bidding is still open."""
         seat = self.seats[owner]
         takes_part = seat.free and self._has_turn(owner)
         message = self._round.message
@@ -101,12 +101,12 @@ class Rounds(Closing):
             self._resume(owner)
 
     def _on_late_bid(self, owner: str, bid: Bid | Batch) -> None:
-        """Take a bid in after bidding closed: even if it is for this round, its owner is absent from it."""
+        """Take in a bid after bidding closed; even if it is for this round, its owner is absent from it."""
         self._take_bid(owner, bid)
         self.seats[owner].late = True
 
     def _take_bid(self, owner: str, message: Bid | Batch) -> None:
-        """Check a bid, keep it, and put its points, if any, among those to verify."""
+        """Check a bid, keep it, and queue its points, if any, for verification."""
         seat = self._seat_of(owner)
         if message.round != seat.broadcast:
             raise RemoteProtocolError(
@@ -152,7 +152,7 @@ class Rounds(Closing):
         # An offer's number needs no check: its owner hands over nothing between the bid and the offer.
         seat.handed_over.add(bid.handle)
         if self._boxes_destroyed:
-            return  # it came too late to be wanted, and must not be kept
+            return  # too late to be useful, and it must not be kept
         self.ledger.points_accessed += isinstance(candidate, Candidate)
         self.ledger.candidates += 1
         point = HandedOver(owner, bid.round, bid.handle, bid.score, candidate)
@@ -161,7 +161,7 @@ class Rounds(Closing):
     # -- the end of bidding -----------------------------------------------------------------------------
 
     def _close_bidding_if_complete(self) -> None:
-        """Go on once nobody is waited for and enough owners are present."""
+        """Close bidding once nobody is waited for and enough owners are present."""
         if not self._round.overdue and (self._half or self._round.awaited or self._missed()):
             return
         if len(self._bids()) < self._session.session.min_owners:
@@ -176,7 +176,7 @@ class Rounds(Closing):
         self._verify_or_decide()
 
     def _missed(self) -> list[str]:
-        """Owners that were here a short while ago, and owe this round's bid and nothing older."""
+        """Owners that were lost a short while ago and owe only this round's bid."""
         return [
             owner
             for owner, seat in self.seats.items()

@@ -1,4 +1,4 @@
-"""The curator's knowledge of one owner while a session runs."""
+"""What the curator knows of one owner during a session."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ __all__ = ["Seat"]
 
 @dataclass(slots=True)
 class Seat:
-    """One owner's standing."""
+    """The state of one owner."""
 
     rank: int
-    """Its position among the sorted names: the last resort of the total order."""
+    """Its position among the sorted names, which breaks the last ties of the total order."""
     enrolled: bool = False
-    """Whether it has come, and, where the feature map is secret, has hashed its points."""
+    """Whether it has enrolled, and has hashed its points if the feature map is secret."""
     mapped: bool = False
     """Whether it was sent the secret map."""
     connected: bool = False
     broadcast: int = 0
-    """Round of the broadcast that it has not answered, 0: none."""
+    """Round of the broadcast that it has not answered; 0 if none."""
     weights: Weights | None = None
     """The weight of that broadcast, or of its last bid."""
     bid: PointBid | None = None
     """Its last bid."""
     late: bool = False
-    """Its last bid came after its round's bidding had closed."""
+    """Whether its last bid came after bidding had closed."""
     asked: int = 0
-    """Number of the candidate that it was asked for and has not sent, 0: none."""
+    """Number of the candidate that it was asked for and has not sent; 0 if none."""
     faulty: bool = False
-    """One of its points did not match: it counts as absent from then on, and is not told."""
+    """Whether one of its points did not match: it then counts as absent, and is not told."""
     out: bool = False
-    """It missed a round of a session that buys a point once: it counts as absent from then on."""
+    """Whether it missed a round of a session that buys a point once: it then counts as absent."""
     times: dict[int, int] = field(default_factory=dict)
-    """Per candidate number, in how many rounds it was bid."""
+    """Candidate number → number of rounds in which it was bid."""
     handed_over: set[int] = field(default_factory=set)
-    """Numbers of the candidates that it has handed over: none of them is bid again."""
+    """Numbers of the candidates that it handed over; it bids none of them again."""
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is due from it, so that it is sent nothing further."""
+        """Whether it owes an answer, and so is sent nothing further."""
         return bool(self.broadcast or self.asked)
 
     @property
@@ -51,5 +51,5 @@ class Seat:
         return self.enrolled and self.connected and not self.busy and not self.out
 
     def has_bid(self, round_number: int) -> bool:
-        """Whether its bid for that round came while bids were taken."""
+        """Whether its bid for that round came while bidding was open."""
         return self.bid is not None and self.bid.round == round_number and not self.late

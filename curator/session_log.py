@@ -1,9 +1,9 @@
 """The curator's log of a session: lines derived from ledger and seats after each step.
 
-Under a rule that asks owners for points, the asked owners and the winners are private. An owner is named for
-what its connection shows, or for a bid that it owes as all owners do; never for a point that it was asked
-for: neither that it did not come, nor that it was a wrong one. No line says in which round it was written.
-Nor may a line be missing, or be there, by which it could be told who was asked.
+Under a rule that asks owners for points, the asked owners and the winners are private. The log may name an
+owner for the state of its connection, or for a missing bid, which every owner owes. It never names an owner
+for a point that it was asked for, whether the point is missing or wrong. No line says in which round it was
+written. Neither the presence nor the absence of a line may reveal who was asked.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class CuratorLog:
     """Logs what changed in a session.
 
     Args:
-        machine: The curator's machine, brought to where its transcript ends.
+        machine: The curator's machine, at the end of its transcript.
     """
 
     def __init__(self, session: Session, machine: CuratorMachine) -> None:
         self.say = SessionLog(self._where)
         self.absences = 0
-        """How often an owner was absent from a round for a reason that may be told."""
+        """Number of absences of owners from a round for a reason that may be logged."""
         self._session = session.file
         self._machine = machine
         self._asks = not session.rule.candidate_with_bid
@@ -42,12 +42,12 @@ class CuratorLog:
         self._paused = self._for_consumer = False
         self._faults, self._disputes = len(machine.ledger.faults), len(machine.ledger.disputes)
         self._absent: dict[str, tuple[str, int]] = {}
-        """Owners that are absent: why, and from how many rounds so far."""
+        """Absent owners: the reason, and the number of rounds so far."""
         self._unnamed = 0
         """Most owners that were asked and did not answer in one round."""
 
     def follow(self) -> None:
-        """Log what the last step has changed."""
+        """Log the changes of the last step."""
         machine = self._machine
         if len(machine.ledger.faults) > self._faults:
             self._note_faults()
@@ -75,7 +75,7 @@ class CuratorLog:
 
     @contextmanager
     def noting_late_bid(self, peer: str) -> Iterator[None]:
-        """Log a bid of a peer's that is taken in this block, if it comes late."""
+        """Log a bid that a peer delivers within this block, if it comes late."""
         seat = self._machine.seats.get(peer)
         before, due = (seat.bid if seat is not None else None), self._machine.round
         yield
@@ -85,14 +85,14 @@ class CuratorLog:
 
     def _where(self) -> Mapping[str, Any]:
         stage, round_number = stage_of(self._machine.phase), self._machine.round
-        # A round waits for an owner that was asked and is gone, but not for another: in which round its
-        # connection ended, or the rounds paused for want of it, would tell which it is.
+        # A round waits for a lost owner only if it was asked. The round in which its connection ended, or in
+        # which rounds paused for it, would reveal that it was asked.
         return (
             {"phase": stage, "round": round_number} if round_number and not self._asks else {"phase": stage}
         )
 
     def _note_absences(self, decided: int) -> None:
-        """Log owners that are absent from the decided round and were not from the one before."""
+        """Log owners that are absent from the decided round and were present in the one before."""
         machine = self._machine
         why = {}
         unnamed = 0
@@ -121,13 +121,13 @@ class CuratorLog:
             self.say(log_events.OWNERS_SILENT_WHEN_ASKED, count=unnamed, round=decided)
 
     def _reason(self, seat: Seat, decided: int) -> str | None:
-        """Why an owner is absent from the last decided round; None: that is not told."""
+        """Why an owner is absent from the last decided round; None if that must not be logged."""
         if seat.faulty:
             return None if self._asks else "misbehaving"
         if not seat.enrolled:
             return "not enrolled"
         if seat.asked and seat.bid is not None and (seat.connected or seat.bid.round == decided):
-            # Had it not been asked in this round it would be present, connected or not.
+            # If it had not been asked in this round, it would be present, connected or not.
             return None
         if seat.late or 0 < seat.broadcast <= decided:
             return "late" if seat.connected else "unreachable"

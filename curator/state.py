@@ -24,35 +24,35 @@ __all__ = ["CuratorState", "Round"]
 
 @dataclass(slots=True)
 class Round:
-    """The current round; each round has a new one. What outlives a round stands in a `Seat` or the ledger."""
+    """The current round, made anew each time. Whatever outlives a round is in a `Seat` or the ledger."""
 
     number: int
-    """From 1; 0: none has begun."""
+    """Counted from 1; 0 before the first round."""
     weights: Weights | None = None
-    """The weight that is broadcast; None until it is computed, and to a blind curator."""
+    """The broadcast weight; None until it is computed, and always at a blind curator."""
     message: Broadcast | SealedBroadcast | None = None
-    """The weight that is broadcast; None until it is there."""
+    """The broadcast; None until it exists."""
     awaited: set[str] = field(default_factory=set)
-    """Owners that are connected and have this round's broadcast, but have not answered it."""
+    """Connected owners that have this round's broadcast and have not answered it."""
     overdue: bool = False
-    """Whether the time for bids is over: who has not bid is not waited for."""
+    """Whether the time for bids is over: nobody waits for missing bids any more."""
     paused: bool = False
-    """Whether the round stands still until enough owners are here."""
+    """Whether the round is paused until enough owners are here."""
     time_over: bool = False
-    """Whether the clock has ended the round: nobody is asked any more."""
+    """Whether the clock has ended the round: no owner is asked any more."""
     stage: int = 0
-    """How often the rule has chosen whom to ask."""
+    """Number of times that the rule has chosen whom to ask."""
     asked: tuple[str, ...] = ()
-    """Owners that the last stage asked."""
+    """Owners asked in the last stage."""
     obtained: set[str] = field(default_factory=set)
     """Owners whose point of this round is in the pool."""
 
 
 class CuratorState(Machine):
-    """The curator's state, and what must hold of it. The handlers are in the classes above it.
+    """The curator's state and its invariants. The handlers are in the classes derived from it.
 
     Args:
-        session: The session; of its feature map only the space is used.
+        session: The session; only the space of its feature map is used.
     """
 
     def __init__(self, session: Session) -> None:
@@ -64,23 +64,23 @@ class CuratorState(Machine):
         self.weighing = Weighing(session)
         self._batch = session.batch
         self._leave_for_good = session.file.distinct
-        """Whether who misses a round is out: a point is bought once."""
+        """Whether an owner that misses a round is out, because a point is bought once."""
         self._half = (self._session.session.fixed_cadence or 0.0) / 2
-        """Seconds of a round; 0: rounds have no fixed cadence."""
+        """Half of a round's time, in seconds; 0 if rounds have no fixed cadence."""
         self.seed_weight = session.file.seed_weight
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}
         self.consumer_enrolled = False
         self.consumer_connected = False
         self._expected_back: dict[str, float] = {}
-        """Peers whose connection was lost a short while ago: until when what is due from each is awaited."""
+        """Peers whose connection was lost recently → the time until which their answers are awaited."""
         self.target: Target | None = None
-        """The consumer's; None until it is there, and to a blind curator."""
+        """The consumer's target; None until it arrives, and always at a blind curator."""
         self._maps: bytes | None = None
-        """The feature map, sealed to each owner; None until it is there, or that there is none."""
+        """The feature map, sealed to each owner; None until it arrives, or if it is public."""
         self._round = Round(0)
         self._first_weights: Weights | None = None
-        """Those of round 1, by which a private settlement counts points."""
+        """The weights of round 1, by which a private settlement counts points."""
         self._unverified: list[Unverified] = []
         self._verifying: tuple[Unverified, ...] = ()
         self._pool = Pool(
@@ -91,41 +91,41 @@ class CuratorState(Machine):
             prices=session.prices,
         )
         self._pooled: list[HandedOver | None] = []
-        """The pool's points, entry by entry; None: it was chosen, or its box destroyed."""
+        """The pool's points, entry by entry; None if the point was chosen or its box destroyed."""
         self._boxes_destroyed = False
         self.ledger = Ledger()
         self._began = self._decided = 0.0
-        """When the first broadcast was made, and when the last round was decided, on the curator's clock."""
+        """Times of the first broadcast and of the last decision, on the curator's clock."""
 
     @property
     def round(self) -> int:
-        """Number of the round under way, from 1; 0: none has begun."""
+        """Number of the current round, from 1; 0 before the first."""
         return self._round.number
 
     @property
     def weights(self) -> Weights | None:
-        """The weight of the round under way; None until it is computed."""
+        """The weight of the current round; None until it is computed."""
         return self._round.weights
 
     @property
     def paused(self) -> bool:
-        """Whether the round stands still until enough owners are here, or the consumer is."""
+        """Whether the round is paused until enough owners, or the consumer, are here."""
         return self._round.paused or self.awaits_consumer
 
     @property
     def awaits_consumer(self) -> bool:
-        """Whether the round stands still for want of a consumer that weighs."""
+        """Whether the round is paused because the consumer, which computes the weights, is missing."""
         return False
 
     @property
     def seconds(self) -> float:
-        """From the first broadcast to the end of the last round, with the time that the curator was down."""
+        """Seconds from the first broadcast to the end of the last round, the curator's downtime included."""
         return max(0.0, self._decided - self._began)
 
-    # -- who is here, and what is there ---------------------------------------------------------------
+    # -- presence and pool ------------------------------------------------------------------------------
 
     def _bids(self) -> dict[str, PointBid]:
-        """Bids of the owners that take part: theirs for this round is in, and nothing is due from them."""
+        """Bids of the owners that take part: each has bid in this round and owes nothing."""
         return {
             owner: seat.bid
             for owner, seat in self.seats.items()
@@ -156,7 +156,7 @@ class CuratorState(Machine):
         for charge in self.weighing.charge(release):
             self._do(charge)
 
-    # -- what must hold -------------------------------------------------------------------------------
+    # -- invariants -------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """The invariants of the curator (DESIGN §1 and §3)."""
@@ -170,7 +170,7 @@ class CuratorState(Machine):
             raise LocalProtocolError("The pool has more points than were handed over.")
 
     def check_total(self) -> None:
-        """That the summary's total is the sum of the won points' statistic: for tests, O(p·d)."""
+        """Check that the summary's total is the sum of the won points' statistics; for tests, O(p·d)."""
         weighing = self.weighing
         expected = np.zeros_like(weighing.total)
         for win in self.ledger.wins:

@@ -1,4 +1,4 @@
-"""Whether a point that was handed over is one, and agrees with its features and its bid (DESIGN §3)."""
+"""Checks that a point handed over is valid and agrees with its features and its bid (DESIGN §3)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Unverified:
 
     point: HandedOver
     weights: Weights
-    """What it was bid under."""
+    """The weight under which it was bid."""
 
 
 def check_batch(message: Bid | Batch, session: Session) -> None:
-    """Raise `RemoteProtocolError` (`MALFORMED`) unless a bid has room for as many points as it must."""
+    """Raise `RemoteProtocolError` (`MALFORMED`) unless a bid has the required number of places."""
     points = len(message.handles) if isinstance(message, Batch) else 1
     if isinstance(message, Batch) is (session.batch == 1) or points != session.batch:
         raise RemoteProtocolError(
@@ -42,7 +42,7 @@ def check_batch(message: Bid | Batch, session: Session) -> None:
 
 
 def check_shape(candidate: Candidate | SealedCandidate, session: Session) -> None:
-    """Raise `RemoteProtocolError` (`MALFORMED`) unless a point is as the session has them, open or sealed."""
+    """Raise `RemoteProtocolError` (`MALFORMED`) unless a point has the session's shape, open or sealed."""
     columns, dimension = session.space.columns, session.space.dimension
     advice = "Check that the data file is the one for this session."
     if isinstance(candidate, SealedCandidate) is not session.rule.sealed:
@@ -60,7 +60,7 @@ def check_shape(candidate: Candidate | SealedCandidate, session: Session) -> Non
     if candidate.point.shape != (columns,):
         raise RemoteProtocolError(Offence.MALFORMED, f"A point needs {columns} columns.", advice=advice)
     if len(candidate.attributes) > limits.MAX_ATTRIBUTES:
-        # A bid of one point has this limit by its type, and so has the delivery, which would fail.
+        # The type of a single bid sets this limit, and so does the delivery, which would fail otherwise.
         raise RemoteProtocolError(
             Offence.MALFORMED, f"A point's label and identifier take over {limits.MAX_ATTRIBUTES} bytes."
         )
@@ -73,22 +73,21 @@ def faults_of(
     space: FeatureSpace,
     jitter: Jitter | None,
 ) -> tuple[Features, list[str]]:
-    """The fault of each point.
+    """Find the fault of each point.
 
-    One forged φ would void the sensitivity, so none enters the pool unless it is one of the map's, the
-    point's own where the curator sees the point, and scores exactly what was bid. A
-    point outside of the public bounds would spoil whatever the consumer makes of its purchases, though it
-    may have a φ.
+    One forged φ would void the sensitivity. So a point enters the pool only if its φ is one that the map can
+    give, is the point's own where the curator sees the point, and scores exactly as bid. A point outside the
+    public bounds may have a valid φ, but would spoil whatever the consumer makes of its purchases.
 
     Args:
         entries: At least one.
-        recomputed: φ of the points as `hash_points` computed it here, shape (n, d); None: they are sealed.
-        signed: Whether each is signed by its owner, if it is sealed.
+        recomputed: φ of the points as `hash_points` computed it here, shape (n, d); None if they are sealed.
+        signed: Whether the owner signed each point, if points are sealed.
         space: The session's.
         jitter: The session's, or None.
 
     Returns:
-        The claimed features, int16 of shape (n, d), and per point what is wrong, or nothing.
+        The claimed features, int16 of shape (n, d), and for each point its fault, or nothing.
     """
     claimed = np.stack([entry.point.candidate.features for entry in entries])
     everything = np.ones(len(entries), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""An owner under the rule `blind`: it reads what the curator cannot, and masks what it answers with."""
+"""An owner under the rule `blind`: it decrypts what the curator cannot read, and masks its answers."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from protocol.wire.values import Item
 __all__ = ["BlindOwner", "BlindOwnerNumerics", "BlindScored", "BroadcastRefused", "ScoreBlind"]
 
 _NOTHING: Final = -1
-"""In the place of a row: a box of nothing."""
+"""Stands for a row where a box is empty."""
 _OTHERWISE: Final = ("received:broadcast", "scored", "received:ask", "_on_welcome")
-"""Triggers that do not exist where the curator is blind, and a handler whose row leads elsewhere."""
+"""Triggers that do not exist where the curator is blind, and one handler that another row replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreBlind(Computation):
-    """Open a broadcast, seal the best points that are left, and score all that were ever sent."""
+    """Open a broadcast, seal the best remaining points, and score every point sent so far."""
 
     KIND: ClassVar[str] = "score-blind"
     round: int
@@ -51,24 +51,24 @@ class ScoreBlind(Computation):
 
 @dataclass(frozen=True, slots=True)
 class BlindScored(Event):
-    """The bid that came of a broadcast."""
+    """The bid made under a broadcast."""
 
     KIND: ClassVar[str] = "blind-scored"
     round: int
     weights: Weights
     """The content of the broadcast."""
     rows: tuple[int, ...]
-    """Rows of the points in the new boxes, best first; -1 in a box of nothing."""
+    """Rows of the points in the new boxes, best first; -1 for an empty box."""
     boxes: bytes
     scores: bytes
     """Masked scores of all boxes so far."""
     digests: bytes
     signature: bytes
     ephemeral: bytes
-    """The secrets that boxes were sealed with, each drawn for one alone, as noise is."""
+    """The ephemeral secrets of the boxes, one per box; the transcript records them as it records noise."""
 
     def item(self) -> Item:
-        """As it enters the transcript."""
+        """The event as a transcript item."""
         names = ("weights", "rows", "boxes", "scores", "digests", "signature", "ephemeral")
         return Item(self.KIND, {"round": self.round}, {name: getattr(self, name) for name in names})
 
@@ -82,7 +82,7 @@ class BroadcastRefused(Event):
     advice: str
 
     def item(self) -> Item:
-        """As it enters the transcript."""
+        """The event as a transcript item."""
         return Item(self.KIND, {}, {"what": self.what, "advice": self.advice})
 
 
@@ -132,7 +132,7 @@ class BlindOwnerNumerics(OwnerNumerics):
     """The row in each box so far, or -1."""
 
     def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
+        """Return the effect's outcome as an event; None if it has none, or for an effect of another kind."""
         if type(effect) is ScoreBlind:
             try:
                 return self._bid(effect)
@@ -141,7 +141,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         return super().perform(effect)
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Take up what was computed before a restart: features, what was sent, and the noise's place."""
+        """Restore the state computed before a restart: features, sent points, and the noise's position."""
         if isinstance(outcome, BlindScored):
             self._sent += tuple(outcome.rows)
             noise = self._require_sealer().noise
@@ -169,7 +169,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         mask = self._keys.mask(
             effect.round, score_bound(weights, session.space.coordinate_bound, session.jitter)
         )
-        # Points of one score are in the order in which the curator has them.
+        # Points of equal score are in the same order as at the curator.
         best = table.first(weights, session.batch, tie=lambda row: -mask.tie(row))
         found = [each.entry for each in best]
         missing = session.batch - len(found)
@@ -196,7 +196,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         )
 
     def _masked(self, mask: Mask, weights: Weights) -> bytes:
-        """The masked scores of all boxes so far, except scores lower than all new ones'."""
+        """The masked scores of all boxes so far, without those below every new score."""
         session, table = self._session, self._points()
         sent = np.array(self._sent, dtype=np.intp)
         points = np.flatnonzero(sent != _NOTHING)
@@ -204,7 +204,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         masked = [NOT_SENT if row != _NOTHING else mask.of_nothing for row in self._sent]
         new = points >= len(sent) - session.batch
         if new.sum() == session.batch:
-            # Lower ones are not among the b best, and neither are boxes of nothing.
+            # Lower scores are not among the b best, and neither are empty boxes.
             masked = [NOT_SENT] * len(sent)
             needed = scores >= scores[new].min()
             points, scores = points[needed], scores[needed]

@@ -35,7 +35,7 @@ class MapOpened(Event):
 
 @dataclass(frozen=True, slots=True)
 class MapRefused(Event):
-    """The map cannot be used: its box does not open, or makes another map here than at the consumer."""
+    """The map cannot be used: its box does not open, or it gives other features here than at the consumer."""
 
     KIND: ClassVar[str] = "map-refused"
     what: str
@@ -47,31 +47,31 @@ class MapRefused(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScorePoints(Computation):
-    """Find the best points that are not withdrawn, one or as many as a batch has."""
+    """Find the best points that are not withdrawn: one, or a whole batch."""
 
     KIND: ClassVar[str] = "score-points"
     round: int
     weights: Weights
     handle: int
-    """The number that a point gets which was not bid before: a sealed one is signed with it. With more
-    points, the first one's; the others' follow.
+    """The number given to a point that was not bid before; the signature of a sealed point covers it. In a
+    batch, it is the first such point's number, and the others' numbers follow.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Scored(Event):
-    """The best points under a round's weights, best first, and blanks in the places of those missing."""
+    """The best points under a round's weights, best first, with blanks where too few remain."""
 
     KIND: ClassVar[str] = "scored"
     round: int
     rows: tuple[int, ...]
-    """Rows of the remaining points; at most as many as a bid has room for."""
+    """Rows of the remaining points; at most as many as fit in a bid."""
     scores: tuple[int, ...]
     """wᵀφ of each in units of 2^-37."""
     handed: Candidate | SealedCandidate | Candidates | SealedCandidates
-    """One point where a round buys one, else all of a batch with its padding."""
+    """One point where a round buys one, otherwise the whole padded batch."""
     ephemeral: bytes
-    """The secrets that boxes were sealed with, each drawn for one alone, as noise is; empty without boxes."""
+    """The ephemeral secrets of the boxes, one per box, recorded as noise is; empty without boxes."""
 
     def item(self) -> Item:
         if isinstance(self.handed, Candidate | SealedCandidate):
@@ -104,7 +104,7 @@ class Scored(Event):
 
 @dataclass(frozen=True, slots=True)
 class Withdraw(Computation):
-    """Bid a row no more: it has been handed over (DPDS, Algorithm 3, line 16)."""
+    """Stop bidding a row: it has been handed over (DPDS, Algorithm 3, line 16)."""
 
     KIND: ClassVar[str] = "withdraw"
     HAS_OUTCOME: ClassVar[bool] = False

@@ -1,11 +1,12 @@
 """The owner's state machine: a bid for every broadcast, a point for every ask.
 
-Where the feature map is secret, its seed comes first, sealed by the consumer, and the owner says when it has
-hashed its points.
+If the feature map is secret, the consumer first sends its seed, sealed. The owner reports when it has hashed
+its points.
 
-A point is handed over at most once: with its bid where the rule wants that, else when it is asked for. Where
-rounds buy several points, a bid is a batch of the best ones.
-From then on it is bid no more. After an owner's last point, its bids are exhausted but of the same size.
+A point is handed over at most once: with its bid if the rule requires that, otherwise when the curator asks
+for it. Where rounds buy several points, a bid is a batch of the best ones.
+A point that was handed over is not bid again. After its last point, an owner sends exhausted bids of the same
+size.
 """
 
 from __future__ import annotations
@@ -76,14 +77,14 @@ class OwnerMachine(Participant):
         )
         """The session's cost to the owner's data."""
         self.rounds = 0
-        """How many rounds it was sent a broadcast in."""
+        """Number of rounds in which a broadcast arrived."""
         self.handed_over = 0
-        """How many points have been handed over."""
+        """Number of points handed over."""
         self._handles: dict[int, int] = {}
         self._mapped = False
-        """Whether the secret map has come."""
+        """Whether the secret map has arrived."""
         self._last_bid: tuple[int, int, Candidate] | None = None
-        """Number, row and point of the last bid, while it has not been asked for: no other is handed over."""
+        """Number, row and point of the last bid until it is asked for; no other point is handed over."""
 
     def _on_welcome(self, peer: str, welcome: Welcome) -> None:
         if self._welcomed(welcome):
@@ -113,7 +114,7 @@ class OwnerMachine(Participant):
                 Offence.OUT_OF_TURN, f"A broadcast of round {number} came after round {self.round}."
             )
         if self.round == 0:
-            # From here on its points enter releases: all that they will cost its data is on record first.
+            # From here on its points enter releases, so their full cost to its data is recorded first.
             self._do(self.charge)
         self.round = number
         self.rounds += 1

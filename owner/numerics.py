@@ -37,13 +37,13 @@ __all__ = ["OwnerNumerics", "Sealer"]
 
 @dataclass(frozen=True)
 class Sealer:
-    """The keys with which an owner seals points, so that the curator cannot read them.
+    """The keys with which an owner seals points so that the curator cannot read them.
 
     Attributes:
         name: The owner's roster name.
         identity: Its own keys.
-        consumer: Whom boxes are sealed to.
-        noise: Where ephemeral keys come from.
+        consumer: The recipient of the boxes.
+        noise: The source of ephemeral keys.
     """
 
     name: str
@@ -58,7 +58,7 @@ class OwnerNumerics:
     Args:
         dataset: The owner's points.
         hashed: φ of every point under a map, int16 of shape (n, d).
-        sealer: Where points are sealed; else None.
+        sealer: Seals points; None where they are not sealed.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class OwnerNumerics:
             self._hash(session.public_map)
 
     def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
+        """Return the effect's outcome as an event; None if it has none, or for an effect of another kind."""
         if type(effect) is ScorePoints:
             return self._score(effect)
         if type(effect) is Withdraw:
@@ -92,13 +92,13 @@ class OwnerNumerics:
         return None
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Take up what was computed before a restart: the features, and which points were handed over."""
+        """Restore the state computed before a restart: features, and which points were handed over."""
         if isinstance(outcome, MapOpened | MapRefused) or type(effect) is Withdraw:
             self.perform(effect)
         elif isinstance(outcome, Scored) and outcome.ephemeral:
             noise = self._require_sealer().noise
             if not noise.protects:
-                noise.random_bytes(len(outcome.ephemeral))  # seeded noise is as far as it was
+                noise.random_bytes(len(outcome.ephemeral))  # brings seeded noise to its earlier position
 
     def _open_map(self, effect: OpenMap) -> MapOpened | MapRefused:
         sealer = self._require_sealer()
@@ -111,7 +111,7 @@ class OwnerNumerics:
         return MapOpened()
 
     def _keep_seed(self, seed: bytes) -> None:
-        """Take in the secret map's seed, from which a rule may derive more."""
+        """Keep the secret map's seed; a rule may derive more from it."""
 
     def _hash(self, feature_map: FeatureMap) -> None:
         self._table = Points(
@@ -150,7 +150,7 @@ class OwnerNumerics:
     def _opened(
         self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]
     ) -> Candidate:
-        """The only point; if there is none, zeros of its size."""
+        """The only point, or zeros of its size if there is none."""
         blank = self._blank_point, self._blank_features, self._blank_attributes
         point, own, packed = (points[0], features[0], attributes[0]) if points else blank
         return Candidate.model_construct(point=_read_only(point), features=own, attributes=packed)

@@ -38,15 +38,15 @@ def owner_party(
         name: The owner's roster name.
         dataset: Its points.
         identity: Its keys; None where nothing is sealed.
-        noise: Its own source of noise, from which keys of boxes come too.
-        scratch: Where features that do not fit in memory go.
-        memory_limit: Bytes of features above which they do not fit.
-        progress: Called while points are hashed, with how many are, and how many there are.
+        noise: Its own source of noise, which also supplies the keys of boxes.
+        scratch: Directory for features that do not fit in memory.
+        memory_limit: Bytes of features above which they go to `scratch`.
+        progress: Called while points are hashed, with the number hashed and the total.
 
     Raises:
-        DataError: The points are not what the session's public bounds allow, too long for its boxes, or their
-            labels are not what the session declares.
-        ConfigError: Points are sealed in the session, and there is no key to do it with.
+        DataError: The points violate the session's public bounds, are too long for its boxes, or have other
+            labels than the session declares.
+        ConfigError: The session seals points, and there is no key for it.
     """
     session.file.check_points(dataset)
     check_labels(dataset, session.file.session.labels)

@@ -32,7 +32,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | Non
 
     Args:
         file: The owner's private file.
-        control: Is told how far it is, and may end it.
+        control: Is told the progress, and may end the run.
 
     Returns:
         The owner's result: what it handed over, and where its transcript lies.

@@ -1,4 +1,4 @@
-"""An owner of a session, for Python and for the command line: what it is given, and what it runs."""
+"""An owner of a session, for Python and the command line: its options, and how it runs."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ LiftOption: TypeAlias = Annotated[
 def stated_budget(
     written: BudgetSection | None, epsilon: float | None, *, lift: bool
 ) -> BudgetSection | None:
-    """The budget that a party states for its data: its file's, or the options', which go first.
+    """The budget that a party states for its data: the options' if given, otherwise its file's.
 
     Raises:
-        ConfigError: The option's ε is none.
+        ConfigError: The option's ε is invalid.
     """
     from protocol.config.loading import validated
     from protocol.config.party import BudgetSection
@@ -111,26 +111,26 @@ def stated_budget(
 
 
 class OwnerResult(PartyResult):
-    """An owner's result of a session; an owner is not told which of its points were bought."""
+    """An owner's result of a session. It does not say which points were bought: owners are not told."""
 
     @property
     def owner(self) -> str:
-        """Its name."""
+        """The owner's name."""
         return str(self.figures["owner"])
 
     @property
     def points(self) -> int:
-        """How many it has."""
+        """Number of its points."""
         return int(self.figures["points"])
 
     @property
     def handed_over(self) -> int:
-        """How many of them it has handed over."""
+        """Number of points it handed over."""
         return int(self.figures["handed_over"])
 
     @property
     def rounds(self) -> int:
-        """In how many rounds it took part."""
+        """Number of rounds it took part in."""
         return int(self.figures["rounds"])
 
     @property
@@ -143,10 +143,10 @@ class OwnerResult(PartyResult):
 class Owner:
     """An owner that takes part in a session: ``Owner(invitation, data).run()``.
 
-    The session comes from a session file or from an invitation; what is the owner's own from its private
-    file, or from options alone where there is an invitation. An option goes before the file. Any thread may
-    run it, one at a time; several parties may run in threads of one process, though then nobody is protected
-    from it. A table needs a `ledger`; it is kept in the state directory, for a session that is gone on with.
+    The session comes from a session file or an invitation. The owner's own settings come from its private
+    file, or from options alone if there is an invitation; an option overrides the file. Any thread may run an
+    owner, one at a time. Several parties may run in threads of one process, but nothing then protects them
+    from it. A table needs a `ledger`; the state directory keeps the table so that a session can be resumed.
 
     Attributes:
         invitation: The file that the curator's operator has sent, in place of the session file.
@@ -159,10 +159,10 @@ class Owner:
         features: The feature columns of a table, as in ``"a,b,c"`` or as a list.
         label: The label's column.
         identifier: The identifier's column.
-        budget_epsilon: The most ε that the data may lose in their life, at δ = 1e-5.
+        budget_epsilon: The most ε that the data may lose over their lifetime, at δ = 1e-5.
         lift_budget: Whether the budget on record may be raised or lifted.
         metrics: ``HOST:PORT`` to serve metrics at.
-        progress: Called when its phase changes, and with news ten times a second at most.
+        progress: Called when the phase changes, and with updates at most ten times a second.
     """
 
     invitation: GivenPath = field(default=None, metadata=by_option(InvitationOption))
@@ -186,20 +186,20 @@ class Owner:
         object.__setattr__(self, "_control", Control(self.progress))
 
     def run(self) -> OwnerResult:
-        """Take part until the session is over, or go on with one that was stopped.
+        """Take part until the session is over, or resume one that was stopped.
 
         Returns:
-            What it handed over, and where its transcript lies.
+            The points handed over, and the path of the transcript.
 
         Raises:
-            Stopped: `stop` was called, or Ctrl-C was typed; what was recorded is kept.
+            Stopped: `stop` was called, or Ctrl-C was typed; everything recorded is kept.
             HushbidError: As `protocol.errors` says.
         """
         with self._control.one_run():
             return self.run_as(*self.files())
 
     def run_as(self, session: SessionFile, file: OwnerFile) -> OwnerResult:
-        """The same with files that were read (`files`)."""
+        """Run with files that were already read (see `files`)."""
         from owner.process import run_owner
         from protocol.runtime.party import claimed
 
@@ -209,19 +209,19 @@ class Owner:
             return OwnerResult(run_owner(session, file, self._control))
 
     def stop(self) -> None:
-        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then.
+        """End the run at the next turn of its loop; any thread may call it. `run` then raises `Stopped`.
 
-        It is for the run that goes on, or else for the next one, which then ends once its loop turns. A run
-        that is refused before takes the word with it.
+        It ends the current run, or else the next one at the first turn of its loop. A run that is refused
+        before that consumes the request.
         """
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, OwnerFile]:
-        """The session and the owner's file that the options come to.
+        """The session and the owner's file that the options result in.
 
         Raises:
-            ConfigError: One of them is missing, cannot be used, or contradicts the other; or `data` is a
-                table, and there is no ledger.
+            ConfigError: One of them is missing, unusable, or contradicts the other; or `data` is a table and
+                there is no ledger.
         """
         from protocol.runtime.files.signed_files import read_session
 
@@ -232,7 +232,7 @@ class Owner:
         return session, file
 
     def _file(self, session: SessionFile, invited: str | None) -> OwnerFile:
-        """The owner's own file, or one in its place if the owner is invited."""
+        """The owner's own file, or its substitute if the owner is invited."""
         from protocol.config.loading import load_toml
         from protocol.config.party import OwnerFile
 
@@ -248,7 +248,7 @@ class Owner:
         return file
 
     def _file_of(self, session: SessionFile, invited: str | None) -> OwnerFile:
-        """A file for an owner that has none: key and state lie beside the invitation."""
+        """A file for an owner without one: key and state lie beside the invitation."""
         from protocol.config.party import OwnerFile
         from protocol.names import CONSUMER
 
@@ -292,4 +292,4 @@ class Owner:
 
 
 _TABLE: Final = "data.parquet"
-"""Where a table is kept that is given in place of a file."""
+"""Name of the file that keeps a table given in place of a file."""

@@ -9,11 +9,11 @@ __all__ = ["Closing"]
 
 
 class Closing(ABC):
-    """A context manager that closes itself, however its block ends; an error goes on."""
+    """A context manager that closes itself when its block ends, also after an error, which it lets pass."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give up what it holds."""
+        """Release the resources it holds."""
 
     def __enter__(self) -> Self:
         return self

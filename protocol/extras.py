@@ -14,17 +14,17 @@ __all__ = ["EXTRA", "OTHERS", "PACKAGES", "need"]
 
 EXTRA: Final = "operator"
 PACKAGES: Final = {"joblib": "joblib", "plotly": "plotly", "sklearn": "scikit-learn", "skops": "skops"}
-"""Module name → name of the package that installs it."""
+"""Module name → the package that installs it."""
 OTHERS: Final = {
     "distributed": ("distributed", "dask"),
     "goodpoints": ("goodpoints", "rivals"),
     "apricot": ("apricot-select", "rivals"),
 }
-"""Module name → name of the package that installs it, and the extra that has it."""
+"""Module name → the package that installs it, and its extra."""
 
 
 def need(module: str, what: str) -> None:
-    """Refuse what needs a package that is not here; call it before the import, and before any work.
+    """Refuse a feature whose package is missing; call it before the import, and before any work.
 
     Args:
         module: A key of `PACKAGES` or `OTHERS`.
@@ -36,7 +36,7 @@ def need(module: str, what: str) -> None:
     package, extra = OTHERS[module] if module in OTHERS else (PACKAGES[module], EXTRA)
     try:
         found = importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):  # something stands in for it
+    except (ImportError, ValueError):  # a stand-in took its place
         found = False
     if not found:
         raise ConfigError(

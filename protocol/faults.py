@@ -1,4 +1,4 @@
-"""Pydantic's errors in the words of the author of the values."""
+"""Pydantic's errors in terms of the values' author."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _WORDS: Final = {
     "string_type": "should be text",
     "tuple_type": "should be a list",
 }
-"""In place of what pydantic says in terms of Python, by the type of its error."""
+"""Replacements for pydantic's messages in Python terms, by type of error."""
 _PYDANTIC_S: Final = re.compile(
     r"^Value error, |^(Input|String|List|Tuple|Dictionary|Data) (?=should )| after validation"
 )
-"""The part of its other messages that is left out."""
+"""The part of its other messages that is removed."""
 
 
 class Fault(NamedTuple):
     """One fault.
 
     Attributes:
-        kind: Pydantic's type of it.
-        place: The key that is wrong, and those that lead to it.
-        words: The problem, as a predicate or a phrase. The given value is not repeated, except for the tag of
-            a union, which no configuration file has.
+        kind: Pydantic's error type.
+        place: The path of keys to the wrong one.
+        words: The problem, as a predicate or a phrase. It does not repeat the given value, except for the tag
+            of a union, which no configuration file has.
     """
 
     kind: str
@@ -53,11 +53,11 @@ class Fault(NamedTuple):
 
 
 def faults(error: ValidationError) -> list[Fault]:
-    """What a model found: at least one fault."""
+    """The faults that a model found, at least one."""
     return [
         Fault(
             each["type"],
-            # Pydantic marks a fault of a table's key, and not of what it stands for, by one more part.
+            # Pydantic marks a fault in a table's key, rather than in its value, by one more part.
             tuple(str(part) for part in each["loc"] if part != "[key]"),
             _words(each["type"], each["msg"], each["input"]),
         )
@@ -66,7 +66,7 @@ def faults(error: ValidationError) -> list[Fault]:
 
 
 def _words(kind: str, message: str, given: object) -> str:
-    # NaN is within no range: to say which bound it misses would name a wrong one.
+    # NaN is in no range: naming the bound it misses would name a wrong one.
     if isinstance(given, float) and math.isnan(given):
         return "is nan, which is no number"
     return _WORDS.get(kind) or _PYDANTIC_S.sub("", message)

@@ -1,4 +1,4 @@
-"""The names of the two parties that every session has; owners choose theirs."""
+"""The names of the two parties that every session has; owners choose their own."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Differences between operating systems: modes of files, locks, durable names, limits, processes.
+"""Differences between operating systems: file modes, locks, durable names, limits, processes.
 
-The rest of hushbid is written as if there were one system, and asks here. What a system has is looked for by
-what Python offers, not by the system's name. Windows has no modes and no directories that can be opened:
-each function says what it does there. The curator follows the connections of strangers by means of Linux
-(`protocol.runtime.network.connection_limits`), so that it is refused elsewhere (`check_linux`).
+The rest of hushbid is written as for a single system, and calls this module. Features are detected by what
+Python offers, not by the system's name. Windows has no modes and no directories that can be opened; each
+function says what it does there. The curator follows strangers' connections by means of Linux
+(`protocol.runtime.network.connection_limits`), so other systems are refused (`check_linux`).
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ __all__ = [
 ]
 
 PRIVATE: Final = 0o600
-"""The mode of a file that its owner alone may read and write."""
+"""File mode that lets only the owner read and write."""
 NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
-"""A flag of `open_file`: refuse a link instead of the file, where the system can."""
+"""A flag of `open_file`: refuse to follow a link, if the system can."""
 NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
-"""A flag of `open_file`: do not wait for the other end of a named pipe; Windows has none among its files."""
+"""A flag of `open_file`: do not wait for the other end of a named pipe; Windows has no such files."""
 ENDING: Final = tuple(
     signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__
 )
-"""Signals by which a process is told to end, besides Ctrl-C; a terminal that closes sends SIGHUP."""
+"""Signals that ask a process to end, besides Ctrl-C; a closing terminal sends SIGHUP."""
 
 _LOCKED_BYTE: Final = 2**31 - 2
-"""Windows locks bytes of a file, which nobody else can read then: this byte is beyond all others."""
+"""Windows locks bytes of a file, which nobody else can then read: this one is beyond all real bytes."""
 _LOCK_SECONDS: Final = 0.02
-"""Between two tries to get it."""
+"""Seconds between two attempts to lock it."""
 _ZEROS: Final = bytes(2**20)
 
 
 def open_file(path: Path | str, flags: int, mode: int = PRIVATE) -> int:
-    """`os.open`, for bytes as they are: on Windows line feeds would be changed otherwise.
+    """`os.open` for raw bytes: Windows would otherwise translate line feeds.
 
     Raises:
         OSError: As `os.open`.
@@ -79,31 +79,32 @@ def open_nowhere() -> int:
 
 
 def has_modes() -> bool:
-    """Whether the mode of a file says who may use it.
+    """Whether file modes control access to a file.
 
-    Windows has access lists instead, and a file has those of its directory: one that Python makes with mode
-    0700 is the user's alone there (Python 3.11.10 and later), as are those below the user's own.
+    Windows has access lists instead, and a file inherits those of its directory. A directory that Python
+    makes with mode 0700 belongs to the user alone there (Python 3.11.10 and later), and so does anything
+    below the user's own directory.
     """
     return hasattr(os, "geteuid")
 
 
 def others_may_use(status: os.stat_result) -> bool:
-    """Whether a file's mode lets others than its owner read or change it; never so without modes."""
+    """Whether a file's mode lets anybody but its owner read or change it; always False without modes."""
     return has_modes() and bool(status.st_mode & 0o077)
 
 
 def set_mode(descriptor: int, mode: int) -> None:
-    """Give an open file its mode, whatever the umask has taken away; nothing without modes.
+    """Set an open file's mode, regardless of the umask; does nothing without modes.
 
     Raises:
-        OSError: It cannot be given.
+        OSError: It cannot be set.
     """
     if has_modes():
         os.fchmod(descriptor, mode)
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable; Windows keeps them in a journal of its own, and has no call.
+    """Make the names in a directory durable; Windows journals them itself and has no call for it.
 
     Raises:
         OSError: The disk fails.
@@ -118,14 +119,14 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock(descriptor: int, *, wait: bool = False) -> None:
-    """Hold an open file until it is closed, or the process ends. Readers are not blocked.
+    """Lock an open file until it is closed, or the process ends. Readers are not blocked.
 
     Args:
         descriptor: The file, open for writing.
-        wait: Whether to wait for another process that holds it.
+        wait: Whether to wait for another process that has locked it.
 
     Raises:
-        BlockingIOError: Another process holds it.
+        BlockingIOError: Another process has locked it.
         OSError: It cannot be locked.
     """
     try:
@@ -153,7 +154,7 @@ def _lock_byte(descriptor: int, *, wait: bool) -> None:
 
 @contextmanager
 def locked_directory(directory: Path) -> Iterator[None]:
-    """Hold a directory; where none can be opened, a file in it, which stays.
+    """Lock a directory; if directories cannot be opened, lock a file in it, which stays.
 
     Raises:
         OSError: It cannot be opened or locked.
@@ -170,20 +171,21 @@ def locked_directory(directory: Path) -> Iterator[None]:
 
 
 def unnamed_file(path: Path, size: int) -> int:
-    """A descriptor of a new private file with room for so many bytes, which is gone once it is closed.
+    """A descriptor of a new private file of the given size, which disappears once it is closed.
 
     Args:
-        path: A name that it has for a moment; on Windows until it is closed.
-        size: Bytes, which the disk has from now on: one that fills up later would kill who maps the file.
+        path: Its name for a moment; on Windows, until it is closed.
+        size: Bytes, allocated on the disk now: a disk that fills up later would kill a process that maps the
+            file.
 
     Raises:
-        OSError: It cannot be made, or there is no room.
+        OSError: It cannot be created, or there is no room.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     if temporary := getattr(os, "O_TEMPORARY", 0):
         descriptor = open_file(path, flags | temporary)
     else:
-        path.unlink(missing_ok=True)  # of a process that was killed between the next two lines
+        path.unlink(missing_ok=True)  # left by a process killed between the next two lines
         descriptor = open_file(path, flags)
         path.unlink(missing_ok=True)
     try:
@@ -200,21 +202,21 @@ def unnamed_file(path: Path, size: int) -> int:
 
 
 def cores() -> int:
-    """How many processors this process may use, or, where that is not known, the machine has."""
+    """Number of processors that this process may use; if unknown, the machine's."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def allow_open_files(needed: int | None = None) -> int | None:
-    """Raise this process's own limit of open files, which is often 1,024, as far as the system lets it.
+    """Raise this process's limit of open files, often 1,024, as far as the system permits.
 
     Args:
-        needed: How many are enough; None: as many as may be. Where the system does not allow as many, the
-            limit stays as it is.
+        needed: A sufficient number; None: as many as possible. If the system does not permit that many, the
+            limit stays unchanged.
 
     Returns:
-        How many it may open, or could; None: there is no limit, or none that can be known.
+        The number of files it may open, or could; None if there is no limit, or none that can be found out.
     """
     try:
         resource = importlib.import_module("resource")
@@ -232,17 +234,17 @@ def allow_open_files(needed: int | None = None) -> int | None:
 
 
 def user() -> str:
-    """This process's user, as messages name it: by a number, which also one without a name has."""
+    """This process's user for messages: a number, which works for a user without a name."""
     return f"user {os.geteuid()}" if has_modes() else "this user"
 
 
 def is_running(process: int) -> bool:
-    """Whether there is a process of this number; on Windows, which has no such question, there is."""
+    """Whether a process with this number exists; always True on Windows, which cannot be asked."""
     if not has_modes():
-        return True  # `os.kill` would not ask there, but end it
+        return True  # there, `os.kill` would end it instead
     try:
         os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):  # no process has a number of so many digits
+    except (ProcessLookupError, OverflowError):  # the number has too many digits for any process
         return False
     except PermissionError:
         pass
@@ -250,12 +252,12 @@ def is_running(process: int) -> bool:
 
 
 def peak_memory() -> int:
-    """Most bytes of memory that this process has had resident at a time: Linux's ``VmHWM``.
+    """Peak resident memory of this process in bytes: Linux's ``VmHWM``.
 
-    `resource.getrusage` would count what the process had before it became this program.
+    `resource.getrusage` would include the process's memory from before it became this program.
 
     Raises:
-        ConfigError: This is another system.
+        ConfigError: The system is not Linux.
     """
     check_linux("The measurement of memory")
     with open("/proc/self/status", encoding="ascii") as status:
@@ -264,13 +266,13 @@ def peak_memory() -> int:
 
 
 def check_linux(what: str) -> None:
-    """Refuse, elsewhere than on Linux, what needs it.
+    """Refuse a feature that needs Linux on other systems.
 
     Args:
         what: The subject of the sentence, as in "The curator".
 
     Raises:
-        ConfigError: This is another system.
+        ConfigError: The system is not Linux.
     """
     if (here := platform.system()) != "Linux":
         raise ConfigError(

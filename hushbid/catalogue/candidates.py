@@ -15,16 +15,16 @@ from protocol.errors import DataError
 __all__ = ["Candidate", "Refusal", "candidates", "entry_files", "too_small"]
 
 LEAST_SIZES: Final = 2.0
-"""A noisy number of points below so many of its standard deviations may be that of no points at all."""
+"""A noisy number of points below this many of its standard deviations may be that of no points at all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An entry that is compared.
+    """An entry in the comparison.
 
     Attributes:
         path: Its file.
-        entry: What it says; checked.
+        entry: Its checked contents.
         mean: Its dataset's mean embedding.
     """
 
@@ -39,11 +39,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An entry that is not compared.
+    """An entry excluded from the comparison.
 
     Attributes:
         file: Its file.
-        why: Why it is refused.
+        why: The reason.
     """
 
     file: str
@@ -51,7 +51,7 @@ class Refusal:
 
 
 def entry_files(paths: Iterable[Path]) -> list[Path]:
-    """The files of a catalogue: those named, and those in directories that are named, by name.
+    """The files of a catalogue: the named ones, and those in named directories, sorted by name.
 
     Raises:
         DataError: A directory cannot be read.
@@ -75,18 +75,18 @@ def candidates(
     keys: Mapping[str, str],
     allow_simulated: bool,
 ) -> tuple[list[Candidate], list[Refusal]]:
-    """Read entries, and keep those that can be compared: one for each owner, in the order of their names.
+    """Read entries, and keep the comparable ones: one for each owner, sorted by name.
 
     Args:
         files: The entries' files.
-        functions: The session's feature map (`KmeRelease.functions`); None: what most of the entries have in
-            common.
-        keys: Keys of a session's roster, by owner; an empty or missing one is not compared.
-        allow_simulated: Whether entries whose noise protects nobody are compared too.
+        functions: The session's feature map (`KmeRelease.functions`); None: the one shared by most of the
+            entries.
+        keys: Keys of a session's roster, by owner; an empty or missing key is not checked.
+        allow_simulated: Whether to include entries whose noise protects nobody.
 
     Raises:
-        DataError: None is left; it says why the others were refused. Or, without `functions`, no map or hash
-            functions are those of most.
+        DataError: None is left; the error says why the others were refused. Or, without `functions`, no map
+            or hash functions are shared by most.
     """
     refused: list[Refusal] = []
     read: list[Candidate] = []
@@ -120,7 +120,7 @@ def candidates(
 
 
 def too_small(entry: CatalogueEntry) -> bool:
-    """Whether the number of points that an entry states may as well be that of none."""
+    """Whether an entry's stated number of points may as well be that of no points."""
     return entry.release.size < max(1.0, LEAST_SIZES * entry.release.size_deviation)
 
 
@@ -132,14 +132,14 @@ def _objection(candidate: Candidate, keys: Mapping[str, str], *, allow_simulated
         return f"its key is not the one that the session's roster gives to {entry.name}"
     if too_small(entry):
         return "its number of points cannot be told from none"
-    # One such mean would drown all others in the best mixture.
+    # One such mean would dominate all others in the best mixture.
     if mean.square > mean.largest_square(entry.release.norm_bound):
         return "its mean lies farther out than any points' mean can"
     return ""
 
 
 def _of_one_key(read: list[Candidate]) -> tuple[list[Candidate], list[Refusal]]:
-    """Two keys under one name: who of the two is meant, nobody here can tell."""
+    """Refuse two keys under one name: nobody here can tell which of them is meant."""
     by_name: dict[str, set[str]] = {}
     for each in read:
         by_name.setdefault(each.owner, set()).add(each.entry.owner)

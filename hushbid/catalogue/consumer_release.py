@@ -1,4 +1,4 @@
-"""The consumer's side of a screening: its own release of D_v, made and charged once, or kept from before."""
+"""The consumer's side of a screening: its own release of D_v, charged once and reusable."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ __all__ = [
 ]
 
 MECHANISMS: Final = ("gaussian", "filtered-gaussian")
-"""Release mechanisms whose noise on an embedding is Gaussian and alike on all coordinates."""
+"""Release mechanisms whose noise on an embedding is Gaussian and equal on all coordinates."""
 RELATION: Final = Neighbours.SUBSTITUTE_ONE
 """The relation for D_v, whose size is public."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The wanted release of D_v.
+    """The requested release of D_v.
 
     Attributes:
         mechanism: One of `MECHANISMS`.
@@ -83,13 +83,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Payment:
-    """From what a release is paid, and where it is kept.
+    """The budget that pays for a release, and the release's file.
 
     Attributes:
         ledger: D_v's lifetime ledger.
-        budget: The stated maximum of the ledger; None: what it says itself.
+        budget: The stated maximum of the ledger; None: the recorded one.
         rows: D_v's rows.
-        path: Where the release is kept: a new file that only its owner can read.
+        path: File of the release: new, and readable by its owner only.
     """
 
     ledger: Path
@@ -101,7 +101,7 @@ class Payment:
         """Charge a release of D_v before it is made.
 
         Returns:
-            What the ledger has it under.
+            The release's entry in the ledger.
 
         Raises:
             BudgetExceeded: The budget does not allow it; nothing was charged.
@@ -137,19 +137,19 @@ def make_target(
     noise: NoiseSource,
     payment: Payment,
 ) -> KeptTarget:
-    """Charge D_v's lifetime ledger, make the release, and keep it, in this order.
+    """Charge D_v's lifetime ledger, make the release, and store it, in this order.
 
     Args:
-        asked: What release.
+        asked: The requested release.
         feature_map: φ, public.
         validation: D_v, within the public bounds.
-        seed_set: D_init, public; None: there is none, which `filtered-gaussian` cannot do without.
+        seed_set: D_init, public; None if there is none, which `filtered-gaussian` requires.
         noise: Draws the noise.
-        payment: From what it is paid.
+        payment: The budget that pays for it.
 
     Raises:
         BudgetExceeded: The budget does not allow it; nothing was charged.
-        ConfigError: The file is there already or cannot be made, or the mechanism cannot be had.
+        ConfigError: The file already exists or cannot be created, or the mechanism is unavailable.
     """
     total, size = _seed_total(feature_map, seed_set)
     mechanism = asked.mechanism_of(feature_map)
@@ -178,7 +178,7 @@ def make_target(
 
 
 def read_target(path: Path, feature_map: FeatureMap, validation: Dataset) -> KeptTarget:
-    """A release that was kept, if it is one of D_v by this map: to screen again costs nothing.
+    """A stored release, if it is of D_v and by this map: screening again costs nothing.
 
     Raises:
         DataError, ConfigError: It cannot be read, or is another.
@@ -192,7 +192,7 @@ def read_target(path: Path, feature_map: FeatureMap, validation: Dataset) -> Kep
 
 
 def another(path: Path, what: str) -> ConfigError:
-    """The error of a screening for a kept release of something else."""
+    """The error of a screening for a stored release of something else."""
     return ConfigError(
         f"{path}: the release that is kept there is of another {what}.",
         advice="Name a new file with `--target-file`: a release of these is made there, and charged.",
@@ -200,7 +200,7 @@ def another(path: Path, what: str) -> ConfigError:
 
 
 def other_price(path: Path) -> ConfigError:
-    """The error of a screening for a kept release that is not the one that was asked for."""
+    """The error of a screening for a stored release other than the requested one."""
     return ConfigError(
         f"{path}: the release that is kept there was made by another mechanism, or at another ε or δ.",
         advice="Screen as it was made; or name a new file with `--target-file`: another release is charged.",
@@ -208,13 +208,13 @@ def other_price(path: Path) -> ConfigError:
 
 
 def target_mean(kept: KeptTarget) -> NoisyMean:
-    """A release as estimates take it."""
+    """A release in the form that estimates take."""
     release = kept.release
     return NoisyMean(release.embedding, kept.deviation**2, 0.0, float(release.size), 0.0)
 
 
 def exact_mean(feature_map: FeatureMap, validation: Dataset) -> NoisyMean:
-    """The mean embedding of D_v without noise: whoever learns what comes of it learns of D_v."""
+    """The mean embedding of D_v without noise: results computed from it reveal D_v."""
     total = feature_map.hash(validation.features).sum(axis=0, dtype=np.int64)
     return NoisyMean(total * (FEATURE_UNIT / len(validation)), 0.0, 0.0, float(len(validation)), 0.0)
 

@@ -1,4 +1,4 @@
-r"""A catalogue entry: one private release of one dataset, signed by who published it.
+r"""A catalogue entry: one private release of one dataset, signed by its publisher.
 
 A file (`signed_entry`, `read_entry`)::
 
@@ -7,8 +7,8 @@ A file (`signed_entry`, `read_entry`)::
     body        canonical msgpack of `CatalogueEntry`: fields in declared order, arrays as extension type 1
 
 Nothing in it is secret. Anybody can check that the key's holder signed it, that its noise costs what it
-states, and that its feature map or hash functions are the ones that it names. That the noise was drawn as it
-says, and from these data, is the publisher's word.
+states, and that its feature map or hash functions are the named ones. Only the publisher vouches that the
+noise was drawn as stated, and from these data.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ SUFFIX: Final = ".entry"
 _KIND: Final = b"hushbid catalogue entry "
 TAG: Final = _KIND + b"2\n"
 _ROUNDING: Final = 1e-9
-"""Relative shortfall of a stated ε that the accountant's own rounding on another machine may have."""
+"""Relative shortfall of a stated ε that the accountant's rounding on another machine may cause."""
 
 Release: TypeAlias = Annotated[KmeRelease | RaceRelease, Field(discriminator="kind")]
-"""The release of an entry: each kind has a file of its own, and is named here alone."""
+"""The release of an entry: each kind has its own file, and is only named here."""
 KINDS: Final[tuple[Any, ...]] = get_args(get_args(Release)[0])
 """The classes of releases, by which `hushbid.catalogue.publishing` finds the one of its functions."""
 
@@ -60,19 +60,19 @@ class EntryHead(EntryPart):
     """The parts of an entry besides its release: all of them are known before anything is charged.
 
     Attributes:
-        name: Under what name the owner wants to be on a roster.
+        name: The owner's desired name on a roster.
         owner: Its public identity key, 40 characters of Z85.
-        identifier: What the owner's lifetime ledger has the entry under.
+        identifier: The entry's identifier in the owner's lifetime ledger.
         date: When it was made, as YYYY-MM-DD.
         software: The version of hushbid that made it.
         columns: Names of the feature columns; None where the data have none.
-        out_of_bounds: What became of rows outside of the public bounds: they were moved to the bounds, or
-            there was none, as the data would have been refused.
+        out_of_bounds: The treatment of rows outside the public bounds: moved to the bounds, or refused, so
+            that there are none.
         neighbours: The datasets that ε compares.
-        epsilon: The ε of the release, its number of points included.
-        delta: The δ that goes with it; 0 where ε is pure.
-        costs: What it consists of, for an accountant (`protocol.privacy.accounting.cost_to_record`).
-        noise: Where noise came from. "simulated" protects nobody.
+        epsilon: The ε of the release, including its number of points.
+        delta: The δ of that ε; 0 if ε is pure.
+        costs: Its parts, for an accountant (`protocol.privacy.accounting.cost_to_record`).
+        noise: Source of the noise. "simulated" protects nobody.
     """
 
     name: PartyName
@@ -128,10 +128,10 @@ class CatalogueEntry(EntryHead):
         return f"{self.name}-{self.release.kind}-{self.identifier[-8:]}{SUFFIX}"
 
     def check(self) -> None:
-        """Work out again what the entry says of itself.
+        """Recompute what the entry states about itself.
 
         Raises:
-            ConfigError: Something does not hold; it says what, and not of which file.
+            ConfigError: A statement does not hold; the error says which, but does not name the file.
         """
         self.release.check(self.relation)
         if self.columns is not None and len(self.columns) != self.release.section.columns:
@@ -179,11 +179,11 @@ def signed_entry(entry: CatalogueEntry, key: Identity) -> bytes:
 
 
 def read_entry(path: Path) -> CatalogueEntry:
-    """Read an entry and check all that can be checked of it.
+    """Read an entry and check everything in it that can be checked.
 
     Raises:
-        DataError: It cannot be read, is not an entry or of another version, was changed after it was signed,
-            or states something false. It names the file.
+        DataError: It cannot be read, is not an entry or has another version, was changed after signing, or
+            states something false. The error names the file.
     """
     try:
         content, _ = read_plain(path, limits.MAX_ENTRY_FILE_BYTES)
@@ -221,7 +221,7 @@ def _decoded(path: Path, body: bytes) -> CatalogueEntry:
     except ValidationError as error:
         first = faults(error)[0]
         where, said = ".".join(first.place) or "entry", first.words.lower()
-        # Both can hold what a stranger wrote, which must not reach a terminal as it is.
+        # Both can contain a stranger's text, which must not reach a terminal unescaped.
         where, said = (ascii(text)[1:-1] for text in (where[:80], said[:200]))
         raise _refused(path, f"Its {where} cannot be used: {said}.") from None
     except ValueError:

@@ -1,7 +1,7 @@
 """MMD² between means that are known up to noise: unbiased estimates, their standard errors, best mixtures.
 
-A release has noise of a known law, so that what it adds to a squared distance on average is known too, and is
-taken off. The rest may be negative where noise exceeds the distance; it is reported so.
+A release has noise with a known law. So its mean contribution to a squared distance is known as well, and is
+subtracted. The rest may be negative if noise exceeds the distance; it is reported as such.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ __all__ = ["Estimate", "NoisyMean", "best_mixture", "mmd2", "point_weights"]
 Vector = npt.NDArray[np.float64]
 
 DEVIATIONS: Final = 8.0
-"""Laplace noise is farther out once in 80,000 times."""
+"""Number of standard deviations that Laplace noise exceeds once in 80,000 times."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMean:
-    """A dataset's mean embedding as a release tells it.
+    """A dataset's mean embedding as estimated from a release.
 
     Attributes:
         mean: float64 of shape (d,), in units of φ, with independent noise on its coordinates.
         variance: Variance of the noise on a coordinate; 0: there is none.
         fourth: Fourth cumulant of that noise: 0 for Gaussian noise.
-        size: Points of the dataset, as the release tells their number.
-        size_variance: Variance of the relative error of `size`, by which all of `mean` is off together; 0
-            where the number is exact.
+        size: Number of points in the dataset, as stated by the release.
+        size_variance: Variance of the relative error of `size`, which scales all of `mean` together; 0 if the
+            number is exact.
     """
 
     mean: Vector
@@ -46,7 +46,7 @@ class NoisyMean:
 
     @property
     def square(self) -> float:
-        """‖mean‖² without what the noise on coordinates adds to it."""
+        """‖mean‖² without the contribution of the noise on coordinates."""
         return float(self.mean @ self.mean) - len(self.mean) * self.variance
 
     def largest_square(self, norm_bound: float) -> float:
@@ -63,12 +63,12 @@ class NoisyMean:
 
 @dataclass(frozen=True)
 class Estimate:
-    """MMD², and the standard deviation that its noise gives it.
+    """MMD², and the standard deviation caused by its noise.
 
     Attributes:
         value: Unbiased, up to the second order of a noisy size; negative where noise hides the distance.
-        standard_error: Standard error of the value, for the noise of all releases in it. It does not count
-            that datasets are samples.
+        standard_error: Standard error of the value over the noise of all releases in it. It does not account
+            for datasets being samples.
     """
 
     value: float
@@ -131,9 +131,9 @@ def best_mixture(target: NoisyMean, parts: Sequence[NoisyMean]) -> Vector:
 def point_weights(target: NoisyMean, features: npt.NDArray[np.float64]) -> Vector:
     """The weights, at least 0 and of sum 1, of points whose mean embedding is nearest to the target.
 
-    Kernel mean matching (Huang, Smola, Gretton, Borgwardt, Schölkopf 2007) on synthetic points in place of
-    samples: divided by an owner's own weights they are a density ratio. Noise is fitted with the rest, which
-    is why they are added up over an owner before anybody is shown them.
+    Kernel mean matching (Huang, Smola, Gretton, Borgwardt, Schölkopf 2007) with synthetic points instead of
+    samples: divided by an owner's own weights they are a density ratio. They also fit noise, so they are
+    summed over an owner before anybody sees them.
 
     Args:
         target: g̃, of width d.
@@ -142,7 +142,7 @@ def point_weights(target: NoisyMean, features: npt.NDArray[np.float64]) -> Vecto
     Returns:
         float64 of shape (n,).
     """
-    # A heavy last row holds the sum to 1; what is left of the difference is divided out.
+    # A heavy last row keeps the sum at 1; the remaining difference is divided out.
     heavy = 1e3 * max(1.0, float(np.linalg.norm(target.mean)))
     rows = np.vstack([features.T, np.full(len(features), heavy)])
     weights, _ = nnls(rows, np.append(target.mean, heavy))

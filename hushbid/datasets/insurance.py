@@ -20,9 +20,9 @@ __all__ = ["insurance"]
 SEED_POINTS: Final = 150
 OWNERS: Final = 4
 OWNERS_SHARE: Final = 0.7
-"""Of Connecticut's customers, what falls to one of the owners."""
+"""Share of Connecticut's customers that goes to one of the owners."""
 VALIDATION_SHARE: Final = 0.25
-"""Of Connecticut's other customers, what is D_v."""
+"""Share of Connecticut's other customers that is D_v."""
 LABEL: Final = "G"
 
 NUMERIC: Final[Mapping[str, tuple[float, float]]] = {

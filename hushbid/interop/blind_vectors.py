@@ -1,4 +1,4 @@
-"""Vectors of the rule `blind`: keys, a broadcast, masks, a bid, what of it is void, and an account."""
+"""Vectors of the rule `blind`: keys, a broadcast, masks, a bid, its void boxes, and an account."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["blind_vectors"]
 
 _ROUND: Final = 2
 _ROWS: Final = ((0.0, 0.25, 0.5), (0.5, 1.0, 0.125), (1.0, 0.0, 0.75), (0.5, 1.0, 0.125))
-"""Of boxes 1 to 4, the first of which were sent in round 1; the fourth is the second again."""
+"""Points in boxes 1 to 4, the first of which were sent in round 1; the fourth repeats the second."""
 
 
 def blind_vectors() -> dict[str, Any]:

@@ -266,7 +266,7 @@ def stated_epsilon(costs: Sequence[Cost], delta: float) -> float:
 
 
 def _cell_noise(changed: int, cells: int, epsilon: float, delta: float) -> tuple[Draw, Cost]:
-    """Noise for cells of which `changed` change by one, and what it costs."""
+    """Noise for cells, `changed` of which change by one, and its cost."""
     laplace = Draw("discrete-laplace", _scale(changed, epsilon), cells)
     if delta > 0.0:
         sigma = gaussian_sigma(epsilon, delta, math.sqrt(changed), 1, cells)

@@ -105,7 +105,7 @@ class Budget:
     def calibration(
         self, share: float | None, *, rows: int, cells: int, delta: float = 0.0
     ) -> Calibration | None:
-        """Noise for `part(share)` of rows of which a record changes a cell each; None without noise."""
+        """Noise for `part(share)`, where a record changes one cell per row; None without noise."""
         epsilon = self.part(share)
         if epsilon is None:
             return None

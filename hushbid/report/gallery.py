@@ -29,7 +29,7 @@ OWNERS_ROWS: Final = (
 )
 
 _KINDS: Final = (("wanted", ORANGE, "solid"), ("bought", BLUE, "solid"), ("with weights", GREEN, "dot"))
-"""Of shares, and what they are drawn in; page.css has the same in the legend of small plots."""
+"""Kinds of shares with their colours and patterns; page.css repeats them for the legend of small plots."""
 _FILL: Final = "rgba(230, 159, 0, 0.3)"
 _SMALL: Final = "plot small"
 _SMALL_MARGIN: Final = {"l": 44, "r": 16, "t": 8, "b": 34}

@@ -42,7 +42,7 @@ MAP_POINTS: Final = 1_000
 """Most points of each kind in the map."""
 _WANTED_IMAGES: Final = 120
 _BOUGHT_IMAGES: Final = 40
-"""Of each group of rounds."""
+"""Most images of each kind, the latter per group of rounds."""
 _GROUPS: Final = 8
 _TAIL: Final = 0.01
 """Share of the rows on either side that goes into the outermost bars."""

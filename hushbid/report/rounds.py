@@ -36,7 +36,7 @@ MAP_OWNERS: Final = 12
 """Most owners that the map has a row for: those that won most points."""
 
 _DECIMALS: Final = 6
-"""Of seconds: clocks tell no more."""
+"""Decimals of seconds: clocks are no more accurate."""
 
 Numbers: TypeAlias = tuple[int, ...]
 Win: TypeAlias = tuple[int, str]

@@ -147,7 +147,7 @@ def _told(fingerprints: Sequence[str]) -> dict[str, str]:
 
 
 def _compare(requests: Sequence[KeyRequest], told: Mapping[str, str] | None) -> None:
-    """Refuse requests of which a person did not confirm both the fingerprint and the place."""
+    """Refuse requests unless a person confirmed both the fingerprint and the place."""
     for request in requests:
         if told is None:
             _ask(request)

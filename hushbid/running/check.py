@@ -1,4 +1,4 @@
-"""Checks before anything of a run is made: the refusals of its parties, each of which would end its process.
+"""Checks before a run creates anything: the refusals of its parties, each of which would end its process.
 
 A party that refuses its data or its budget ends a run that has a directory, keys and processes by then. The
 operator of a cluster holds every file, so all of it can be said beforehand, by the checks of `preflight`.

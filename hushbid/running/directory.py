@@ -50,7 +50,7 @@ class RunDirectory:
 
     Attributes:
         path: The directory.
-        session: The session's public file, of which every party has a copy.
+        session: The session's public file; every party has a copy.
         parties: Curator, consumer, owners by name.
     """
 

@@ -11,7 +11,7 @@ __all__ = ["Standing", "beside_uniform"]
 
 CLOSER: Final = 0.8
 FARTHER: Final = 1.2
-"""MMD² over that of the random choice, of which one draw is known: others differ by a fifth."""
+"""Ratio of MMD² to that of the single known random draw; other draws differ by a fifth."""
 
 ALIKE: Final = 0.02
 """Least of 1 less the mean kernel value of two points, by which points differ to a session at all."""

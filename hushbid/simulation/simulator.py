@@ -48,7 +48,7 @@ DOWN: Final = 0.05
 IN_MEMORY: Final = 2**62
 """Features are held in memory, however large."""
 UNRECORDED: Final = -1
-"""Of a step's frames, as many have left if not even its record is durable."""
+"""Number of a step's frames that have left when not even its record is durable."""
 
 
 class Crash(NamedTuple):

@@ -36,7 +36,7 @@ __all__ = [
 
 _BOUNDS: Final = ("gamma", "lower", "upper")
 MASKED: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
-"""Array of values, array of which of them count, and a table's column of both."""
+"""For each attribute: the array of values, the array of flags saying which are held, and its table column."""
 _OF_POINTS: Final = ("labels", "labelled", "identifiers", "identified", "owners", "rounds", "weights")
 _KINDS: Final = {
     **dict.fromkeys(("labelled", "identified"), "b"),

@@ -33,7 +33,7 @@ def like(frame: Frame, table: ArrowTable) -> Any:
 
 
 def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:
-    """Of what shape the images are that a DataFrame of pandas holds as arrays of several axes."""
+    """The shape of images that a pandas DataFrame holds as arrays of several axes."""
     if not frame.columns.is_unique:
         return {}
     found = {}

@@ -15,13 +15,13 @@ __all__ = ["Transcript", "verify_transcripts"]
 
 
 class Transcript:
-    """A party's transcript. It is read anew by each method; nothing of it is kept in memory.
+    """A party's transcript. Each method reads it again; nothing of it is kept in memory.
 
     Args:
         path: The file.
 
     Raises:
-        DataError: It is no transcript, or of a newer version.
+        DataError: It is not a transcript, or has a newer version.
         TranscriptDamaged: Its header does not hold.
     """
 
@@ -31,7 +31,7 @@ class Transcript:
         self.path = Path(path)
         with iterate(self.path) as reader:
             self.role = reader.header.role
-            """``curator``, ``owner`` or ``consumer``, as the file says it."""
+            """``curator``, ``owner`` or ``consumer``, according to the file."""
             self.party = reader.header.party
             """The party's name."""
             self.session = reader.header.session
@@ -49,18 +49,18 @@ class Transcript:
         private: bool = False,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Its header, each record that was chosen, and an end (`hushbid.transcripts.view.show`).
+        """Its header, each chosen record, and an end (`hushbid.transcripts.view.show`).
 
         Args:
             rounds: Only records of these rounds, or of this one.
-            peer: Only what passed between the party and this peer; it takes `private`.
+            peer: Only frames between the party and this peer; requires `private`.
             kind: Only events and effects of this kind.
-            private: Show values of private fields, too: points, noise.
-            limit: At most so many records.
+            private: Show the values of private fields, too: points, noise.
+            limit: Most records to show.
 
         Raises:
-            ConfigError: A peer is asked for, and not what is private.
-            TranscriptDamaged: A record that was come to does not hold.
+            ConfigError: A peer is given without `private`.
+            TranscriptDamaged: One of the records read does not hold.
         """
         from hushbid.transcripts.view import Choice, show
 
@@ -70,14 +70,14 @@ class Transcript:
     def compare(
         self, other: Transcript | Path | str, *, private: bool = False, times: bool = False
     ) -> dict[str, Any]:
-        """Where it and another one of the same role part (docs/transcripts.md).
+        """The first difference from another transcript of the same role (docs/transcripts.md).
 
         Args:
             private: Show private values, too.
             times: Compare times, too.
 
         Raises:
-            ConfigError: They are of different roles.
+            ConfigError: Their roles differ.
             DataError, TranscriptDamaged: One of them cannot be read.
         """
         from hushbid.transcripts.diff import compare
@@ -95,12 +95,12 @@ class Transcript:
         """Write it for others, who can check it against the same head.
 
         Args:
-            output: A file that is not there yet.
-            redact: Leave every private value out. That does not make it differentially private.
+            output: A file that does not exist yet.
+            redact: Leave every private value out. The result is not differentially private.
             format: ``transcript``, which takes `redact`; ``jsonl`` or ``parquet``.
 
         Raises:
-            ConfigError: There is no such format, the file is there, or it would be but a copy.
+            ConfigError: There is no such format, the file exists, or the output would be a mere copy.
             DataError, TranscriptDamaged, TranscriptUnwritable: It cannot be read or written.
         """
         from hushbid.transcripts.export import Format, export
@@ -112,13 +112,13 @@ class Transcript:
         return export(self.path, Path(output), form=Format(format), redacted=redact)
 
     def replay(self, recompute: Path | str | None = None) -> dict[str, Any]:
-        """Feed what is on record to the same machine again.
+        """Feed the recorded events to the same machine again.
 
         Args:
-            recompute: The party's own file: features, releases and bids are made anew from its data, too.
+            recompute: The party's own file: features, releases and bids are also recomputed from its data.
 
         Returns:
-            As docs/transcripts.md says of one of `transcripts`.
+            The entry for one of `transcripts` in docs/transcripts.md.
 
         Raises:
             ReplayDivergence: The machine does something else.
@@ -133,17 +133,17 @@ class Transcript:
 def verify_transcripts(
     paths: Iterable[Transcript | Path | str] | Mapping[str, Transcript | Path | str],
 ) -> dict[str, Any]:
-    """Check transcripts of one session, of any of its parties: each alone, and all against each other.
+    """Check transcripts of one session and any of its parties: each alone, and all against each other.
 
     Args:
         paths: The transcripts, redacted or not; or a mapping to them, as `Procured.transcripts` is.
 
     Returns:
-        ``ok``, and what was found (`hushbid.transcripts.verification.session.verify_all`).
+        ``ok``, and the findings (`hushbid.transcripts.verification.session.verify_all`).
 
     Raises:
-        ConfigError: There is none.
-        DataError: They are of different sessions.
+        ConfigError: There are no transcripts.
+        DataError: They belong to different sessions.
     """
     from hushbid.transcripts.verification.session import verify_all
 

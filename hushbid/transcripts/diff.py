@@ -1,12 +1,12 @@
-"""`hushbid transcript diff`: the first step where two sessions part, and how much is alike by kind.
+"""`hushbid transcript diff`: the first step where two sessions differ, and similarity by kind.
 
-What steps mean is compared: not when they happened, by which salts they are committed to, how frames were
-numbered, or which head a party signed. Two transcripts of one role are read side by side, record by record
-until they part; and for each kind, the first event or effect of one with the first of the other, the second
-with the second, and so on, to the end.
+It compares the meaning of steps, and not their times, the salts of their commitments, the numbers of frames,
+or the head that a party signed. Two transcripts of one role are read side by side, record by record up to the
+first difference. For each kind, the first event or effect of one file is also compared with the first of the
+other, the second with the second, and so on to the end.
 
-Where a value was taken out of a file, the commitments can still be the same, which shows that the values
-are. If they differ nothing is known, since salts do: that is counted as not compared.
+If a value was removed from a file, equal commitments still show that the values are equal. Different
+commitments show nothing, since the salts differ: that counts as not compared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PASSED_OVER: Final[Mapping[str, frozenset[str]]] = {
     "farewell": _SIGNED,
     "head-signed": _SIGNED,
 }
-"""Fields of an event, effect or message that say nothing of what was done."""
+"""Fields of an event, effect or message that do not describe what was done."""
 _TIMES: Final[Mapping[str, frozenset[str]]] = {SetTimer.KIND: frozenset({"due"})}
 _OTHER_SESSION: Final = ("session", "config_digest")
 """Fields of the header that are another for another session file; the rest may differ for one session."""
@@ -102,7 +102,7 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
 
 
 def _has_messages(path: Path) -> bool:
-    """Whether the first frame of a transcript is there, and not taken out."""
+    """Whether the first frame of a transcript is present, and not redacted."""
     with iterate(path) as records:
         items = (item for record in records for item in record.items)
         first = next((item for item in items if item.kind in (Received.KIND, Send.KIND)), None)
@@ -138,7 +138,7 @@ class _Hidden(NamedTuple):
 
 
 class _Meaning(NamedTuple):
-    """An event or effect, short enough to be kept until its counterpart comes."""
+    """An event or effect, short enough to keep until its counterpart comes."""
 
     kind: str
     public: Mapping[str, bytes]
@@ -146,7 +146,7 @@ class _Meaning(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Names of the fields that differ, and of those that could not be compared."""
+    """Names of the differing fields, and of those that could not be compared."""
 
     different: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -168,7 +168,7 @@ def _meaning(item: RecordedItem, *, times: bool) -> _Meaning:
 
 
 def _private_values(item: RecordedItem, *, times: bool) -> dict[str, Value]:
-    """The private fields that are there, a frame as the message that passed and with whom."""
+    """The private fields that are present, with a frame as its message and peer."""
     values = _relevant(item.kind, item.private, times=times)
     frame = shown_frame(item)
     if frame is not None and frame.fields:
@@ -232,7 +232,7 @@ def _parting(
 
 
 def _has_parts(difference: Mapping[str, Any], a: Record | None, b: Record | None) -> bool:
-    """Whether a private field differs that both have, so that `_paths` can tell where."""
+    """Whether a private field that both have differs, so that `_paths` can locate the difference."""
     if a is None or b is None or None in (difference["a"], difference["b"]):
         return False
     values = [record.items[difference["place"]].private for record in (a, b)]
@@ -262,7 +262,7 @@ def _differences(
 
 
 def _paths(name: str, a: RecordedItem, b: RecordedItem, *, times: bool) -> Iterator[str]:
-    """Where within a field the difference lies."""
+    """The places of a difference within a field."""
     first, second = ({**item.public, **_private_values(item, times=times)} for item in (a, b))
     if name in first and name in second:
         return (each["key"] for each in _differing({name: first[name]}, {name: second[name]}))
@@ -299,7 +299,7 @@ def _configurations(a: RecordedItem, b: RecordedItem, *, private: bool) -> list[
 
 @dataclass
 class _Count:
-    """One kind's events and effects: how many, how they compare, and which wait for their counterparts."""
+    """One kind's events and effects: their number, comparison, and those waiting for their counterparts."""
 
     a: int = 0
     b: int = 0
@@ -307,7 +307,7 @@ class _Count:
     different: int = 0
     not_compared: int = 0
     waiting: deque[_Meaning] = field(default_factory=deque)
-    """Records of the file that has more of them so far."""
+    """Unmatched records of the file that has more of them so far."""
 
 
 class _Summary:
@@ -317,11 +317,11 @@ class _Summary:
         self._times = times
         self._told_apart = told_apart
         self.redacted = [0, 0]
-        """Private fields of each file whose values were taken out."""
+        """Number of redacted private fields in each file."""
         self._counts: defaultdict[str, _Count] = defaultdict(_Count)
 
     def take(self, a: Record | None, b: Record | None) -> None:
-        """Count in the next record of each file; None past its end."""
+        """Count the next record of each file; None past its end."""
         for record, is_a in ((a, True), (b, False)):
             for item in () if record is None else record.items:
                 self.redacted[not is_a] += len(item.redacted)

@@ -16,9 +16,9 @@ __all__ = ["render_comparison"]
 
 _SIDES = ("a", "b")
 _OF_EACH_SESSION = ("roster.", "network.address", "session.name", "session.nonce")
-"""Settings that every session has its own of."""
+"""Settings that differ between any two sessions."""
 _LISTED = 2
-"""Of those, as many as are told one by one."""
+"""Most of them that are listed individually."""
 
 
 def render_comparison(found: Mapping[str, Any], console: Console) -> None:
@@ -60,7 +60,7 @@ def _render_parting(parting: Mapping[str, Any] | None, console: Console) -> None
 
 
 def _one_transcript(found: Mapping[str, Any]) -> str:
-    """What files with one head are to each other."""
+    """The relation between files with equal heads."""
     taken = [found[side]["redacted_fields"] for side in _SIDES]
     if taken[0] == taken[1]:
         return "They are one transcript: both have the same head."

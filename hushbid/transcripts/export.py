@@ -1,11 +1,11 @@
 """`hushbid transcript export`: a transcript without its private fields, or as JSON lines or a Parquet table.
 
-A transcript that is redacted stays a transcript, with the original's chain. The other two formats are for
-reading with other tools: they hold every value, and commitments and digests beside them, but no salts, so
-that nothing can be verified by them.
+A redacted transcript is still a transcript, with the original's chain. The other two formats are for other
+tools: they contain every value with commitments and digests, but no salts, so they cannot be used for
+verification.
 
-The output is written beside its name and gets it when it is whole. It is readable by its owner only: what
-is private in a transcript is private in an export of it.
+The output gets its name once it is complete. Only its owner can read it: private parts of a transcript stay
+private in an export.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from protocol.transcript.redaction import redact
 __all__ = ["Exported", "Format", "export", "export_lines"]
 
 _BATCH_BYTES: Final = 2**24
-"""Bytes of values that are held before they are written to a Parquet file as one row group."""
+"""Bytes of values held before they are written to a Parquet file as one row group."""
 _BATCH_ROWS: Final = 2**16
 
 
@@ -47,7 +47,7 @@ class Exported(NamedTuple):
     Args:
         records: Whole records.
         head: The chain's digest after the last of them.
-        torn_bytes: Bytes at the transcript's end that are no whole record: left out.
+        torn_bytes: Bytes at the transcript's end that form no whole record: left out.
         private: Private fields whose values are in the output.
     """
 
@@ -63,14 +63,14 @@ def export(source: Path, output: Path, *, form: Format, redacted: bool) -> Expor
     Args:
         source: The transcript.
         output: A file that does not exist yet.
-        form: What to write it as.
+        form: Its format.
         redacted: Whether to leave every private value out.
 
     Raises:
-        ConfigError: The output exists or cannot be created, or is to be but a copy.
-        DataError: No transcript, or of a newer version.
+        ConfigError: The output exists or cannot be created, or would be a mere copy.
+        DataError: It is not a transcript, or has a newer version.
         TranscriptDamaged: Something in the transcript does not hold.
-        TranscriptUnwritable: The output cannot be written. In this and all other cases nothing is left of it.
+        TranscriptUnwritable: The output cannot be written. After any error nothing of it is left.
     """
     if form is Format.TRANSCRIPT and not redacted:
         raise ConfigError(
@@ -101,7 +101,7 @@ def export_lines(result: Mapping[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def _new_file(output: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name when the block ends, and of which nothing is left if the block fails."""
+    """A file that gets its name when the block ends, and is removed if the block fails."""
     unfinished = output.with_name(output.name + ".partial")
     if os.path.lexists(output):
         raise ConfigError(f"{output} is there already.", advice="Name another file: none is replaced.")

@@ -1,8 +1,8 @@
-"""Redoing what a replay takes from the record: features, releases and bids, from the party's own data.
+"""Recomputing what a replay takes from the record: features, releases and bids, from the party's own data.
 
-Floating-point results are recorded, since another BLAS may round them otherwise. Here they are computed anew
-and compared: broadcast weights within one grid unit, a released target within `CLOSE`, features, bids, boxes,
-signatures and verdicts exactly. Noise and keys are those of the record.
+Floating-point results are recorded, since another BLAS may round them otherwise. This module recomputes and
+compares them: broadcast weights within one grid unit, a released target within `CLOSE`, and features, bids,
+boxes, signatures and verdicts exactly. Noise and keys come from the record.
 """
 
 from __future__ import annotations
@@ -49,35 +49,35 @@ from protocol.wire.messages import Candidate
 __all__ = ["CLOSE", "Recomputation", "recomputation"]
 
 CLOSE: Final = 1e-9
-"""Largest relative difference between two float64 results of one sum in another order."""
+"""Largest relative difference between two float64 sums in different orders."""
 GRID_UNITS: Final = 1
-"""Largest difference between two results on the grid whose values were rounded from close ones."""
+"""Largest difference between two grid results rounded from close values."""
 
 
 class Recomputation:
-    """Compares every outcome on record with what the party's numerics make of it now.
+    """Compares every recorded outcome with the result of the party's numerics now.
 
     Args:
         numerics: The party's numerics, with recorded noise.
-        boxes_gone: Whether it is a curator's of sealed points: a transcript has only digests of their boxes,
-            without which no signature can be checked anew.
+        boxes_gone: Whether the transcript is a curator's of sealed points: it has only digests of their
+            boxes, so no signature can be checked again.
     """
 
     def __init__(self, numerics: Numerics, *, boxes_gone: bool) -> None:
         self.numerics = numerics
         self._boxes_gone = boxes_gone
         self.compared: Counter[str] = Counter()
-        """Outcomes that were computed anew, by kind."""
+        """Recomputed outcomes, by kind."""
         self.skipped: Counter[str] = Counter()
-        """Outcomes that could not be, by kind."""
+        """Outcomes that could not be recomputed, by kind."""
         self.largest: dict[str, float] = {}
-        """The largest difference that was found, by what: in grid units, or relative."""
+        """The largest differences found, by quantity: in grid units, or relative."""
 
     def __call__(self, effect: Computation, outcome: Event | None) -> None:
         """Redo one computation.
 
         Raises:
-            ReplayDivergence: It comes to something else than is on record.
+            ReplayDivergence: The result differs from the record.
         """
         if isinstance(outcome, CandidatesChecked) and self._boxes_gone:
             self.skipped[outcome.KIND] += 1

@@ -36,13 +36,13 @@ class Replayed:
 
     Attributes:
         header: What it says about itself.
-        session: The session that its first record has.
-        machine: The party's machine, as the transcript leaves it.
-        records: How many there are.
-        torn_bytes: Bytes at its end that are no whole record.
-        seconds: What the replay took.
-        recorded_seconds: From the first record to the last, on the party's clock.
-        finished: Whether the party had come to its end.
+        session: The session of its first record.
+        machine: The party's machine at the end of the transcript.
+        records: Number of records.
+        torn_bytes: Bytes at its end that form no whole record.
+        seconds: Duration of the replay.
+        recorded_seconds: Time from the first record to the last, on the party's clock.
+        finished: Whether the party had finished.
     """
 
     header: Header
@@ -56,7 +56,7 @@ class Replayed:
 
     @property
     def environment(self) -> dict[str, dict[str, Value]]:
-        """The differences between the environment of the recording and this one, by key."""
+        """The differences between the recording's environment and this one, by key."""
         return environment_differences(self.header.environment)
 
 
@@ -72,11 +72,11 @@ def replayed(
     Args:
         path: The transcript.
         each: Called after every record, with its effects and the machine.
-        image: Its bytes, if they are at hand already; else they are read from the file.
+        image: Its bytes, if already read; otherwise they are read from the file.
         check: Makes, of session and header, what looks at every computation and its recorded outcome.
 
     Raises:
-        DataError: It is no transcript, is redacted, or does not begin with its session file.
+        DataError: It is not a transcript, is redacted, or does not begin with its session file.
         TranscriptDamaged: Its chain does not hold.
         ReplayDivergence: The machine does something else than is on record; it says where, and in what the
             environments differ.
@@ -114,14 +114,14 @@ def replayed(
 
 
 def opened_session(path: Path, header: Header, first: Record) -> Session:
-    """The session that a transcript's first record has; of a redacted one, without its seeds.
+    """The session in a transcript's first record; without seeds if it is redacted.
 
     Args:
         path: The transcript, for the error.
         first: Its first record.
 
     Raises:
-        DataError: The record has no session file that can be used, or is of another version of the protocol.
+        DataError: The record has no usable session file, or has another version of the protocol.
     """
     try:
         check_version(header.protocol)

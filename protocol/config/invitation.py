@@ -1,11 +1,11 @@
-"""An invitation: all that an owner or the consumer needs of a session, in one file that the curator signs.
+"""An invitation: everything that an owner or the consumer needs of a session, in a file the curator signs.
 
-It holds the session's public configuration, whole, so that its digest, by which parties find out that they
-mean the same session, is recomputed and not believed. The address in it is the one by which this party finds
-the curator, and may be another than that of others. Nothing in it is secret.
+It contains the whole public configuration, so the recipient recomputes its digest instead of trusting it;
+parties compare that digest to confirm that they mean the same session. Its address is where this party
+reaches the curator, and may differ between parties. Nothing in it is secret.
 
-Whoever made up an invitation would sign it with a key made up as well: what it is worth depends on comparing
-the curator's and the consumer's fingerprints over the telephone.
+Whoever forged an invitation would sign it with a forged key as well. It is trustworthy only once people have
+compared the curator's and the consumer's fingerprints over the telephone.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ _ASK = "Ask the curator's operator for a new invitation."
 
 
 class Invitation(SignedFile):
-    """An invitation, whole."""
+    """The fields of an invitation."""
 
     FORMAT: ClassVar[str] = "hushbid-invitation"
 
     party: PartyName
-    """The party that is invited: an owner's name on the roster, or "consumer"."""
+    """The invited party: an owner's name on the roster, or "consumer"."""
     curator_fingerprint: Annotated[str, StringConstraints(max_length=64)]
     """Fingerprint of the curator's key on the roster, for people to compare."""
     digest: Annotated[str, StringConstraints(max_length=64)]
     """SHA-256 of what defines the session (`SessionFile.digest`), in hexadecimal."""
     configuration: SessionFile
-    """The session's public file; `network.address` is where this party finds the curator."""
+    """The session's public file; `network.address` is where this party reaches the curator."""
 
 
 def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any]:
-    """The values of a party's invitation.
+    """The values of a party's invitation file.
 
     Args:
-        session: The session, with the address by which the party finds the curator.
+        session: The session, with the address at which the party reaches the curator.
         party: An owner's name, or "consumer".
-        key: The curator's.
+        key: The curator's key.
 
     Raises:
-        ConfigError: The session has no CURVE, the party is not on its roster, or the key is not the one that
-            the roster gives to the curator.
+        ConfigError: The session has no CURVE, the party is not on its roster, or the key is not the curator's
+            on the roster.
     """
     if session.network.insecure:
         raise ConfigError(
@@ -78,14 +78,14 @@ def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any
 
 
 def check_invitation(read: Invitation, values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse an invitation that contradicts itself, or that its curator did not sign as it stands.
+    """Refuse an invitation that contradicts itself, or whose signature is not its curator's.
 
     Args:
-        values: The same, as the file says it.
+        values: The invitation's values as in the file.
         where: The file.
 
     Raises:
-        ConfigError: It does, or did not.
+        ConfigError: It contradicts itself, or the signature does not hold.
     """
     session = read.configuration
     curator = roster_identity(session.roster.curator, CURATOR)

@@ -1,7 +1,7 @@
-"""A request to be put on a session's roster: a party's public key, signed by its secret one.
+"""A request to be put on a session's roster: a party's public key, signed with its secret key.
 
-The signature shows that whoever wrote the file has the secret key. That it is who it says it is, people
-find out: by comparing the key's fingerprint over the telephone.
+The signature shows that the file's author has the secret key. People confirm the author's identity by
+comparing the key's fingerprint over the telephone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Role: TypeAlias = Literal["owner", "consumer", "curator"]
 
 
 class KeyRequest(SignedFile):
-    """A request, whole."""
+    """The fields of a request."""
 
     FORMAT: ClassVar[str] = "hushbid-key-request"
 
     name: PartyName
-    """What the party calls itself; an owner stands on the roster by it."""
+    """The name the party gives itself; an owner's name on the roster."""
     role: Role
     public_key: PublicKeyText
 
@@ -36,16 +36,16 @@ class KeyRequest(SignedFile):
         """The key.
 
         Raises:
-            ConfigError: It is none.
+            ConfigError: It is not a valid key.
         """
         return PublicIdentity(self.public_key)
 
 
 def key_request(name: str, role: Role, key: Identity) -> dict[str, Any]:
-    """The values of a party's request.
+    """The values of a party's request file.
 
     Args:
-        role: What it wants to be in the session.
+        role: The role that it requests in the session.
         key: Its identity; only the public half is in the result.
 
     Raises:
@@ -64,25 +64,25 @@ def key_request(name: str, role: Role, key: Identity) -> dict[str, Any]:
 
 
 def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse a request that was not signed by the key that it asks for.
+    """Refuse a request that is not signed with the requested key.
 
     Args:
-        request: What was read.
-        values: The same, as the file says it.
+        request: The request.
+        values: The request's values as in the file.
         where: The file.
 
     Raises:
-        ConfigError: It was not; or its key is invalid, or its name cannot be an owner's.
+        ConfigError: It is not, its key is invalid, or its name cannot be an owner's.
     """
     check_role(request.name, request.role)
     check_signature(values, request.identity, whose="the key that it asks for", where=where)
 
 
 def check_role(name: str, role: Role) -> None:
-    """Refuse names that a roster keeps for its other roles.
+    """Refuse names that a roster reserves for other roles.
 
     Raises:
-        ConfigError: The name is the curator's or the consumer's, and the role another.
+        ConfigError: The name is the curator's or the consumer's, and the role is another.
     """
     if name in (CURATOR, CONSUMER) and role != name:
         raise ConfigError(

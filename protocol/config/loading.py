@@ -26,16 +26,16 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> ModelT:
-    """The model made of `values`.
+    """The model built from `values`.
 
     Args:
         model: A pydantic model.
-        values: A model from a file, a table or a set of options.
-        where: The source, for the error.
+        values: The contents of a file, a table or a set of options.
+        where: Their source, for the error.
 
     Raises:
-        ConfigError: A key is missing, unknown or of a wrong type; all such keys are named. Or the values are
-            those of a file of another kind.
+        ConfigError: A key is missing, unknown or of a wrong type (the message names all such keys), or the
+            values belong to another kind of file.
     """
     try:
         return model.model_validate(dict(values))
@@ -44,15 +44,15 @@ def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> 
 
 
 def load_toml_text(model: type[ModelT], text: str, *, where: str) -> ModelT:
-    """The model that a TOML text describes; raises `ConfigError` as `validated`, or on broken TOML."""
+    """The model described by a TOML text; raises `ConfigError` as `validated` does, or on broken TOML."""
     return validated(model, _parsed(text, where=where), where=where)
 
 
 def load_toml(model: type[ModelT], path: Path) -> ModelT:
-    """The model that a TOML file describes.
+    """The model described by a TOML file.
 
     Raises:
-        ConfigError: The file cannot be read, is not TOML, or says what the model does not allow.
+        ConfigError: The file cannot be read, is not TOML, or has values that the model does not allow.
     """
     return validated(model, read_toml(path), where=str(path))
 
@@ -83,10 +83,10 @@ def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
 
     Args:
         path: The file.
-        longest: Most bytes that it may have.
+        longest: Most bytes allowed.
 
     Raises:
-        ConfigError: It cannot be read, is no plain file, is longer, or is not TOML.
+        ConfigError: It cannot be read, is not a regular file, is too long, or is not TOML.
     """
     try:
         content, _ = read_plain(path, longest)
@@ -117,5 +117,5 @@ _TOML: Final = "Correct the syntax there; in a draft, fill in what is marked by 
 def _parsed(text: str, *, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also integers and nesting beyond Python's own limits
+    except (ValueError, RecursionError) as error:  # includes integers and nesting beyond Python's limits
         raise ConfigError(f"{where}: not TOML: {error}.", advice=_TOML) from None

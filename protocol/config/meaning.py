@@ -1,8 +1,8 @@
-"""The meaning of a session file, however it is written: the map whose digest names the session.
+"""The meaning of a session file regardless of how it is written: the map whose digest names the session.
 
-Two files that differ in nothing but ``1`` for ``1.0``, or in a default that one of them writes out, are one
-session. So every table is taken as it is in force: read by the model of the mechanism, rule or feature map
-that it names, with defaults in their places. docs/wire.md, "The session digest", is the specification.
+Two files that differ only in ``1`` for ``1.0``, or in whether a default is written out, are the same session.
+So every table enters with its effective values: the model of the mechanism, rule or feature map that it names
+reads it and fills in defaults. docs/wire.md, "The session digest", is the specification.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["BEFORE_THERE_WERE_KEYS", "digest_of", "encoded_meaning", "in_force",
 
 _TAG: Final = b"hushbid session 2\0"
 _OUTSIDE: Final = ("network", "timeouts", "roster")
-"""Tables that change nothing of what is computed. The roster's names, and keys that protect, are put back."""
+"""Tables that do not affect any computation. The roster's names and the keys that protect are added back."""
 
 
 BEFORE_THERE_WERE_KEYS: Final[Mapping[str, Any]] = {
@@ -35,7 +35,7 @@ BEFORE_THERE_WERE_KEYS: Final[Mapping[str, Any]] = {
 
 
 def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
-    """SHA-256 over what defines a session, 32 bytes; for the arguments see `encoded_meaning`."""
+    """SHA-256 of what defines a session, 32 bytes; `encoded_meaning` describes the arguments."""
     return hashlib.sha256(_TAG + encoded_meaning(values, owners)).digest()
 
 
@@ -43,12 +43,11 @@ def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes
     """The bytes that define a session.
 
     Args:
-        values: All tables of a session file that was read, by their names, without the keys that it has no
-            value for.
+        values: All tables of a parsed session file by name, without keys that have no value.
         owners: The owners' names, sorted.
     """
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
-    # Sessions that are as all were once mean what they meant.
+    # Sessions with the original settings keep the digest that they had.
     meaning["session"] = {
         key: value
         for key, value in values["session"].items()
@@ -67,16 +66,17 @@ def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes
 
 
 def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> Mapping[str, Any]:
-    """A table that names a mechanism or a rule, with every key that is in force.
+    """The effective values of a table that names a mechanism or a rule.
 
     Args:
         name: Name of the table: ``target``, ``summary`` or ``acquisition``.
-        table: What the file says in it.
+        table: The table's contents in the file.
         columns: Feature columns of a point.
-        owners: How many there are.
+        owners: Number of owners.
 
     Returns:
-        The table as it is written where nothing of that name takes these keys: no session has it.
+        All keys with defaults filled in; the table unchanged if nothing of that name accepts its keys, in
+        which case no session has it.
     """
     chosen, registry = ("rule", RULES) if name == "acquisition" else ("mechanism", RELEASES)
     given = {key: value for key, value in table.items() if key != chosen}
@@ -97,7 +97,7 @@ def _features(table: Mapping[str, Any]) -> dict[str, Any]:
     ranges = {key: table[key] for key in ("dimension", "gamma", "columns")}
     given = {key: table[key] for key in space.options if key in table}
     try:
-        # The bounds have no part in what the options default to.
+        # The defaults of the options do not depend on the bounds.
         opened = space(**ranges, lower=0.0, upper=1.0, **given)
     except ConfigError:
         return known
@@ -105,7 +105,7 @@ def _features(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_if_all_are(bound: float | list[float]) -> float | list[float]:
-    """A bound of all columns where they have the same, and 0.0 for -0.0."""
+    """A single bound if all columns share it, with 0.0 for -0.0."""
     if not isinstance(bound, list):
         return bound + 0.0
     positive = [value + 0.0 for value in bound]
@@ -113,13 +113,13 @@ def _one_if_all_are(bound: float | list[float]) -> float | list[float]:
 
 
 def version_1_digest(values: Mapping[str, Any]) -> bytes:
-    """The digest that version 1 of the protocol gave to a session, of the file as a transcript has it.
+    """The digest that protocol version 1 gave to a session, from its file as a transcript records it.
 
     Args:
-        values: The configuration of a transcript's first event, with its seeds in their places.
+        values: The configuration in a transcript's first event, with its seeds filled in.
 
     Raises:
-        KeyError, TypeError: It is no session file's.
+        KeyError, TypeError: The values are not a session file's.
     """
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
     meaning["owners"] = sorted(values["roster"]["owners"])

@@ -1,4 +1,4 @@
-"""The private file of one party: where its data, its key and its state lie on its own machine.
+"""The private file of one party: where its data, key and state are on its own machine.
 
 Relative paths are relative to the file (`resolved`), as in a cluster file.
 """
@@ -32,14 +32,15 @@ FilePath = Annotated[Path, Field(strict=False)]
 ModelSeed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 """A seed that scikit-learn accepts."""
 SeedPoints: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
-"""Points of a drawn seed set."""
+"""Number of points in a drawn seed set."""
 Money: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-"""In whatever currency was agreed on."""
+"""An amount in whatever currency was agreed on."""
 Ridge: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 """λ of kernel mean matching."""
 RIDGE: Final = 1.0
-"""The variance of φ for a kernel with k(x, x) = 1: so a bought point counts as a draw of what it stands for.
-With 0 the noise is fitted that D_v has as a sample."""
+"""The variance of φ for a kernel with k(x, x) = 1: a bought point then counts as a draw of what it stands
+for. With 0 the weights would fit D_v's sampling noise.
+"""
 
 
 class _Private(BaseModel):
@@ -47,30 +48,32 @@ class _Private(BaseModel):
 
 
 class DataSection(_Private):
-    """Which columns of a data file are what; None: the loader's own convention."""
+    """The roles of a data file's columns; None: the loader's own convention."""
 
     features: list[str] | None = None
     label: str | None = None
     identifier: str | None = None
 
     def columns(self) -> DataColumns:
-        """The same, as the loaders take it."""
+        """The section in the form that loaders take."""
         features = None if self.features is None else tuple(self.features)
         return DataColumns(features, self.label, self.identifier)
 
 
 class BudgetSection(_Private):
-    """``[budget]``: the most that a dataset may lose of its privacy in its life, (ε, δ)."""
+    """``[budget]``: the largest (ε, δ) that a dataset may lose over its lifetime."""
 
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """None: there shall be no budget any more, which `lift` has to say."""
+    """None: remove the budget, which needs `lift`."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
     neighbours: Literal["add-remove-one", "substitute-one"] | None = None
-    """The datasets that it compares. None: those of the budget on record; of the first budget, those of what
-    is charged by it: `add-remove-one` for an owner, `substitute-one` for the consumer."""
+    """The neighbouring datasets that it compares. None: those of the recorded budget. For a first budget they
+    are those of its charges: `add-remove-one` for an owner, `substitute-one` for the consumer.
+    """
     lift: bool = False
-    """The word without which a budget on record is neither raised nor lifted. Also, that rows may be charged
-    to this ledger which were charged to another."""
+    """Permits raising or lifting a recorded budget. Also permits charging rows to this ledger that were
+    charged to another.
+    """
 
     @model_validator(mode="after")
     def _says_what_shall_be(self) -> Self:
@@ -79,30 +82,32 @@ class BudgetSection(_Private):
         return self
 
     def budget(self) -> Budget | None:
-        """The same, as the accountant takes it; None: no budget."""
+        """The section in the form that the accountant takes; None: no budget."""
         return None if self.epsilon is None else Budget(self.epsilon, self.delta)
 
 
 class _PartyFile(_Private):
-    """The keys of every party's file."""
+    """The keys common to every party's file."""
 
     key: FilePath | None = None
     """Secret CURVE key; None only in insecure sessions."""
     state: FilePath
-    """Directory for the transcript and what else the party keeps."""
+    """Directory for the transcript and the party's other files."""
     durability: Literal["fsync", "flush"] = "fsync"
-    """Whether a transcript record is on the disk, or only with the operating system, before what
-    it says leaves."""
+    """Whether a transcript record must be on disk, or only with the operating system, before its effects
+    leave.
+    """
     metrics: str | None = None
     """``HOST:PORT`` to serve metrics at; None: nowhere."""
 
     def resolved(self, base: Path) -> Self:
         """The file with its paths made absolute.
 
-        A relative path means the same wherever the party is started: it is relative to the file that says it.
+        A relative path means the same wherever the party is started: it is relative to the file that contains
+            it.
 
         Args:
-            base: The directory that the file lies in.
+            base: The directory of the file.
         """
         paths = {name: value for name, value in self if isinstance(value, Path)}
         return self.model_copy(
@@ -110,9 +115,9 @@ class _PartyFile(_Private):
         )
 
     def with_options(self, **options: object) -> Self:
-        """The file with what the command line says in place of its own; None leaves it as it is.
+        """The file with command-line options in place of its own values; None keeps the file's value.
 
-        A relative path in an option is relative to the directory that the command was started in.
+        A relative path in an option is relative to the directory of the command.
         """
         given = {name: value for name, value in options.items() if value is not None}
         return self.model_copy(
@@ -127,15 +132,15 @@ class CuratorFile(_PartyFile):
     """The curator's file."""
 
     listen: str | None = None
-    """Address to bind where it is not the session's contact address."""
+    """Address to bind if it is not the session's contact address."""
     revoked: list[PartyName] = []
-    """Owners of the roster that are not let in any more; the session stays the same one."""
+    """Owners on the roster that are no longer admitted; the session stays the same."""
     unit_price: Money | None = None
-    """The payment for one unit of the number that an owner should be paid by (`protocol.privacy.payment`);
-    None: not said.
+    """The payment for one unit of the number that owners are paid by (`protocol.privacy.payment`); None: not
+    specified.
     """
     total_price: Money | None = None
-    """What is shared out among the owners by what they should be paid by; None: not said."""
+    """The amount shared among owners in proportion to the numbers they are paid by; None: not specified."""
 
     @model_validator(mode="after")
     def _has_one_price(self) -> Self:
@@ -144,7 +149,7 @@ class CuratorFile(_PartyFile):
 
     @property
     def price(self) -> Price:
-        """What is paid for the numbers of the settlement's statement."""
+        """The payment for the numbers in the settlement's statement."""
         return Price(self.unit_price, self.total_price)
 
 
@@ -152,9 +157,9 @@ class _DatasetFile(_PartyFile):
     """The keys in the file of a party with private data."""
 
     ledger: FilePath | None = None
-    """The data's lifetime ledger; None: beside the data, by their name and ``.ledger``."""
+    """The data's lifetime ledger; None: beside the data, under their name and ``.ledger``."""
     budget: BudgetSection | None = None
-    """The most that the ledger may come to; None: what the ledger has on record."""
+    """The budget of the ledger; None: the recorded one."""
 
 
 class OwnerFile(_DatasetFile):
@@ -164,7 +169,7 @@ class OwnerFile(_DatasetFile):
     data: FilePath
     columns: DataSection = DataSection()
     memory_limit: Annotated[int, Field(ge=2**20)] = 2 * 2**30
-    """Bytes of features above which they are kept in a memory-mapped file."""
+    """Bytes of features above which they go to a memory-mapped file."""
 
 
 class ConsumerFile(_DatasetFile):
@@ -173,13 +178,14 @@ class ConsumerFile(_DatasetFile):
     validation: FilePath
     """D_v."""
     seed_set: FilePath | None = None
-    """D_init: public, disjoint from D_v; None: `seed_points` are drawn."""
+    """D_init: public, disjoint from D_v; None: draw `seed_points` points."""
     seed_points: SeedPoints | None = None
-    """Points of a D_init that is drawn within the public bounds and kept in `state`; None: it is a file."""
+    """Number of points in a D_init drawn within the public bounds and kept in `state`; None: it is a file."""
     columns: DataSection = DataSection()
     target_file: FilePath | None = None
-    """A release of D_v that `hushbid screen` made and charged, for the session to use in place of one of its
-    own; None: the session makes its own. `hushbid screen` keeps the release there."""
+    """A release of D_v that `hushbid screen` made, charged and stored here, for the session to use instead of
+    its own; None: the session makes its own.
+    """
     test: FilePath | None = None
     """Labelled points to judge a downstream model by, if any."""
     model: str = "logistic"
@@ -198,7 +204,7 @@ class ConsumerFile(_DatasetFile):
         return self
 
     def with_options(self, **options: object) -> Self:
-        """As a party's; a file that is named goes before a seed set that would be drawn."""
+        """The file with options applied, as for any party; a named seed set goes before a drawn one."""
         changed = super().with_options(**options)
         drawn = None if options.get("seed_set") is not None else changed.seed_points
         return changed.model_copy(update={"seed_points": drawn})

@@ -1,4 +1,4 @@
-"""Errors of a configuration file in the words of its author: keys and tables."""
+"""Errors of a configuration file in its author's terms: keys and tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Kind(NamedTuple):
 
     Attributes:
         keys: Its top-level keys.
-        where_to: Where such a file is given.
+        where_to: Where to give such a file.
     """
 
     keys: frozenset[str]
@@ -77,17 +77,17 @@ KINDS: Final[Mapping[str, Kind]] = {
         _WITH_A_PARTY,
     ),
 }
-"""Every kind of file, so that one in another's place is known; the models are of other modules and layers."""
+"""All kinds of file, to recognise one given in place of another; their models are in other modules."""
 
 
 def refusal(
     model: type[BaseModel], values: Mapping[str, Any], error: ValidationError, *, where: str
 ) -> ConfigError:
-    """The error for values that a model does not take.
+    """The error for values that a model rejects.
 
     Args:
-        values: What a file, a table or a set of flags says.
-        error: What pydantic found; its input, which may be private, is not repeated.
+        values: The contents of a file, a table or a set of flags.
+        error: pydantic's error; its input, which may be private, is not repeated.
         where: The source of the values.
     """
     found = faults(error)
@@ -97,7 +97,7 @@ def refusal(
         texts = [fault.place for fault in found if fault.kind == "string_type"]
         return ConfigError(f"{where}: {said}", advice=f"Correct these keys and start again.{_quotes(texts)}")
     swapped = f"{where}: this looks like {seen} where {wanted} is asked for"
-    # Nothing can be said of its keys where they are all of the other kind.
+    # If all keys belong to the other kind, they need no message of their own.
     apart = KINDS[wanted].keys.isdisjoint(values)
     return ConfigError(f"{swapped}." if apart else f"{swapped}: {said}", advice=KINDS[seen].where_to)
 
@@ -124,7 +124,7 @@ def _sentence(text: str) -> str:
 
 
 def _quotes(texts: Sequence[Sequence[str]]) -> str:
-    """How text is told from a number, by the first key that should have been text."""
+    """How to write text rather than a number, shown for the first key that should have been text."""
     if not texts:
         return ""
     key, place = texts[0][-1], ".".join(texts[0])
@@ -132,7 +132,7 @@ def _quotes(texts: Sequence[Sequence[str]]) -> str:
 
 
 def _fields_at(model: type[BaseModel], names: Sequence[str]) -> list[str]:
-    """The keys that the table at a place can have; none if they are not known."""
+    """The keys allowed in the table at this place; empty if unknown."""
     at: Any = model
     for name in names:
         if isinstance(at, type) and issubclass(at, BaseModel) and name in at.model_fields:
@@ -145,7 +145,7 @@ def _fields_at(model: type[BaseModel], names: Sequence[str]) -> list[str]:
 
 
 def _bare(annotation: Any) -> Any:
-    """A type without what pydantic is told about it, and without None."""
+    """A type without pydantic's annotations, and without None."""
     if get_origin(annotation) is Annotated:
         return _bare(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):

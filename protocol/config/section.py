@@ -11,7 +11,7 @@ __all__ = ["PartyName", "Section", "matches"]
 
 
 def matches(pattern: str, otherwise: str) -> AfterValidator:
-    """Holds a text to a pattern; the refusal says what is asked for and not by which pattern."""
+    """Require a text to match a pattern; the refusal describes the requirement and not the pattern."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -32,6 +32,6 @@ PartyName = Annotated[
 
 
 class Section(BaseModel):
-    """A table of a configuration file: strict, and without unknown keys."""
+    """A table of a configuration file; strict, and unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")

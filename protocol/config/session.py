@@ -1,7 +1,7 @@
-"""The session file: everything that all parties must agree on, and nothing that is private.
+"""The session file: everything that all parties must agree on, and nothing private.
 
-Every party has a copy. Parties compare the digest of what defines the session's meaning (all but the
-network address and the timeouts, and, where noise is simulated, the roster's keys) at Hello.
+Every party has a copy. At Hello, parties compare the digest of everything that defines the session: all but
+the network address and the timeouts, and, if noise is simulated, the roster's keys.
 """
 
 from __future__ import annotations
@@ -64,34 +64,34 @@ PublicKeyText = Annotated[
         "not a public key: 40 characters, as `hushbid keys show` prints (of a .pub file the last word alone)",
     ),
 ]
-"""A public CURVE key in Z85, or nothing."""
+"""A public CURVE key in Z85, or empty."""
 
 
 SEED_WEIGHT: Final = 0.1
-"""A start for the first rounds, and no part of what is bought (docs/design.md §1)."""
+"""A starting point for the first rounds; it does not count as bought (docs/design.md §1)."""
 
 JITTER: Final = 25.0
-"""Points' worth: what five seeds on five datasets are served well by (docs/design.md §1, "Jitter")."""
+"""In points: suits five seeds on five datasets well (docs/design.md §1, "Jitter")."""
 
 FEW_COLUMNS: Final = 8
 JITTER_OF_FEW_COLUMNS: Final = 50.0
-"""Points of so few columns have many neighbours, and none of them is missed if another is bought."""
+"""With so few columns, a point has many neighbours, and buying another one instead loses nothing."""
 
 ROUNDS: Final = 50
-"""Rounds of a session that does not set `batch`."""
+"""Default number of rounds of a session that does not set `batch`."""
 
 LARGEST_BATCH: Final = 100
-"""Where a session does not say how large: each point that is bought brings the digests of its whole batch."""
+"""Default limit on `batch`: each bought point brings the digests of its whole batch."""
 
 _BESIDE_A_POINT: Final = 64
-"""Bytes of a point's score, number and digest in a batch, and more than they take."""
+"""Upper bound in bytes on a point's score, number and digest in a batch."""
 
 _MAP_OPTIONS: Final = ("family", "cells", "bandwidth")
-"""Keys of ``[features]`` that one map alone has."""
+"""Keys of ``[features]`` that only one map has."""
 
 
 def with_columns(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A file's tables, with what ``[[columns]]`` say of features where ``[features]`` does not."""
+    """A file's tables, with ``[features]`` completed from ``[[columns]]`` where it says nothing."""
     columns, features = values.get("columns"), values.get("features")
     if not columns or not isinstance(columns, list) or not isinstance(features, Mapping):
         return values
@@ -100,43 +100,47 @@ def with_columns(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def features_of(columns: Sequence[Column]) -> dict[str, Any]:
-    """The keys of ``[features]`` about columns: how many numbers they are, and their bounds."""
+    """The keys of ``[features]`` about columns: the number of encoded columns, and their bounds."""
     schema = Schema(columns=tuple(columns))
     return {"columns": schema.width, "lower": list(schema.lower), "upper": list(schema.upper)}
 
 
 class SessionSection(Section):
-    """``[session]``: what is procured."""
+    """``[session]``: the purchase."""
 
     name: PartyName
     points: Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]
     """p, the most points to acquire."""
     batch: Annotated[int, Field(ge=1, le=limits.MAX_BATCH)] | None = None
-    """b, the points that a round buys; None: as many as make fifty rounds (`SessionFile.batch`)."""
+    """b, the points bought per round; None: as many as give fifty rounds (`SessionFile.batch`)."""
     seed_weight: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The weight of a point of the seed set, where a bought point has weight 1; None: `SEED_WEIGHT`."""
+    """The weight of a seed point relative to a bought point; None: `SEED_WEIGHT`."""
     jitter: Annotated[float, Field(ge=0, le=1e6)] | None = None
-    """N, how many points' worth the mixture that owners have is trusted to be like the target, where noise
-    hides the summary (`protocol.space.jitter`); 0: scores have no jitter; None: see `SessionFile.jitter`."""
+    """N, the number of points that the owners' mixture counts for as an estimate of the target, where noise
+    hides the summary (`protocol.space.jitter`); 0: scores have no jitter; None: see `SessionFile.jitter`.
+    """
     distinct: bool | None = None
-    """Whether a point that several owners hold is bought once (`protocol.space.copies`). Owners that miss a
-    round are out of all that follow then. None: see `SessionFile.distinct`."""
+    """Whether a point held by several owners is bought once (`protocol.space.copies`). Owners that miss a
+    round are then out of all later ones. None: see `SessionFile.distinct`.
+    """
     min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
-    """Fewer present owners than this pause the session."""
+    """The session pauses with fewer present owners than this."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
     """The δ at which privacy is reported."""
     allow_nonprivate: bool = False
-    """Must be true for releases, rules or noise that protect nobody."""
+    """Required to be true for releases, rules or noise that protect nobody."""
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
-    """Tells sessions with otherwise equal files apart."""
+    """Distinguishes sessions with otherwise equal files."""
     labels: Literal["integer", "number", "text"] | None = None
-    """The kind of every owner's labels (`protocol.data.check_labels`); None: of any, or of none."""
+    """The type of every owner's labels (`protocol.data.check_labels`); None: any, or no labels."""
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
-    """Seconds from every broadcast to the next, whoever has answered; None: a round ends with its slowest
-    owner (DESIGN §3, "No feedback")."""
+    """Seconds from each broadcast to the next, whoever has answered; None: a round ends with its slowest
+    owner (DESIGN §3, "No feedback").
+    """
     column_values: Annotated[int, Field(ge=2, le=256)] | None = None
-    """Most different values that a column of points takes, where they are so few that a row of D_v may be one
-    of the public seed set by chance; None: no row of D_v may be."""
+    """Most different values in a column of points, if they are so few that a row of D_v may equal a public
+    seed row by chance; None: no row of D_v may.
+    """
 
 
 class FeatureSection(Section):
@@ -147,13 +151,13 @@ class FeatureSection(Section):
     gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """The RBF kernel's γ on columns scaled to [0, 1]."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
-    """Of W and b; None where the map is secret: the consumer then draws it (DESIGN §3, `sealed`)."""
+    """Seed of W and b; None if the map is secret: the consumer then draws it (DESIGN §3, `sealed`)."""
     family: Literal["l2", "l1"] | None = None
-    """Of the hash functions of the map `lsh`; None: the map's own default. So are the next two."""
+    """Family of hash functions of the map `lsh`; None, here and in the next two: the map's own default."""
     cells: Annotated[int, Field(ge=2, le=limits.MAX_DIMENSION)] | None = None
-    """Of a row of the map `lsh`, which has dimension/cells rows."""
+    """Cells in a row of the map `lsh`, which has dimension/cells rows."""
     bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Of the hash functions of the map `lsh`, on columns scaled to [0, 1]."""
+    """Bandwidth of the hash functions of the map `lsh`, on columns scaled to [0, 1]."""
     columns: Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS)]
     lower: Real | list[Real] = 0.0
     upper: Real | list[Real] = 1.0
@@ -168,13 +172,13 @@ class FeatureSection(Section):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is given of one map's own parameters (`FeatureSpace.options`)."""
+        """The given parameters that belong to one map (`FeatureSpace.options`)."""
         given = {name: getattr(self, name) for name in _MAP_OPTIONS}
         return {name: value for name, value in given.items() if value is not None}
 
     @model_serializer(mode="wrap")
     def _without_options_that_are_not_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # So that catalogue entries made before there were any have the bytes that they had.
+        # Left out if empty, so that catalogue entries made before they existed keep their bytes.
         values: dict[str, Any] = handler(self)
         return {
             name: value for name, value in values.items() if name not in _MAP_OPTIONS or value is not None
@@ -182,7 +186,7 @@ class FeatureSection(Section):
 
 
 def _is_beyond_64_bits(value: object) -> bool:
-    """Whether a TOML value has a whole number that the session's digest has no encoding of."""
+    """Whether a TOML value contains a whole number that the session's digest cannot encode."""
     match value:
         case int():
             return not -(2**63) <= value < 2**64
@@ -195,7 +199,7 @@ def _is_beyond_64_bits(value: object) -> bool:
 
 
 class _Open(BaseModel):
-    """A table whose further keys belong to the thing that it names."""
+    """A table whose further keys belong to the mechanism, rule or map that it names."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
@@ -210,30 +214,31 @@ class _Open(BaseModel):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The keys that are the named thing's own."""
+        """The keys that belong to the named mechanism, rule or map."""
         return dict(self.model_extra or {})
 
 
 class MechanismSection(_Open):
-    """``[target]`` and ``[summary]``: the release mechanism of g̃, and of g; further keys are its own."""
+    """``[target]`` and ``[summary]``: the release mechanism of g̃ or g; further keys are its parameters."""
 
     mechanism: str
 
 
 class RuleSection(_Open):
-    """``[acquisition]``: how the curator gets the points; further keys are the rule's own."""
+    """``[acquisition]``: how the curator gets the points; further keys are the rule's parameters."""
 
     rule: str
 
 
 class SettlementSection(Section):
-    """``[settlement]``: whether owners may be told what they are paid by."""
+    """``[settlement]``: whether owners may be told the numbers they are paid by."""
 
     private: bool = False
-    """Settle by noisy numbers (`protocol.privacy.settlement`); else by exact ones, which are the curator's
-    alone."""
+    """Settle by noisy numbers (`protocol.privacy.settlement`); otherwise by exact ones, which only the
+    curator sees.
+    """
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """ε of the settlement alone, for one record of one owner more or less, at the session's δ."""
+    """ε of the settlement alone, for one record of one owner added or removed, at the session's δ."""
 
     @model_validator(mode="after")
     def _has_an_epsilon_if_private(self) -> SettlementSection:
@@ -245,11 +250,11 @@ class SettlementSection(Section):
 
 
 class NoiseSection(Section):
-    """``[noise]``: where noise, and keys that live as long as a session, come from."""
+    """``[noise]``: the source of noise, and of keys that live as long as a session."""
 
     source: Literal["secure", "simulated"] = "secure"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
-    """Seed of simulated noise, which needs one; secure noise has none."""
+    """Seed of simulated noise, which needs one; secure noise takes none."""
 
     @model_validator(mode="after")
     def _has_a_seed_if_simulated(self) -> NoiseSection:
@@ -261,30 +266,30 @@ class NoiseSection(Section):
 
 
 class TimeoutSection(Section):
-    """``[timeouts]``: how long, in seconds, a party waits for what."""
+    """``[timeouts]``: how long a party waits, in seconds."""
 
     enrolment: Seconds = 60.0
-    """For owners and the consumer to come, and for the consumer's target."""
+    """For owners, the consumer and its target to arrive."""
     round: Seconds = 10.0
-    """For an owner's answer; without one it is absent."""
+    """For an owner's answer; an owner without one is absent."""
     pause: Seconds = 300.0
-    """For enough owners to come back."""
+    """For enough owners to return."""
     delivery: Seconds = 300.0
     """For the consumer's receipt of a part."""
     comeback: Seconds = 10.0
-    """For a peer whose connection is lost, before the round goes on without it."""
+    """For a peer whose connection is lost, before the round continues without it."""
     closing: Seconds = 10.0
     """For the farewells."""
     beat: Seconds = 0.5
     """Between signs of life."""
     silence: Seconds = 3.0
-    """After which a silent peer counts as gone."""
+    """Until a silent peer counts as gone."""
     abandon: Seconds = 60.0
-    """After which an owner or consumer gives a silent curator up."""
+    """Until an owner or consumer gives up on a silent curator."""
 
 
 class NetworkSection(Section):
-    """``[network]``: where the curator is."""
+    """``[network]``: the curator's address."""
 
     address: Annotated[
         str,
@@ -292,11 +297,11 @@ class NetworkSection(Section):
         matches(r"tcp://.+:(\d+|\*)", "not an address: tcp://HOST:PORT"),
     ]
     insecure: bool = False
-    """No CURVE: on loopback only."""
+    """Disables CURVE; on loopback only."""
 
 
 class DraftRoster(Section):
-    """``[roster]`` while keys are being collected: whatever stands in it may be replaced."""
+    """``[roster]`` while keys are being collected: its entries may still be replaced."""
 
     curator: str = ""
     consumer: str = ""
@@ -304,7 +309,7 @@ class DraftRoster(Section):
 
 
 class RosterSection(DraftRoster):
-    """``[roster]``: who takes part, and by which public CURVE key; empty keys in insecure sessions."""
+    """``[roster]``: the parties and their public CURVE keys; keys are empty in insecure sessions."""
 
     curator: PublicKeyText = ""
     consumer: PublicKeyText = ""
@@ -323,18 +328,18 @@ class RosterSection(DraftRoster):
 
 
 class DraftSession(Section):
-    """A session file whose roster need not be complete yet; all else is as it will be."""
+    """A session file whose roster may be incomplete; everything else is final."""
 
     session: SessionSection
     features: FeatureSection
     columns: list[Column] = Field(default_factory=list)
-    """Those of every party's table, by which rows are encoded; empty: rows are numbers as they are."""
+    """The columns of every party's table, which encode rows; empty: rows are numbers already."""
     target: MechanismSection
     summary: MechanismSection
     acquisition: RuleSection
     settlement: SettlementSection = SettlementSection()
     wishes: WishesSection | None = None
-    """Prices of owners' points, and the most that are bought from each owner; None: nothing is said of it."""
+    """Prices of owners' points, and the most points bought from each owner; None: neither is specified."""
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
@@ -355,7 +360,7 @@ class DraftSession(Section):
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_used(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # What a session does not use is no part of what it means: the digest leaves it out.
+        # Settings that a session does not use do not affect its meaning: the digest leaves them out.
         values: dict[str, Any] = handler(self)
         if not self.settlement.private:
             values.pop("settlement", None)
@@ -366,7 +371,7 @@ class DraftSession(Section):
         return values
 
     def reading(self, columns: DataColumns) -> DataColumns:
-        """How a party's file is read in this session: tables by its columns, if it has any."""
+        """How this session reads a party's file: by the session's columns, if it has any."""
         return columns if self.rows is None else replace(columns, schema=self.rows)
 
     @cached_property
@@ -375,15 +380,15 @@ class DraftSession(Section):
         return Schema(columns=tuple(self.columns)) if self.columns else None
 
     def check_points(self, dataset: Dataset, *, sold: bool = True) -> None:
-        """Check that points are what the session's public bounds and columns allow.
+        """Check that points satisfy the session's public bounds and columns.
 
         Args:
             dataset: The points.
-            sold: Whether they may be bought, or are what is to be matched. The seed set is neither, and may
-                be anything within the bounds.
+            sold: Whether they may be bought or are to be matched. The seed set is neither, and may be
+                anything within the bounds.
 
         Raises:
-            DataError: They are not (`protocol.data.check_dataset`).
+            DataError: They do not (`protocol.data.check_dataset`).
         """
         features = self.features
         bounds = {"lower": features.lower, "upper": features.upper}
@@ -391,7 +396,7 @@ class DraftSession(Section):
 
 
 class SessionFile(DraftSession):
-    """A session file, whole."""
+    """A complete session file."""
 
     roster: RosterSection
 
@@ -405,7 +410,8 @@ class SessionFile(DraftSession):
             raise ValueError(
                 f"roster: no public key for {', '.join(keyless)} (`hushbid keys approve` puts them there)"
             )
-        # Keys are in the digest and `insecure` is not: else the file without it would be the same session.
+        # Keys are in the digest and `insecure` is not; otherwise the file without it would be the same
+        # session.
         if self.network.insecure and self.noise.source == "secure" and len(keyless) < len(parties):
             raise ValueError(
                 "roster: an insecure session has no public keys (leave them empty, or network.insecure out)"
@@ -414,12 +420,12 @@ class SessionFile(DraftSession):
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The owners' names in their fixed order."""
+        """The owners' names, sorted."""
         return tuple(sorted(self.roster.owners))
 
     @property
     def batch(self) -> int:
-        """b, the points that a round buys: by default p/50, rounded up, but 100 at most and what a bid holds.
+        """b, the points bought per round: by default p/50 rounded up, within 100 and what a bid holds.
 
         Rules whose points come after their bids ask for one at a time.
         """
@@ -432,7 +438,7 @@ class SessionFile(DraftSession):
 
     @property
     def most_in_a_bid(self) -> int:
-        """How many points a message can bring, at least 1."""
+        """Most points that a message can bring, at least 1."""
         rule = RULES.get(self.acquisition.rule)
         size = 8 * self.features.columns + limits.MAX_ATTRIBUTES
         if rule is not None and rule.sealed:
@@ -445,8 +451,7 @@ class SessionFile(DraftSession):
             size = SEAL_BYTES + int(given.get("box_bytes") or size)
         one = size + 2 * self.features.dimension + _BESIDE_A_POINT
         if rule is not None and rule.blind:
-            # A score of every box that was sent so far comes with a bid, and a bid's digests with every box
-            # that is bought.
+            # A bid brings a score for every box sent so far, and every bought box brings its bid's digests.
             room = limits.MAX_MESSAGE_BYTES - limits.SMALL_FRAME_BYTES - MASK_BYTES * self.session.points
             award = math.isqrt(limits.MAX_FRAME_BYTES // (2 * DIGEST_BYTES))
             frames = limits.MAX_FRAME_BYTES // (2 * (size + _BESIDE_A_POINT))
@@ -456,20 +461,20 @@ class SessionFile(DraftSession):
 
     @property
     def longest_bid(self) -> int:
-        """Bytes of the longest blind bid, at most."""
+        """Upper bound in bytes on a blind bid."""
         return limits.SMALL_FRAME_BYTES + MASK_BYTES * (self.session.points + 2 * self.batch)
 
     @property
     def seed_weight(self) -> float:
-        """s, what a point of the seed set counts for beside one that is bought."""
+        """s, the weight of a seed point relative to a bought one."""
         given = self.session.seed_weight
         return SEED_WEIGHT if given is None else given
 
     @property
     def jitter(self) -> float:
-        """N, the points' worth of jitter; 0.0: scores have none.
+        """N, the jitter in points; 0.0: scores have none.
 
-        Rules that ask for points have no jitter, since the privacy cost of an ask is derived without it.
+        Rules that ask for points have no jitter, as the privacy cost of an ask is derived without it.
         """
         given = self.session.jitter
         if given is not None:
@@ -481,12 +486,12 @@ class SessionFile(DraftSession):
 
     @property
     def distinct(self) -> bool:
-        """Whether a point that several owners hold is bought once.
+        """Whether a point held by several owners is bought once.
 
-        By default yes, where bids bring their points to a curator that can compare them, and no private
-        settlement has to say who sold them. Not
-        at a fixed cadence, at which a slow owner misses a round now and then, nor where columns take so few
-        values that rows are the same by chance, nor where wishes treat owners differently.
+        The default is yes if bids bring their points to a curator that can compare them, and no private
+        settlement has to say who sold them. It is no at a fixed cadence, where a slow owner misses rounds; no
+        if columns have so few values that rows are equal by chance; and no if wishes treat owners
+        differently.
         """
         section, rule = self.session, RULES.get(self.acquisition.rule)
         if section.distinct is not None:
@@ -499,11 +504,11 @@ class SessionFile(DraftSession):
 
     @property
     def rounds(self) -> int:
-        """T, how many rounds there are: p/b, rounded up."""
+        """T, the number of rounds: p/b, rounded up."""
         return -(-self.session.points // self.batch)
 
     def in_force(self) -> dict[str, Any]:
-        """The tables, with the values in force for keys of ``[session]`` that were left out."""
+        """The tables, with the effective values of ``[session]`` keys that were left out."""
         values = self.model_dump(mode="json", exclude_none=True)
         values["session"] |= {
             "batch": self.batch,
@@ -514,10 +519,10 @@ class SessionFile(DraftSession):
         return values
 
     def digest(self) -> bytes:
-        """SHA-256 over what defines the session, 32 bytes.
+        """SHA-256 of what defines the session, 32 bytes.
 
-        How the file is written does not change it: see `protocol.config.meaning`. Addresses are left out:
-        they do not change what is computed. So are keys where noise is simulated: then nothing is sealed to
+        It does not depend on how the file is written: see `protocol.config.meaning`. It leaves out addresses,
+        which affect no computation. If noise is simulated, it also leaves out keys: nothing is sealed to
         them, and a simulation of the same session has none.
         """
         return digest_of(self.in_force(), self.owners)
@@ -526,11 +531,11 @@ class SessionFile(DraftSession):
 def check_purchase(file: SessionFile) -> None:
     """Refuse rounds that a session cannot have.
 
-    They buy more points than there are to buy, or than the rule and a message can have; or have jitter, or
-    buy a point once, where the rule asks for points or a settlement is private.
+    They buy more points than the session, the rule or a message allows; or they have jitter, or buy a point
+    once, although the rule asks for points or the settlement is private.
 
     Raises:
-        ConfigError: Says which.
+        ConfigError: Says which of these it is.
     """
     batch, points, most = file.batch, file.session.points, file.most_in_a_bid
     rule = RULES.get(file.acquisition.rule)

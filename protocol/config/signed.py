@@ -1,7 +1,7 @@
 """Small TOML files that one party signs and another reads: key requests and invitations.
 
-The signature covers the file as it was written, not its meaning to this version of hushbid, so that a key for
-which a later version adds a default does not spoil the signature::
+The signature covers the file as written, not its meaning to this version of hushbid, so it survives a later
+version that adds a key with a default::
 
     tag of the kind || JSON of all but `signature`, keys sorted, no spaces, UTF-8
 """
@@ -25,11 +25,11 @@ _TAGS = {
     "hushbid-key-request": b"hushbid key request 1\0",
     "hushbid-invitation": b"hushbid invitation 1\0",
 }
-"""The first bytes of a statement of each format, so that none can pass for another."""
+"""The first bytes of each format's statement, so that none can pass for another."""
 
 
 class SignedFile(BaseModel):
-    """The head of every signed file."""
+    """The common fields of signed files."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -39,27 +39,27 @@ class SignedFile(BaseModel):
     format: str
     version: Literal[1]
     software: Annotated[str, StringConstraints(max_length=64)]
-    """The version of hushbid that wrote it."""
+    """The version of hushbid that wrote the file."""
     signature: Annotated[str, StringConstraints(max_length=88)]
-    """Ed25519, in base64."""
+    """Ed25519 signature, in base64."""
 
 
 def signed(values: Mapping[str, Any], key: Identity) -> dict[str, Any]:
-    """A file's values with the signature of a key over them.
+    """A file's values with a key's signature over them.
 
     Args:
-        values: All but the signature; as TOML can hold them, so without None.
-        key: The key that has signed.
+        values: Everything but the signature; TOML has no None, so none of them is None.
+        key: The signing key.
     """
     signature = base64.b64encode(sign(_statement(values), key.signing)).decode("ascii")
     return {**values, "signature": signature}
 
 
 def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse a file of another format, or of another version of it, before its keys are looked at.
+    """Refuse a file of another format or version before its keys are examined.
 
     Raises:
-        ConfigError: It is one.
+        ConfigError: It is such a file.
     """
     if values.get("format") != kind.FORMAT:
         raise ConfigError(
@@ -74,16 +74,16 @@ def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str)
 
 
 def check_signature(values: Mapping[str, Any], key: PublicIdentity, *, whose: str, where: str) -> None:
-    """Refuse a file that its signer did not sign as it stands.
+    """Refuse a file whose signature does not hold.
 
     Args:
-        values: What the file says.
-        key: Key of the signer.
-        whose: Name of the signer, for the error.
+        values: The file's contents.
+        key: The signer's key.
+        whose: The signer's name, for the error.
         where: The file.
 
     Raises:
-        ConfigError: The signature is not the key's over these values.
+        ConfigError: The key did not sign these values.
     """
     try:
         signature = base64.b64decode(str(values.get("signature", "")), validate=True)
@@ -98,6 +98,6 @@ def check_signature(values: Mapping[str, Any], key: PublicIdentity, *, whose: st
 
 def _statement(values: Mapping[str, Any]) -> bytes:
     said = {key: value for key, value in values.items() if key != "signature"}
-    # A file may hold what JSON has not, such as a date: it was then not signed by us, but must not stop us.
+    # A file may contain what JSON cannot, such as a date: then we did not sign it, but must not crash on it.
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
     return _TAGS[values["format"]] + text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""``[wishes]``: what the consumer pays whom, and how much it buys from whom at most. All of it is public."""
+"""``[wishes]``: the consumer's prices and its limit on purchases per owner. All of it is public."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REFUSED: Final[Mapping[str, str]] = {
         "the consumer, or would have to be released. Weigh what was delivered: `hushbid weigh --balance`"
     ),
 }
-"""Wishes that would break a guarantee, and why; docs/privacy.md §3 has the cases."""
+"""Wishes that would break a guarantee, and why; docs/privacy.md §3 lists the cases."""
 
 
 def _whole_units(amount: float) -> float:
@@ -47,15 +47,16 @@ Amount = Annotated[float, Field(gt=0, le=MAX_BUDGET, allow_inf_nan=False), After
 
 
 class WishesSection(Section):
-    """``[wishes]``: prices and caps of owners. It is in the session's digest where it is given."""
+    """``[wishes]``: prices and caps of owners. If present, it is in the session's digest."""
 
     prices: dict[PartyName, Price] = Field(default_factory=dict)
-    """Price of a point, by owner; every owner has one, or none has."""
+    """Price of a point, by owner; either all owners have one or none does."""
     budget: Amount | None = None
-    """The most that all points together may cost, checked before the session; None: anything."""
+    """The most that all points together may cost, checked before the session; None: no limit."""
     caps: dict[PartyName, Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]] = Field(default_factory=dict)
-    """Most points that are bought of an owner, kept by its turns (`protocol.session.turns`); others have no
-    cap."""
+    """Most points bought from an owner, enforced through its turns (`protocol.session.turns`); other owners
+    have no cap.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -79,5 +80,5 @@ class WishesSection(Section):
 
     @property
     def uneven(self) -> bool:
-        """Whether owners are treated differently, so that points are chosen by more than their scores."""
+        """Whether owners are treated differently, so that a choice depends on more than scores."""
         return bool(self.caps) or len(set(self.prices.values())) > 1

@@ -1,1 +1,1 @@
-"""Keys and what is made with them: identities, sealed boxes, signatures."""
+"""Keys and their uses: identities, sealed boxes, signatures."""

@@ -1,29 +1,29 @@
-r"""Cryptography of the rule `blind`: broadcasts that the curator cannot read, scores that it only orders.
+r"""Cryptography of the rule `blind`: broadcasts the curator cannot read, and scores it can only order.
 
-Both come from the seed of the secret feature map, which the consumer draws and seals to every owner, and
-which the curator does not have. Two keys follow from it, each for one use::
+Both derive from the seed of the secret feature map. The consumer draws it and seals it to every owner; the
+curator does not have it. Two keys follow from it, each for one use::
 
     broadcast key   BLAKE2b-256, keyed with the seed, of b"hushbid blind broadcast 1\0" || session
     mask key        BLAKE2b-256, keyed with the seed, of b"hushbid blind mask 1\0" || session
 
-**Broadcasts.** XChaCha20-Poly1305 (libsodium's IETF construction) of the weight as `protocol.wire.arrays`
-encodes it; the nonce is the round, big-endian, in 24 bytes, and what is bound beside is the session and the
-round. The key serves one session, and in a session a round has one weight: it is on the consumer's record
-before it leaves, and a consumer that starts again sends the recorded bytes.
+**Broadcasts.** XChaCha20-Poly1305 (libsodium's IETF construction) encrypts the weight as
+`protocol.wire.arrays` encodes it. The nonce is the round, big-endian, in 24 bytes; the associated data are
+the session and the round. The key serves one session, and a round of a session has one weight: the consumer
+records the weight before sending it, and after a restart sends the recorded bytes.
 
-**Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c + t, where a and c are the round's and follow
-from the mask key: 62 bits, and up to 126. t is from 0 and below a: a keyed hash of φ, in 64 bits, times a. So
-the order of scores survives, points of one score are in an order that φ alone decides, and those of one φ are
-equal. That order must not be the one in which an owner sent its boxes: one record more changes that, and then
-two points of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the numbers. That
-hides the offset, and the scale up to a factor of two; t keeps a from being the common divisor of all
-differences. It hides no more. Maps that hide distances too were tried, down to ranks alone, and tell nearly
-as much: what tells is the series of a box's scores over the rounds. So what is not needed is not sent. An
-owner's b new boxes are all untaken. Older boxes that score lower than all new ones cannot be among the b
-best: it sends zeros instead of their scores.
+**Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c + t, where a (62 bits) and c (up to 126) are
+the round's and derive from the mask key. t is in [0, a): a keyed hash of φ, in 64 bits, scaled by a. So the
+order of scores is kept, φ alone orders points of equal score, and points of equal φ have equal masks. That
+order must not follow the order in which an owner sent its boxes: adding a record changes it, and then two
+points of S could change (docs/privacy.md). A masked score is 16 bytes, big-endian, so bytes sort as numbers
+do. The mask hides the offset, and the scale up to a factor of two; t keeps a from being the common divisor of
+all differences. It hides no more. Maps that also hide distances were tried, down to ranks alone, and reveal
+nearly as much: the series of a box's scores over the rounds is what reveals it. So unneeded scores are not
+sent. An owner's b new boxes are all untaken, so older boxes that score below every new one cannot be among
+the b best: the owner sends zeros instead of their scores.
 
-**Padding.** Where an owner has fewer points than it must hand over, it hands over boxes of nothing: zeros,
-whose score is -B - 1, below every point's. The curator can tell them, as it can under `sealed`.
+**Padding.** An owner with fewer points than it must hand over fills up with empty boxes: zeros, whose score
+is -B - 1, below every point's. The curator can recognise them, as it can under `sealed`.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ __all__ = [
 MASK_BYTES: Final = 16
 """Bytes of a masked score."""
 BROADCAST_EXTRA: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_ABYTES
-"""How much longer an encrypted broadcast is than the weight."""
+"""Bytes by which an encrypted broadcast is longer than the weight."""
 
 _NONCE_BYTES: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 _KEY_BYTES: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_KEYBYTES
 _TIE_BYTES: Final = 8
-"""Of the hash that orders points of one score."""
+"""Bytes of the hash that orders points of equal score."""
 NOT_SENT: Final = bytes(MASK_BYTES)
-"""In the place of a score that no choice can depend on."""
+"""Replaces a score that no choice can depend on."""
 
 
 class BlindKeys:
-    """The keys of one session, which its consumer and its owners have.
+    """The keys of one session, known to its consumer and its owners.
 
     Args:
         seed: Seed of the secret feature map.
@@ -80,24 +80,24 @@ class BlindKeys:
         self._mask = _derived(seed, b"hushbid blind mask 1\0" + session)
 
     def encrypt(self, weights: Array, number: int) -> bytes:
-        """A round's weight, encrypted; `BROADCAST_EXTRA` bytes longer than the array as it is encoded."""
+        """Encrypt a round's weight; the result is `BROADCAST_EXTRA` bytes longer than the encoded array."""
         bound = self._bound(number)
         return nacl.bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
             pack_array(weights), bound, _nonce(number), self._broadcast
         )
 
     def decrypt(self, box: bytes, number: int) -> Array:
-        """The weight that `encrypt` encrypted.
+        """Decrypt the result of `encrypt`.
 
         Raises:
-            RemoteProtocolError: `MISMATCH`: it is of another session or round, or was changed;
-                `MALFORMED`: what it holds is no array.
+            RemoteProtocolError: `MISMATCH`: it belongs to another session or round, or was changed;
+                `MALFORMED`: its content is not an array.
         """
         try:
             packed = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
                 box, self._bound(number), _nonce(number), self._broadcast
             )
-        except (nacl.exceptions.CryptoError, ValueError):  # the latter of what is shorter than a tag
+        except (nacl.exceptions.CryptoError, ValueError):  # ValueError: shorter than a tag
             raise RemoteProtocolError(
                 Offence.MISMATCH,
                 "A broadcast does not open with the session's key: it is of another session or round, or was "
@@ -116,10 +116,10 @@ class BlindKeys:
 
         Args:
             number: The round, from 1.
-            bound: B, what no score of a point is above in magnitude.
+            bound: B, an upper bound on the magnitude of all scores.
 
         Raises:
-            LocalProtocolError: B is too large to be masked in 16 bytes.
+            LocalProtocolError: B is too large for masks of 16 bytes.
         """
         drawn = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=24).digest()
         scale = int.from_bytes(drawn[:8], "big") >> 2 | 2**61
@@ -131,13 +131,13 @@ class BlindKeys:
 
 
 class Mask:
-    """The secret increasing map of one round.
+    """The secret increasing function of one round.
 
     Args:
         scale: a, positive.
         offset: c, positive.
-        bound: B, what no score of a point is above in magnitude.
-        ties: Keys the hash that orders points of one score.
+        bound: B, an upper bound on the magnitude of all scores.
+        ties: Key of the hash that orders points of equal score.
     """
 
     def __init__(self, scale: int, offset: int, bound: int, ties: bytes) -> None:
@@ -146,18 +146,18 @@ class Mask:
         self.bound = bound
         self._scale, self._base = scale, scale * (bound + 1) + offset
         self.of_nothing: bytes = self._of(-bound - 1).to_bytes(MASK_BYTES, "big")
-        """The masked score of a box of nothing: below those of all points."""
+        """The masked score of an empty box, below those of all points."""
         self._keyed = hashlib.blake2b(key=ties, digest_size=_TIE_BYTES)
 
     def of(self, scores: Sequence[int], features: Features) -> list[bytes]:
-        """The masked scores of points, `MASK_BYTES` long each.
+        """The masked scores of points, each of `MASK_BYTES`.
 
         Args:
-            scores: The points', n of them.
-            features: Their φ, int16 of shape (n, d).
+            scores: The n scores.
+            features: φ of the points, int16 of shape (n, d).
 
         Raises:
-            LocalProtocolError: One is above the bound.
+            LocalProtocolError: A score exceeds the bound.
         """
         if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
@@ -168,10 +168,10 @@ class Mask:
         ]
 
     def tie(self, features: Features) -> int:
-        """What orders a point among those of its score, highest first: below a.
+        """The key that orders points of equal score, highest first; below a.
 
         Args:
-            features: Its φ, int16 of shape (d,).
+            features: φ of the point, int16 of shape (d,).
         """
         return self._tie(_packed(features))
 
@@ -194,18 +194,18 @@ def blind_digest(handle: int, box: bytes) -> bytes:
 
 
 def blind_digest_of(handle: int, digest: bytes) -> bytes:
-    """`blind_digest` of a box of which there is the SHA-256 alone, as in a curator's transcript."""
+    """`blind_digest` of a box given by its SHA-256, as in a curator's transcript."""
     parts = (handle.to_bytes(8, "big"), digest)
     return hashlib.sha256(b"".join((b"hushbid blind box 1\0", *parts))).digest()
 
 
 def blind_bid_statement(session: bytes, owner: str, number: int, digests: Sequence[bytes]) -> bytes:
-    """An owner's statement for a bid: a tag, session, round, name, and the digests of boxes and of scores."""
+    """An owner's statement for a bid: a tag, session, round, name, and digests of boxes and scores."""
     return _statement(b"hushbid blind bid 1\0", session, number, owner, b"".join(digests))
 
 
 def broadcast_statement(session: bytes, number: int, box: bytes) -> bytes:
-    """The consumer's statement for a broadcast: a tag, session, round, and SHA-256 of what is encrypted."""
+    """The consumer's statement for a broadcast: a tag, session, round, and SHA-256 of the ciphertext."""
     return _statement(b"hushbid blind broadcast 1\0", session, number, "", hashlib.sha256(box).digest())
 
 

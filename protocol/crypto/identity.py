@@ -1,23 +1,23 @@
-"""A party's identity: one Ed25519 key, from which its transport key and its sealing key follow.
+"""A party's identity: one Ed25519 key, from which its transport key and its sealing key derive.
 
-The roster of a session file gives each party's Ed25519 verify key, 32 bytes, as 40 characters of Z85
-(ZeroMQ RFC 32). Z85's alphabet has neither quotes nor a backslash, so a key is a TOML string as it stands.
-The party's X25519 key, with which it speaks CURVE and opens what is sealed to it, is the same key mapped to
-Curve25519 (libsodium's ``crypto_sign_ed25519_pk_to_curve25519`` and ``..._sk_to_curve25519``).
+The roster of a session file gives each party's Ed25519 verify key, 32 bytes, as 40 characters of Z85 (ZeroMQ
+RFC 32). Z85's alphabet has neither quotes nor a backslash, so a key needs no escaping in a TOML string. The
+party's X25519 key, used for CURVE and for opening boxes sealed to it, is the same key mapped to Curve25519
+(libsodium's ``crypto_sign_ed25519_pk_to_curve25519`` and ``..._sk_to_curve25519``).
 
 One key for signatures and for encryption is acceptable here: EC-Schnorr signatures and ECIES with a hashed
 shared secret stay secure under one key (Degabriele, Lehmann, Paterson, Smart and Strefler, *On the Joint
 Security of Encryption and Signature in EMV*, CT-RSA 2012), and so do Ed25519 and a key encapsulation over the
 mapped key (Thormarker, *On using the same key pair for Ed25519 and an X25519 based KEM*, 2021, in the random
-oracle model). Boxes and CURVE are not those schemes to the letter, but they too use the shared point by a
-hash only (HSalsa20), and statements that are signed begin with a tag of their own
-(`protocol.crypto.sealing`). What is given up, and why libsodium's documentation prefers two keys to whoever
-can afford them: who steals the one key signs, connects and opens as its party, what was sealed to it before
-included (a box has no forward secrecy; a CURVE connection has), and no use can be revoked alone. What is
-gained: a roster of one key per party, which two people can compare by telephone.
+oracle model). Boxes and CURVE are not exactly those schemes, but they too use the shared point only through a
+hash (HSalsa20), and every signed statement begins with its own tag (`protocol.crypto.sealing`). The price is
+why libsodium's documentation prefers two keys where they are affordable: a thief of the one key can sign,
+connect and decrypt as its party, including boxes sealed to it earlier (a box has no forward secrecy; a CURVE
+connection has), and no use can be revoked separately. The gain is a roster of one key per party, which two
+people can compare by telephone.
 
-Two verify keys that differ in nothing but their sign bit map to one Curve25519 key. Where a party is told by
-its mapped key, both must not be on the roster (`protocol.runtime.network.authentication` refuses it).
+Two verify keys that differ only in their sign bit map to the same Curve25519 key. Where a party is recognised
+by its mapped key, the roster must not contain both (`protocol.runtime.network.authentication` refuses it).
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class PublicIdentity:
         text: The Ed25519 verify key, 40 characters of Z85.
 
     Raises:
-        ConfigError: The text is no such key: no Z85, or no canonical point of the curve's main subgroup (one
-            of low order would let anybody sign, and open what is sealed to it). It does not quote the text,
-            which may be a secret in the wrong place.
+        ConfigError: The text is not such a key: not Z85, or not a canonical point of the curve's main
+            subgroup (with a point of low order anybody could sign, and open what is sealed to it). The error
+            does not quote the text, which may be a secret in the wrong place.
     """
 
     text: str
@@ -91,7 +91,7 @@ class PublicIdentity:
         """The identity whose verify key is these 32 bytes.
 
         Raises:
-            ConfigError: They are none.
+            ConfigError: They are not a valid key.
         """
         return cls(_encoded(raw))
 
@@ -112,23 +112,23 @@ class PublicIdentity:
 
     @cached_property
     def sealing(self) -> nacl.public.PublicKey:
-        """The X25519 key to which messages for the party are sealed."""
+        """The X25519 key for sealing messages to the party."""
         return self.verify.to_curve25519_public_key()
 
     @cached_property
     def curve(self) -> bytes:
-        """The same X25519 key as ZeroMQ takes it: 40 bytes of Z85."""
+        """That X25519 key in ZeroMQ's form: 40 bytes of Z85."""
         return _encoded(bytes(self.sealing)).encode("ascii")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A party's identity with its secret, which neither `repr` nor `str` shows.
+    """A party's identity with its secret, which neither `repr` nor `str` reveals.
 
-    The nacl keys that it gives are not as careful: ``str`` of one of them is the secret.
+    The nacl keys that it returns are less careful: their ``str`` is the secret.
 
     Args:
-        seed: 32 bytes, the Ed25519 seed; all else follows from it.
+        seed: 32 bytes, the Ed25519 seed from which everything else derives.
 
     Raises:
         ConfigError: The seed has another length.
@@ -145,10 +145,10 @@ class Identity:
 
     @classmethod
     def from_secret(cls, text: str) -> Self:
-        """The identity whose seed is a text of Z85.
+        """The identity whose seed is given in Z85.
 
         Raises:
-            ConfigError: The text is not a key. It does not quote it.
+            ConfigError: The text is not a key. The error does not quote it.
         """
         return cls(_decoded(text))
 
@@ -169,24 +169,24 @@ class Identity:
 
     @property
     def curve_public(self) -> bytes:
-        """The X25519 public key as ZeroMQ takes it: 40 bytes of Z85."""
+        """The X25519 public key in ZeroMQ's form: 40 bytes of Z85."""
         return self.public.curve
 
     @property
     def curve_secret(self) -> bytes:
-        """The X25519 secret key as ZeroMQ takes it: 40 bytes of Z85."""
+        """The X25519 secret key in ZeroMQ's form: 40 bytes of Z85."""
         return _encoded(bytes(self.sealing)).encode("ascii")
 
 
 def roster_identity(text: str, party: str) -> PublicIdentity:
-    """The identity that a roster gives to a party.
+    """The identity of a party on a roster.
 
     Args:
         text: The roster's key.
-        party: Whose it is, for the error.
+        party: The party's name, for the error.
 
     Raises:
-        ConfigError: It is no key.
+        ConfigError: It is not a valid key.
     """
     try:
         return PublicIdentity(text)
@@ -205,11 +205,11 @@ def fingerprint_of(raw: bytes) -> str:
 
 @lru_cache(maxsize=1024)
 def simulated_identity(session_digest: bytes, seed: int, party: str) -> Identity:
-    """The identity that a party has in simulated sessions.
+    """The identity of a party in simulated sessions.
 
-    It protects nobody: whoever has the session file computes it, secret and all. It is there so that a
-    simulation seals, opens and signs as a deployed session does, and gives the same bytes every time. Every
-    check of a signature asks for it, so that those asked for last are kept.
+    It protects nobody: anyone with the session file can compute it, secret included. It lets a simulation
+    seal, open and sign as a deployed session does, with the same bytes every time. Every signature check
+    needs one, so the most recent ones are cached.
 
     Args:
         session_digest: SHA-256 of what defines the session (`SessionFile.digest`), 32 bytes.
@@ -230,7 +230,7 @@ def _encoded(raw: bytes) -> str:
 def _decoded(text: str) -> bytes:
     """The 32 bytes of a key's text."""
     try:
-        # A space is in neither alphabet. Base 85 has characters that Z85 does not: they must not pass.
+        # A space is in neither alphabet. Base 85 has characters that Z85 lacks, which must not pass.
         plain = "".join(character if character in _Z85 else " " for character in text)
         raw = base64.b85decode(plain.translate(_TO_B85)) if len(text) == KEY_TEXT else b""
     except ValueError:

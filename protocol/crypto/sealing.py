@@ -1,9 +1,9 @@
-"""The cryptography of `sealed` acquisition: sealed boxes, contents of one size, signed statements.
+"""The cryptography of `sealed` acquisition: sealed boxes, contents of equal size, signed statements.
 
-Nothing here draws randomness: ephemeral keys and nonces are arguments, as noise is, so that they can be
-recorded, and the same inputs give the same bytes.
+Nothing here draws randomness. Ephemeral keys and nonces are arguments, as noise is, so that they can be
+recorded and the same inputs give the same bytes.
 
-A *content* is a point and its attributes at the session's size for all of them (`acquisition.box_bytes`)::
+A *content* is a point with its attributes, padded to the session's content size (`acquisition.box_bytes`)::
 
     u32  length of the msgpack, big-endian
     ...  msgpack of [point as extension type 1 (`protocol.wire.arrays`), attributes as bytes]
@@ -14,8 +14,8 @@ A *box* is a content sealed to the consumer, `SEAL_BYTES` longer, in libsodium's
     32 bytes  ephemeral X25519 public key
     ...       crypto_box of the content; nonce = BLAKE2b-192(ephemeral key || recipient's key)
 
-It hides the content from everybody but the recipient, and says nothing about who sealed it: that is what the
-owner's signature over `candidate_statement` is for.
+It hides the content from everybody but the recipient, and does not show who sealed it: the owner's signature
+over `candidate_statement` does.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = [
 EPHEMERAL_BYTES: Final = nacl.bindings.crypto_box_SECRETKEYBYTES
 """Bytes of the ephemeral secret of a sealed box."""
 SEAL_BYTES: Final = nacl.bindings.crypto_box_SEALBYTES
-"""How much longer a sealed box is than what it holds."""
+"""Bytes by which a sealed box is longer than its content."""
 NONCE_BYTES: Final = nacl.bindings.crypto_box_NONCEBYTES
 """Bytes of the nonce of a box between two parties."""
 SIGNATURE_BYTES: Final = nacl.bindings.crypto_sign_BYTES
@@ -70,11 +70,11 @@ SIGNATURE_BYTES: Final = nacl.bindings.crypto_sign_BYTES
 
 _DIGEST: Final = hashlib.sha256
 DIGEST_BYTES: Final = 32
-"""Of the digest that stands for one point of a batch."""
+"""Bytes of the digest of one point of a batch."""
 _BINDING_BYTES: Final = _DIGEST().digest_size
 _MAC_BYTES: Final = nacl.bindings.crypto_box_BOXZEROBYTES
 BETWEEN_BYTES: Final = NONCE_BYTES + _MAC_BYTES + _BINDING_BYTES
-"""How much longer a box between two parties is than what it holds."""
+"""Bytes by which a box between two parties is longer than its content."""
 
 _BETWEEN: Final = b"hushbid box between 1\0"
 _CANDIDATE: Final = b"hushbid candidate 1\0"
@@ -86,7 +86,7 @@ _LENGTH: Final = struct.Struct(">I")
 _PLACE: Final = struct.Struct(">QqB")
 _SIZE_STEP: Final = 64
 _SIZE_SPARE: Final = 256
-"""Room in a default content for attributes and for what frames it."""
+"""Bytes in a default content for attributes and framing."""
 
 
 def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -> bytes:
@@ -94,14 +94,14 @@ def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -
 
     Args:
         plaintext: Any bytes.
-        recipient: The X25519 key that shall open it.
-        ephemeral: `EPHEMERAL_BYTES` secret random bytes, used for this box alone: whoever has them opens it.
+        recipient: The X25519 key that is to open it.
+        ephemeral: `EPHEMERAL_BYTES` secret random bytes, used for this box only: they suffice to open it.
 
     Returns:
         `SEAL_BYTES` more than the plaintext.
 
     Raises:
-        ConfigError: The recipient's key is of low order, so that anybody could open the box.
+        ConfigError: The recipient's key has low order, so that anybody could open the box.
         LocalProtocolError: The ephemeral secret has another length.
     """
     if len(ephemeral) != EPHEMERAL_BYTES:
@@ -113,10 +113,10 @@ def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -
 
 
 def open_sealed(box: bytes, secret: nacl.public.PrivateKey) -> bytes:
-    """The content that was sealed to a key.
+    """Open a box that was sealed to a key.
 
     Raises:
-        RemoteProtocolError: `MISMATCH`: the box does not open. It was made for another key, or changed.
+        RemoteProtocolError: `MISMATCH`: the box does not open. It is for another key, or was changed.
     """
     try:
         return nacl.public.SealedBox(secret).decrypt(box)
@@ -136,24 +136,24 @@ def seal_between(
     *,
     context: bytes,
 ) -> bytes:
-    """Encrypt bytes for a party so that it knows from whom they are (libsodium's ``crypto_box``).
+    """Encrypt bytes for a party so that it can authenticate the sender (libsodium's ``crypto_box``).
 
-    The recipient knows; it could have made the box itself, and so can prove nothing to others. Sender,
-    recipient and context are bound, since the bare box of one direction or session would open in the other.
+    The recipient could have made the box itself, so it can prove nothing to others. Sender, recipient and
+    context are bound to it: a bare box of one direction or session would open in another.
 
     Args:
         plaintext: Any bytes.
-        recipient: The X25519 key that shall open it.
+        recipient: The X25519 key that is to open it.
         sender: Our secret key.
-        nonce: `NONCE_BYTES` bytes that no other box between the two ever has; random ones do.
+        nonce: `NONCE_BYTES` bytes that no other box between the two parties uses; random ones suffice.
         context: The box's purpose and the session's identifier.
 
     Returns:
-        `BETWEEN_BYTES` more than the plaintext: the nonce, then the box of a digest of what is bound and
-        the plaintext.
+        `BETWEEN_BYTES` more than the plaintext: the nonce, then the box of a digest of the bound values and
+        of the plaintext.
 
     Raises:
-        ConfigError: The recipient's key is of low order.
+        ConfigError: The recipient's key has low order.
         LocalProtocolError: The nonce has another length.
     """
     if len(nonce) != NONCE_BYTES:
@@ -165,15 +165,15 @@ def seal_between(
 def open_between(
     box: bytes, sender: nacl.public.PublicKey, secret: nacl.public.PrivateKey, *, context: bytes
 ) -> bytes:
-    """The content that `seal_between` encrypted.
+    """Decrypt the result of `seal_between`.
 
     Args:
-        sender: The X25519 key that it must be from.
+        sender: The expected sender's X25519 key.
         secret: Our key.
-        context: As `seal_between` had it.
+        context: The context given to `seal_between`.
 
     Raises:
-        RemoteProtocolError: `MISMATCH`: the box is not the sender's, not for us, of another context, or was
+        RemoteProtocolError: `MISMATCH`: the box is not the sender's, not for us, has another context, or was
             changed.
     """
     try:
@@ -191,7 +191,7 @@ def open_between(
 
 
 def pack_content(point: Array, attributes: bytes, size: int) -> bytes:
-    """A point and its attributes as bytes of one size.
+    """Pack a point and its attributes into bytes of fixed size.
 
     Args:
         point: Raw columns, shape (columns,); a dtype of `protocol.wire.arrays`.
@@ -202,8 +202,8 @@ def pack_content(point: Array, attributes: bytes, size: int) -> bytes:
         `size` bytes.
 
     Raises:
-        DataError: The two take more; says how many and which key of the session file to raise.
-        LocalProtocolError: They are not what a dataset gives.
+        DataError: They need more; the message says how many and which key of the session file to raise.
+        LocalProtocolError: They are not from a dataset.
     """
     packed = _packed(point, attributes)
     needed = _LENGTH.size + len(packed)
@@ -217,14 +217,14 @@ def pack_content(point: Array, attributes: bytes, size: int) -> bytes:
 
 
 def unpack_content(content: bytes) -> tuple[Array, bytes]:
-    """The point and the attributes of a content, for bytes that another party wrote.
+    """The point and the attributes of a content that another party wrote.
 
     Returns:
-        The point, shape (columns,), read-only and of the dtype it was packed with; and the packed attributes,
-        which are not looked at.
+        The point, shape (columns,), read-only, with the dtype it was packed with; and the packed attributes,
+        unchecked.
 
     Raises:
-        RemoteProtocolError: `MALFORMED`: the bytes are not what `pack_content` returns for any point.
+        RemoteProtocolError: `MALFORMED`: `pack_content` returns these bytes for no point.
     """
     if len(content) < _LENGTH.size:
         raise _malformed("is too short")
@@ -259,7 +259,7 @@ def unpack_content(content: bytes) -> tuple[Array, bytes]:
 
 
 def content_bytes(columns: int, dtype: npt.DTypeLike, attribute_length: int) -> int:
-    """The least size that a content of such a point can have, in bytes.
+    """The smallest possible content size of such a point, in bytes.
 
     Args:
         columns: Columns of the point.
@@ -270,14 +270,14 @@ def content_bytes(columns: int, dtype: npt.DTypeLike, attribute_length: int) -> 
 
 
 def default_content_size(columns: int) -> int:
-    """A size with room for float64 columns and for a label and an identifier of some 230 bytes."""
+    """A size with room for float64 columns and for a label and an identifier of about 230 bytes."""
     return -(-(columns * 8 + _SIZE_SPARE) // _SIZE_STEP) * _SIZE_STEP
 
 
 def candidate_statement(
     session: bytes, owner: str, round: int, handle: int, box: bytes, features: Array
 ) -> bytes:
-    """An owner's statement for a candidate, so that a dispute about it has an author.
+    """An owner's statement for a candidate, so that a dispute about it can be attributed.
 
     Args:
         session: The session's identifier, 16 bytes.
@@ -288,8 +288,8 @@ def candidate_statement(
         features: φ on the grid.
 
     Returns:
-        A tag that no other statement has; session, round, handle, length of the name and the name; SHA-256 of
-        the box; SHA-256 of the features as `protocol.wire.arrays` encodes them, dtype and shape included.
+        A unique tag; session, round, handle, length of the name and the name; SHA-256 of the box; SHA-256 of
+        the features as `protocol.wire.arrays` encodes them, including dtype and shape.
 
     Raises:
         LocalProtocolError: The identifier has another length.
@@ -330,8 +330,7 @@ def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> b
         digests: Digests of its points (`batched_digest`), in order, padding included.
 
     Returns:
-        A tag that no other statement has; session, round, number of points, length of the name and the name;
-        the digests.
+        A unique tag; session, round, number of points, length of the name and the name; the digests.
 
     Raises:
         LocalProtocolError: The identifier has another length.
@@ -347,7 +346,7 @@ def _placed(session: bytes, round: int, number: int, owner: str) -> bytes:
 
 
 def head_statement(session: bytes, party: str, head: bytes) -> bytes:
-    """A party's statement about its transcript at the end, so that it cannot show another one later.
+    """A party's statement about its final transcript, so that it cannot show another one later.
 
     Args:
         session: The session's identifier, 16 bytes.
@@ -355,7 +354,7 @@ def head_statement(session: bytes, party: str, head: bytes) -> bytes:
         head: Digest of the transcript's chain, 32 bytes.
 
     Returns:
-        A tag that no other statement has; session, head, length of the name (u32, little-endian), the name.
+        A unique tag; session, head, length of the name (u32, little-endian), the name.
 
     Raises:
         LocalProtocolError: The identifier has another length.
@@ -372,7 +371,7 @@ def sign(statement: bytes, key: nacl.signing.SigningKey) -> bytes:
 
 
 def verify_signature(statement: bytes, signature: bytes, key: nacl.signing.VerifyKey) -> bool:
-    """Whether a signature is the key's over this statement; false for bytes that are none at all."""
+    """Whether the key signed this statement; False also for bytes that are not a signature."""
     try:
         key.verify(statement, signature)
     except nacl.exceptions.CryptoError:
@@ -384,7 +383,7 @@ def _box(plaintext: bytes, nonce: bytes, recipient: bytes, secret: bytes) -> byt
     try:
         return nacl.bindings.crypto_box_easy(plaintext, nonce, recipient, secret)
     except nacl.exceptions.CryptoError:
-        # All lengths are right, so the shared point is zero.
+        # All lengths are right, so the shared point must be zero.
         raise ConfigError(
             "The key that something is to be sealed to is of low order: anybody could open it.",
             advice="Have the roster corrected: a key that `hushbid keys new` made is of full order.",
@@ -407,7 +406,7 @@ def _packed(point: Array, attributes: bytes) -> bytes:
 
 
 def _fault(point: Array, attributes: bytes) -> str | None:
-    """Why a pair is no content."""
+    """Why a point and its attributes cannot be a content."""
     if point.ndim != 1:
         return f"holds a point of {point.ndim} axes, not 1"
     if not 1 <= len(point) <= limits.MAX_COLUMNS:

@@ -115,7 +115,7 @@ def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: st
 
 
 def _whole(values: Any, where: str) -> npt.NDArray[np.float64]:
-    """Whole numbers of any width, each of which a float64 holds; 0 where there is a gap."""
+    """Whole numbers of any width, all of which float64 represents exactly; 0 where there is a gap."""
     filled = values.fill_null(0).to_numpy()
     if (large := (filled > WHOLE) | (filled < -WHOLE)).any():
         raise _wrong(where, large, "is out of bounds", _BOUNDS)

@@ -140,7 +140,7 @@ class _Images:
         return np.asarray(values.reshape(len(self._rows), -1))
 
     def _refuse(self, flags: npt.NDArray[Any], what: str, advice: str) -> None:
-        """Name the first row of which a flag is set; each row has as many flags as any other."""
+        """Report the first row with a flag set; all rows have equally many flags."""
         if not flags.any():
             return
         rows = self._rows[flags.reshape(len(self._rows), -1).any(axis=1)]

@@ -1,1 +1,1 @@
-"""The state machines' interface, and what owners and the consumer have in common."""
+"""The interface of state machines, and the common part of owners and the consumer."""

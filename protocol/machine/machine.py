@@ -1,11 +1,11 @@
-"""The machine interface: what a role is, seen from outside.
+"""The machine interface: a role as seen from outside.
 
-A role is a state machine without I/O. `Machine.step(event, now)` takes one event and returns the effects
-that a driver has to carry out: frames to send, timers to set, numerics to run. Time, noise, floating-point
-results and the network enter as events only, so the same events always give the same effects.
+A role is a state machine without I/O. `Machine.step(event, now)` takes one event and returns the effects for
+a driver to carry out: frames to send, timers to set, numerics to run. Time, noise, floating-point results and
+the network enter only as events, so the same events always give the same effects.
 
-The legal transitions are a table (`Machine.TRANSITIONS`), from which docs/protocol.md draws its diagrams.
-A step either returns its effects, or raises a typed error and leaves the state as it was.
+The legal transitions are a table (`Machine.TRANSITIONS`), from which docs/protocol.md draws its diagrams. A
+step either returns its effects, or raises a typed error and leaves the state unchanged.
 """
 
 from __future__ import annotations
@@ -58,41 +58,43 @@ __all__ = [
 ]
 
 STORY_LENGTH: Final = 12
-"""Steps that an error about an illegal transition tells."""
+"""Number of steps shown in an error about an illegal transition."""
 _CONTROL: Final = (Hello, Welcome, Refused)
-"""Messages that make or end a link, rather than travel on it: the only ones without a number."""
+"""Messages that make or end a link instead of travelling on it: the only unnumbered ones."""
 
 
 class Event(ABC):
-    """Something that happened. Subclasses are frozen dataclasses, whose fields are those of their item."""
+    """Something that happened. Subclasses are frozen dataclasses with the same fields as their item."""
 
     KIND: ClassVar[str]
 
     def item(self) -> Item:
-        """The event as it enters the transcript."""
+        """The event as a transcript item."""
         raise NotImplementedError
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Self:
-        """The event again, of its item's fields, public and private."""
+        """Rebuild the event from its item's fields, public and private."""
         return cls(**fields)
 
 
 class Effect(ABC):
-    """Something to be done. Subclasses are frozen dataclasses."""
+    """Something to do. Subclasses are frozen dataclasses."""
 
     KIND: ClassVar[str]
 
     def item(self) -> Item:
-        """The effect as it enters the transcript."""
+        """The effect as a transcript item."""
         raise NotImplementedError
 
 
 class Computation(Effect):
-    """Something to be computed. It stays inside the party: of it a transcript has the outcome, an event."""
+    """Something to compute within the party; the transcript records only its outcome, an event."""
 
     HAS_OUTCOME: ClassVar[bool] = True
-    """Whether an event comes of it; else it only changes what the party keeps, and may be done again."""
+    """Whether it results in an event; otherwise it only changes the party's stored state, and may be
+    repeated.
+    """
     LONG: ClassVar[bool] = False
     """Whether it may take longer than a health check waits for a party's loop."""
 
@@ -102,9 +104,9 @@ class Computation(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Started(Event):
-    """The process is up, for a session that is given here so that a transcript speaks for itself.
+    """The process is up. The event contains the session, so that a transcript is self-contained.
 
-    `protocol.transcript.session_file.started` makes one of a session file.
+    `protocol.transcript.session_file.started` makes one from a session file.
     """
 
     KIND: ClassVar[str] = "started"
@@ -121,7 +123,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True)
 class Restarted(Event):
-    """The process had ended and is up again: the machine is as its transcript left it, connections apart."""
+    """The process ended and is up again: the machine is as in its transcript, apart from connections."""
 
     KIND: ClassVar[str] = "restarted"
 
@@ -131,7 +133,7 @@ class Restarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Connected(Event):
-    """A connection to the curator stands (owners and consumer)."""
+    """A connection to the curator is established (owners and consumer)."""
 
     KIND: ClassVar[str] = "connected"
 
@@ -141,7 +143,7 @@ class Connected(Event):
 
 @dataclass(frozen=True, slots=True)
 class Lost(Event):
-    """A peer has been silent for longer than the session's limit, or its connection is gone."""
+    """A peer was silent for longer than the session's limit, or its connection ended."""
 
     KIND: ClassVar[str] = "lost"
     peer: str
@@ -152,7 +154,7 @@ class Lost(Event):
 
 @dataclass(frozen=True, slots=True)
 class Returned(Event):
-    """A lost peer gives signs of life again on the connection that it had."""
+    """A lost peer shows signs of life again on its old connection."""
 
     KIND: ClassVar[str] = "returned"
     peer: str
@@ -163,7 +165,7 @@ class Returned(Event):
 
 @dataclass(frozen=True, slots=True)
 class TimerFired(Event):
-    """A timer that was set has run out. `attempt` tells it from an earlier one of the same name."""
+    """A timer has run out. `attempt` distinguishes it from an earlier one of the same name."""
 
     KIND: ClassVar[str] = "timer"
     name: str
@@ -188,14 +190,14 @@ class Received(Event):
         kept = without_box(self.message)
         if kept is None:
             return _frame_item(self, self.message.kind, self.body)
-        # A box that loses is destroyed at the end (DESIGN §3): a transcript has its digest only.
+        # An unsold box is destroyed at the end (DESIGN §3), so a transcript contains only its digest.
         digest = hashlib.sha256(self.body).digest()
         return _frame_item(self, self.message.kind, encode_message(kept), digest=digest)
 
 
 @dataclass(frozen=True, slots=True)
 class Offended(Event):
-    """A peer broke the protocol: a frame of its was refused, by the decoder or by a step."""
+    """A peer broke the protocol: the decoder or a step refused one of its frames."""
 
     KIND: ClassVar[str] = "offended"
     peer: str
@@ -226,7 +228,7 @@ class Offended(Event):
 
 @dataclass(frozen=True, slots=True)
 class Send(Effect):
-    """Send a frame. Sequence 0: a message that makes the link; else the link holds it until it is had."""
+    """Send a frame. Sequence 0 makes the link; the link holds any other frame until it is acknowledged."""
 
     KIND: ClassVar[str] = "send"
     peer: str
@@ -241,7 +243,7 @@ class Send(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SetTimer(Effect):
-    """Fire `TimerFired(name, attempt)` at `due`, in place of an earlier timer of that name."""
+    """Fire `TimerFired(name, attempt)` at `due`, replacing an earlier timer of that name."""
 
     KIND: ClassVar[str] = "set-timer"
     name: str
@@ -254,7 +256,7 @@ class SetTimer(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SignHead(Computation):
-    """Sign the transcript as it stands before this step, so that it cannot be rewritten later."""
+    """Sign the transcript up to this step, so that it cannot be rewritten later."""
 
     KIND: ClassVar[str] = "sign-head"
 
@@ -273,16 +275,17 @@ class HeadSigned(Event):
 
 @dataclass(frozen=True, slots=True)
 class Finish(Effect):
-    """The party is done; its process ends with `code` once what it sent has left."""
+    """The party is done; its process ends with `code` once its frames have left."""
 
     KIND: ClassVar[str] = "finish"
     code: ExitCode
     reason: str
     advice: str = ""
     final: bool = True
-    """Whether the session is over for the party. If not, its process ends and its machine stays in its phase:
-    started again, it goes on from there, when whatever stood in its way may be gone. A frame that led to it
-    is not recorded: it may be of another curator than the session's."""
+    """Whether the session is over for the party. If not, its process ends and its machine stays in its phase;
+    a restarted process resumes from there, when the obstacle may be gone. The frame that led to it is not
+    recorded: it may be from a curator other than the session's.
+    """
 
     def item(self) -> Item:
         return Item(self.KIND, {"code": int(self.code)}, {"reason": self.reason, "advice": self.advice})
@@ -290,7 +293,7 @@ class Finish(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Charge(Effect):
-    """Releases were charged to a budget. It is on record, and durable, before any of them leaves."""
+    """Charge releases to a budget. The charge is recorded durably before any of them leaves."""
 
     KIND: ClassVar[str] = "charge"
     neighbours: str
@@ -299,7 +302,7 @@ class Charge(Effect):
     """Number of the first release, from 1."""
     last: int
     costs: tuple[Cost, ...]
-    """Of all these releases together."""
+    """The cost of all these releases together."""
 
     def item(self) -> Item:
         costs = [cost_to_record(cost) for cost in self.costs]
@@ -313,9 +316,9 @@ class Charge(Effect):
 
 
 def _frame_item(frame: Received | Send, message: str, body: bytes, **more: bytes) -> Item:
-    """A frame as it enters the transcript.
+    """A frame as a transcript item.
 
-    Only its number is public: who was asked, who was there and who won depends on data.
+    Only its number is public: who was asked, who was present and who won depend on data.
     """
     fields: dict[str, Value] = {
         "peer": frame.peer,
@@ -329,11 +332,11 @@ def _frame_item(frame: Received | Send, message: str, body: bytes, **more: bytes
 
 
 class Transition(NamedTuple):
-    """One row of a machine's table: in `phase`, on `trigger`, `handler` runs and ends in one of `to`.
+    """A row of a machine's table: in `phase`, on `trigger`, `handler` runs and ends in one of `to`.
 
-    A trigger is an event's kind; for received messages "received:" and the message's kind, for timers
-    "timer:" and the timer's name. The trigger decides what the handler takes: ``handler(peer, message)`` for
-    a message, ``handler()`` for a timer, ``handler(event)`` for any other event.
+    A trigger is an event's kind; for received messages it is "received:" and the message's kind, and for
+    timers "timer:" and the timer's name. It determines the handler's arguments: ``handler(peer, message)``
+    for a message, ``handler()`` for a timer, ``handler(event)`` for any other event.
     """
 
     phase: str
@@ -346,11 +349,11 @@ _STANDS_FOR: Final[Mapping[type[Message], str]] = {
     SubspaceTarget: "received:target",
     Batch: "received:bid",
 }
-"""A target in a subspace is a target, and a batch a bid: no state tells them apart."""
+"""A target in a subspace counts as a target, and a batch as a bid: no state distinguishes them."""
 
 
 def trigger_of(event: Event) -> str:
-    """The name under which an event stands in a transition table."""
+    """The name of an event in a transition table."""
     if isinstance(event, Received):
         return _STANDS_FOR.get(type(event.message)) or f"received:{event.message.kind}"
     if isinstance(event, TimerFired):
@@ -359,21 +362,21 @@ def trigger_of(event: Event) -> str:
 
 
 def expand(phases: Iterable[str], trigger: str, handler: str, *to: str) -> tuple[Transition, ...]:
-    """The same row for several phases; without `to`, each phase stays as it is."""
+    """The same row for several phases; without `to`, each phase stays."""
     return tuple(Transition(phase, trigger, handler, to or (phase,)) for phase in phases)
 
 
 class Machine(ABC):
     """A role's state machine.
 
-    A subclass sets `TRANSITIONS` and `PHASES` (the first is where it starts) and writes the handlers, which
-    take what their row names (`Transition`). They validate first, then change the state and collect effects
-    with `_send`, `_set_timer` and `_do`. `check` states what must always hold; it runs after every step.
+    A subclass sets `TRANSITIONS` and `PHASES` (the first is the initial one) and defines the handlers, whose
+    arguments `Transition` describes. They validate first, then change the state and collect effects with
+    `_send`, `_set_timer` and `_do`. `check` states the invariants; it runs after every step.
     """
 
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = ()
     OUTCOMES: ClassVar[tuple[type[Event], ...]] = ()
-    """Events that the role's own computations give rise to."""
+    """Events that result from the role's own computations."""
     PHASES: ClassVar[tuple[str, ...]] = ()
     _table: ClassVar[dict[tuple[str, str], tuple[str, tuple[str, ...]]]]
 
@@ -391,7 +394,7 @@ class Machine(ABC):
         self._now = 0.0
         self._story: deque[str] = deque(maxlen=STORY_LENGTH)
 
-    # -- the one way in -------------------------------------------------------------------------
+    # -- the only entry point ----------------------------------------------------------------------
 
     def step(self, event: Event, now: float) -> tuple[Effect, ...]:
         """Take one event.
@@ -404,9 +407,9 @@ class Machine(ABC):
             The effects, in order.
 
         Raises:
-            RemoteProtocolError: The event is a peer's breach. The state is as it was; the driver
-                follows up with `Offended`.
-            LocalProtocolError: The event cannot happen here: a bug. The state is as it was, unless the
+            RemoteProtocolError: The event is a peer's breach. The state is unchanged; the driver follows up
+                with `Offended`.
+            LocalProtocolError: The event cannot happen here: a bug. The state is unchanged, unless the
                 handler itself is the bug.
         """
         if type(event) is Received and not self._is_due(event):
@@ -432,7 +435,7 @@ class Machine(ABC):
         return effects
 
     def _dispatch(self, handler: str, event: Event) -> None:
-        """Call a handler with what its row stands for."""
+        """Call a handler with the arguments of its trigger."""
         handle = getattr(self, handler)
         if isinstance(event, Received):
             handle(event.peer, event.message)
@@ -442,7 +445,7 @@ class Machine(ABC):
             handle(event)
 
     def is_repeat(self, event: Received) -> bool:
-        """Whether a numbered frame was had before: it changes nothing, and is not worth a record."""
+        """Whether a numbered frame was received before: it changes nothing and is not recorded."""
         link = self.links.get(event.peer)
         return link is not None and CONTROL_SEQUENCE < event.sequence <= link.received
 
@@ -450,7 +453,7 @@ class Machine(ABC):
         """Raise `LocalProtocolError` unless the invariants hold."""
 
     def _is_due(self, event: Received) -> bool:
-        """Whether a received frame is new; duplicates are dropped, gaps are the peer's offence."""
+        """Whether a received frame is new; duplicates are dropped, and gaps are the peer's offence."""
         control = isinstance(event.message, _CONTROL)
         if control != (event.sequence == CONTROL_SEQUENCE):
             raise RemoteProtocolError(
@@ -480,13 +483,13 @@ class Machine(ABC):
     def _told(self) -> str:
         return f" Before: {'; '.join(self._story)}." if self._story else ""
 
-    # -- what handlers use ------------------------------------------------------------------------
+    # -- for handlers ------------------------------------------------------------------------------
 
     def _do(self, effect: Effect) -> None:
         self._effects.append(effect)
 
     def _send(self, peer: str, message: Message, body: bytes | None = None) -> None:
-        """Send a message on the peer's link; `body`, if given, is the message encoded already."""
+        """Send a message on the peer's link; `body`, if given, is the encoded message."""
         link = self.links[peer]
         encoded = encode_message(message) if body is None else body
         sequence = link.give_out(message.kind, encoded)
@@ -497,23 +500,23 @@ class Machine(ABC):
         self._do(Send(peer, CONTROL_SEQUENCE, 0, message.kind, encode_message(message)))
 
     def _resend(self, peer: str, after: int) -> None:
-        """Send again, from the stored bytes, what the peer does not have."""
+        """Send again, from the stored bytes, every frame that the peer lacks."""
         link = self.links[peer]
         link.release(after)
         for sequence, kind, body in link.held:
             self._do(Send(peer, sequence, link.received, kind, body))
 
     def _set_timer(self, name: str, seconds: float) -> None:
-        """Let `TimerFired(name)` come in that many seconds, and an earlier timer of that name not at all."""
+        """Schedule `TimerFired(name)` in that many seconds, replacing an earlier timer of that name."""
         self._set_timer_at(name, self._now + seconds)
 
     def _set_timer_at(self, name: str, due: float) -> None:
-        """The same, at a time on the party's clock."""
+        """Schedule a timer at a time on the party's clock."""
         attempt = self._attempts.get(name, 0) + 1
         self._attempts[name] = attempt
         self._do(SetTimer(name, attempt, due))
 
     def _clear_timer(self, name: str) -> None:
-        """Make a timer that was set fire into nothing."""
+        """Cancel a timer: if it fires, nothing happens."""
         if name in self._attempts:
             self._attempts[name] += 1

@@ -1,4 +1,4 @@
-"""The common part of owners and the consumer: hello, welcome, refusal, and a curator that is gone."""
+"""The common part of owners and the consumer: hello, welcome, refusal, and the loss of the curator."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
     Offence.STATE_LOST: ExitCode.USAGE,
     Offence.DUPLICATE: ExitCode.USAGE,
 }
-"""Exit codes of refusals of a hello, which another try may mend; all others are failures of the job."""
+"""Exit codes of refusals of a hello that another attempt may fix; all others are failures of the job."""
 
 
 def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tuple[Transition, ...]:
-    """The rows of `Participant`, for a role whose open phases are `phases`, the first being "greeting".
+    """The rows of `Participant`, for a role with the open phases `phases`, the first being "greeting".
 
     Args:
         phases: All phases but "leaving" and "done".
@@ -63,7 +63,7 @@ def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tup
 
 
 class Participant(Machine):
-    """A party that speaks with the curator only.
+    """A party that talks only to the curator.
 
     Args:
         name: The roster name.
@@ -80,7 +80,7 @@ class Participant(Machine):
         self._feature_map = None if public_map is None else public_map.digest
         self.name = name
         self.round = 0
-        """The round of the last broadcast; the consumer is sent none."""
+        """The round of the last broadcast; the consumer receives none."""
         self.links[CURATOR] = Link()
         self._ending = Finish(ExitCode.DONE, "")
 
@@ -101,7 +101,7 @@ class Participant(Machine):
         self._greet(CURATOR, hello)
 
     def _welcomed(self, welcome: Welcome) -> bool:
-        """Whether the curator is of the same session; if not, this party's process ends."""
+        """Check that the curator has the same session; if not, this party's process ends."""
         link = self.links[CURATOR]
         if welcome.version != self._version:
             what = f"The curator chose version {welcome.version} of the protocol."
@@ -137,7 +137,7 @@ class Participant(Machine):
 
     def _on_returned(self, event: Returned) -> None:
         if self.phase == "greeting":
-            # It lives, but has not answered the hello: that it must, too.
+            # It is alive but has not answered the hello, which it must do as well.
             self._set_timer("abandon", self._session.timeouts.enrolment)
         else:
             self._clear_timer("abandon")
@@ -180,10 +180,10 @@ class Participant(Machine):
         )
 
     def _fail(self, code: ExitCode, reason: str, advice: str) -> None:
-        """End: the session is over for this party."""
+        """End the session for this party."""
         self.phase = "done"
         self._do(Finish(code, reason, advice))
 
     def _stop(self, code: ExitCode, reason: str, advice: str) -> None:
-        """End the process for a reason that may be gone when it is started again, and goes on from here."""
+        """End the process for a reason that may be gone after a restart, which resumes from here."""
         self._do(Finish(code, reason, advice, final=False))

@@ -1,8 +1,9 @@
-"""Whether the curator is here: a participant's state machine without I/O, to which time is an argument.
+"""Whether the curator is here: a participant's state machine without I/O that takes time as an argument.
 
-The loop of owners and the consumer (`protocol.runtime.network.connection`) and the network of fault sweeps
-(`hushbid.evidence.sweep.network`) follow it. They bring what happens on the connection, and feed what comes
-out, `Connected`, `Lost` and `Returned`, to the participant's machine. `curator.presence` is the other side.
+The loop of owners and the consumer (`protocol.runtime.network.connection`) and the network of the fault
+sweeps (`hushbid.evidence.sweep.network`) use it. They report what happens on the connection, and pass its
+results, `Connected`, `Lost` and `Returned`, to the participant's machine. `curator.presence` is the curator's
+side.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ class CuratorPresence:
     It is lost when its connection ends, and back when it speaks on another one.
 
     Args:
-        timeouts: The session's, of which `silence` counts, in seconds.
-        now: When the process began its loop, in seconds.
+        timeouts: The session's time-outs, in seconds; only `silence` matters here.
+        now: Start of the process's loop, in seconds.
     """
 
     def __init__(self, timeouts: TimeoutSection, now: float) -> None:
@@ -32,16 +33,16 @@ class CuratorPresence:
         self._lost = False
 
     def established(self, now: float) -> Connected:
-        """A connection stands; whether the curator is back is told by what it says on it."""
+        """Note a new connection; only a frame on it shows that the curator is back."""
         self.connected = True
         self._heard = now
         return Connected()
 
     def heard(self, now: float) -> Returned | None:
-        """A frame has come; what is read of a connection that has ended since is no sign of life.
+        """Note a frame; one from a connection that has ended since is no sign of life.
 
         Returns:
-            That the curator is back, if it was lost.
+            `Returned` if the curator was lost.
         """
         self._heard = now
         if not (self._lost and self.connected):
@@ -50,11 +51,11 @@ class CuratorPresence:
         return Returned(CURATOR)
 
     def taken_in(self) -> Lost | None:
-        """The machine has taken that frame in.
+        """Note that the machine has processed that frame.
 
         Returns:
-            That the curator is lost, once more, if the connection had ended: the frame may have been a
-            welcome, after which the machine waits for no lost curator.
+            `Lost` again if the connection had ended: the frame may have been a welcome, after which the
+            machine no longer waits for a lost curator.
         """
         if self.connected:
             return None
@@ -62,10 +63,10 @@ class CuratorPresence:
         return self.ended()
 
     def ended(self) -> Lost | None:
-        """The connection has ended, or is given up.
+        """Note that the connection has ended, or is given up.
 
         Returns:
-            That the curator is lost, if it was not before.
+            `Lost` unless the curator was lost already.
         """
         self.connected = False
         if self._lost:
@@ -74,5 +75,5 @@ class CuratorPresence:
         return Lost(CURATOR)
 
     def is_silent(self, now: float) -> bool:
-        """Whether the connection is to be given up: a curator that is silent may have lost track of it."""
+        """Whether to give up the connection: a silent curator may have lost track of it."""
         return self.connected and now - self._heard > self._silence

@@ -1,6 +1,6 @@
-"""How far a session is: one typed picture, which bars, status files and `hushbid watch` show.
+"""A session's progress: one typed snapshot for progress bars, status files and `hushbid watch`.
 
-It is no I/O and reads no clock: who measures says what time it is.
+It does no I/O and reads no clock: callers pass the time.
 """
 
 from __future__ import annotations
@@ -13,58 +13,60 @@ from typing import Final, NamedTuple, Self
 __all__ = ["MOST_NAMED", "Pace", "Progress"]
 
 MOST_NAMED: Final = 8
-"""Missing owners that are named; the others are counted."""
+"""Missing owners that are named; the others are only counted."""
 _MARKS: Final = 60
-"""Marks that a rate is taken over."""
+"""Number of marks over which a rate is taken."""
 _APART: Final = 0.5
-"""Seconds between two marks, at least."""
+"""Least number of seconds between two marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a session is, as one party sees it.
+    """A session's progress as one party sees it.
 
-    It holds nothing private: no data, no bid, no score, not who was asked and not who won.
+    It contains nothing private: no data, bid or score, nor who was asked or who won.
     """
 
     party: str
     """Name of the party."""
     phase: str
-    """``loading`` before the loop runs, then the machine's; a curator's of a round are all `rounds`."""
+    """``loading`` before the loop runs, then the machine's phase; all of a curator's round phases are
+    `rounds`.
+    """
     round: int
-    """The last round that the party knows of; 0: none yet."""
+    """The last round that the party knows of; 0 before the first."""
     rounds: int
-    """How many rounds the session has."""
+    """Number of rounds in the session."""
     points: int | None
-    """Points that were bought; None: the party does not know, or may not tell."""
+    """Points bought so far; None if the party does not know or may not tell."""
     points_planned: int | None
-    """p, how many are to be bought; None: unknown."""
+    """p, the points to be bought; None if unknown."""
     points_per_second: float | None
-    """Of late, pauses included; None: unknown, or not to be told."""
+    """Recent rate, pauses included; None if unknown or not to be told."""
     seconds_left: float | None
-    """Until the last round is decided, at the pace of late; None: unknown, or nothing is left."""
+    """Seconds until the last round is decided, at the recent pace; None if unknown, or if none are left."""
     paused: bool = False
-    """Whether the rounds stand still for want of owners, or of a consumer that weighs."""
+    """Whether the rounds are paused for lack of owners, or of the consumer that computes the weights."""
     owners_connected: int | None = None
-    """How many owners are here, for a curator; else None."""
+    """Number of connected owners, at a curator; otherwise None."""
     owners: int | None = None
-    """K, for a curator; else None."""
+    """K, at a curator; otherwise None."""
     busy: str | None = None
-    """A computation that may take long, during which nothing else happens; None: there is none."""
+    """A possibly long computation that blocks everything else; None if there is none."""
     busy_share: float | None = None
-    """How much of it is done, from 0 to 1; None: unknown."""
+    """The completed share of it, from 0 to 1; None if unknown."""
     missing: tuple[str, ...] = ()
     """Missing parties, at most MOST_NAMED: first a consumer for which the rounds wait, then owners as far as
     they may be named.
     """
 
     def as_line(self) -> bytes:
-        """The picture as one line of JSON."""
+        """The snapshot as one line of JSON."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> Self:
-        """The inverse of `as_line`; fields that this version does not have are passed over."""
+        """The inverse of `as_line`; unknown fields are ignored."""
         values = json.loads(line)
         known = {each.name: values[each.name] for each in fields(cls) if each.name in values}
         return cls(**known | {"missing": tuple(known.get("missing", ()))})
@@ -77,10 +79,10 @@ class _Mark(NamedTuple):
 
 
 class Pace:
-    """How fast rounds are decided and points bought, over the last 60 marks.
+    """The recent pace of decided rounds and bought points, over the last 60 marks.
 
-    A mark is set when a round was decided, half a second after the last one at the earliest. So a rate is of
-    half a minute where rounds are quick, and of sixty rounds where they are slow.
+    A decided round sets a mark, at least half a second after the previous one. So a rate covers half a minute
+    if rounds are quick, and sixty rounds if they are slow.
     """
 
     def __init__(self) -> None:
@@ -88,12 +90,12 @@ class Pace:
         self._last = _Mark(0.0, 0, 0)
 
     def note(self, now: float, rounds: int, points: int) -> None:
-        """Take note of where the session is; call it while rounds run.
+        """Note the session's state; call it while rounds run.
 
         Args:
             now: Seconds, on a clock that does not go back.
-            rounds: Rounds that are decided.
-            points: Points that were bought in them.
+            rounds: Number of decided rounds.
+            points: Number of points bought in them.
         """
         self._last = _Mark(now, rounds, points)
         marks = self._marks
@@ -102,15 +104,15 @@ class Pace:
 
     @property
     def points_per_second(self) -> float | None:
-        """None: nothing was bought since the first mark."""
+        """The recent rate; None if nothing was bought since the first mark."""
         seconds, _, points = self._since()
         return points / seconds if seconds > 0 and points > 0 else None
 
     def seconds_left(self, rounds: int) -> float | None:
-        """Seconds until so many rounds are decided; None: unknown, or they are.
+        """Seconds until `rounds` rounds are decided; None if unknown, or if they are decided.
 
         Args:
-            rounds: How many the session has.
+            rounds: Number of rounds in the session.
         """
         seconds, decided, _ = self._since()
         left = rounds - self._last.rounds

@@ -1,7 +1,7 @@
-"""The part that weighs: the total of what was bought, noise drawn ahead, charges, and the broadcast weight.
+"""Computing weights: the total of the bought points, noise drawn ahead, charges, and the broadcast weight.
 
-The curator weighs, and under the rule `blind` the consumer. Either way a machine keeps a `Weighing`, which
-says what is to be computed, and its numerics a `Weigher`, which computes it.
+The curator computes the weights, or the consumer under the rule `blind`. Either way its machine keeps a
+`Weighing`, which says what to compute, and its numerics keep a `Weigher`, which computes it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 NOISE_BATCH: Final = 64
-"""Rounds whose noise is drawn together, off the critical path."""
+"""Number of rounds whose noise is drawn together, off the critical path."""
 
 RoundNoise = tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]
 """One round's noise: the release's draws, then the acquisition rule's."""
@@ -46,7 +46,7 @@ RoundNoise = tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]
 
 @dataclass(frozen=True, slots=True)
 class DrawNoise(Computation):
-    """Draw the noise of the rounds `first` … `last`, which does not depend on data."""
+    """Draw the noise of the rounds `first` … `last`; it does not depend on data."""
 
     KIND: ClassVar[str] = "draw-noise"
     first: int
@@ -55,7 +55,7 @@ class DrawNoise(Computation):
 
 @dataclass(frozen=True, slots=True)
 class NoiseDrawn(Event):
-    """The noise of the rounds from `first` on, drawn once and for these releases only."""
+    """The noise of the rounds from `first` on, drawn once and only for these releases."""
 
     KIND: ClassVar[str] = "noise-drawn"
     first: int
@@ -67,14 +67,14 @@ class NoiseDrawn(Event):
 
 @dataclass(frozen=True, slots=True)
 class ComputeWeights(Computation):
-    """Release the summary's mean embedding and make the round's broadcast weight of it."""
+    """Release the summary's mean embedding and compute the round's broadcast weight from it."""
 
     KIND: ClassVar[str] = "compute-weights"
     round: int
     target: Target
-    """g̃, and what is public of the seed set."""
+    """g̃, and the public facts about the seed set."""
     total: Totals
-    """Sum of the won points' statistic (`ReleaseMechanism.statistic`)."""
+    """Sum of the statistics of the won points (`ReleaseMechanism.statistic`)."""
     count: float
     """q = s·|D_init| + b·(round - 1) (DESIGN §1), never an actual count."""
     noise: tuple[npt.NDArray[Any], ...]
@@ -82,7 +82,7 @@ class ComputeWeights(Computation):
 
 @dataclass(frozen=True, slots=True)
 class WeightsComputed(Event):
-    """The weight to broadcast: a floating-point result, so it is recorded rather than recomputed."""
+    """The weight to broadcast, recorded because floating-point results are not recomputed."""
 
     KIND: ClassVar[str] = "weights-computed"
     round: int
@@ -93,13 +93,13 @@ class WeightsComputed(Event):
 
 
 class Weighing:
-    """What a machine keeps of it.
+    """The machine's state for computing weights.
 
     Attributes:
         filter: The filter that charges releases; None where nothing is guaranteed.
-        noise_drawn: For how many releases noise was drawn.
-        statistic: What each point adds to the total; known with the target.
-        total: Sum over the points that were bought, int64 of shape (statistic.width,).
+        noise_drawn: Number of releases whose noise was drawn.
+        statistic: The vector that each point adds to the total; known once the target is.
+        total: Sum over the bought points, int64 of shape (statistic.width,).
     """
 
     def __init__(self, session: Session) -> None:
@@ -114,25 +114,25 @@ class Weighing:
         self.total: Totals = np.zeros(0, dtype=np.int64)
 
     def begin(self, target: Target) -> None:
-        """Take in the target, which was checked: no round comes before it."""
+        """Take in the checked target; no round precedes it."""
         self._target = target
         self.statistic = self._session.summary.statistic(prior_of(target))
         self.total = np.zeros(self.statistic.width, dtype=np.int64)
 
     def start(self, number: int) -> DrawNoise | ComputeWeights:
-        """The first computation for a round: noise, for it and rounds after it, or else its weight."""
+        """The first computation of a round: noise for it and later rounds, or its weight."""
         if not self._noisy or self._noise:
             return self._weights(number)
         last = number + NOISE_BATCH - 1
         if last >= self._session.rounds:
-            last = self._session.owners_releases  # with a private settlement's, the last of all
+            last = self._session.owners_releases  # includes a private settlement's, which is the last
         return DrawNoise(number, last)
 
     def drawn(self, noise: NoiseDrawn, number: int) -> ComputeWeights:
-        """Take in the noise that `start` asked for in this round; what is to be computed next.
+        """Take in the noise that `start` requested in this round; return the next computation.
 
         Raises:
-            LocalProtocolError: It is of other rounds.
+            LocalProtocolError: The noise is for other rounds.
         """
         if noise.first != number or self._noise:
             raise LocalProtocolError(f"Noise for round {noise.first} came in round {number}.")
@@ -150,14 +150,14 @@ class Weighing:
 
     @property
     def rule_noise(self) -> tuple[npt.NDArray[Any], ...]:
-        """The acquisition rule's noise of the round under way."""
+        """The acquisition rule's noise for the current round."""
         return self._noise[0][1] if self._noisy else ()
 
     def charge(self, release: int) -> tuple[Charge, ...]:
-        """Charge a release, which is made and has not left: the charge is to be on record first.
+        """Charge a release that was computed and has not left: the charge must be recorded first.
 
         Raises:
-            BudgetExceeded: The filter allows no more.
+            BudgetExceeded: The filter does not admit it.
         """
         if self.filter is None:
             return ()
@@ -166,19 +166,19 @@ class Weighing:
         return (Charge(self.filter.neighbours, release, release, costs),)
 
     def add(self, features: Features) -> None:
-        """Add points that were bought: φ, int16 of shape (n, d)."""
+        """Add bought points: φ, int16 of shape (n, d)."""
         self.total += self.statistic.of(features).sum(axis=0)
 
     def end_round(self) -> tuple[npt.NDArray[Any], ...]:
-        """Let go of the noise of the round under way, or of the settlement: the release's is returned."""
+        """Drop the noise of the current round, or of the settlement, and return the release's part."""
         return self._noise.popleft()[0] if self._noisy else ()
 
 
 class Weigher:
-    """Computes what a `Weighing` asks for.
+    """Carries out the computations of a `Weighing`.
 
     Args:
-        noise: The party's own source.
+        noise: The party's own source of noise.
     """
 
     def __init__(self, session: Session, noise: NoiseSource) -> None:
@@ -188,7 +188,7 @@ class Weigher:
         self._summary: ReleaseStream | None = None
 
     def perform(self, effect: Computation) -> NoiseDrawn | WeightsComputed | None:
-        """The effect's outcome; None for effects of other kinds."""
+        """The effect's outcome as an event; None for effects of other kinds."""
         if type(effect) is ComputeWeights:
             return self._weights(effect)
         if type(effect) is DrawNoise:
@@ -196,14 +196,14 @@ class Weigher:
         return None
 
     def restore(self, effect: Computation) -> None:
-        """Take up what was computed before a restart: the release's own state, and the noise's place."""
+        """Restore the state computed before a restart: the release's own, and the noise's position."""
         if type(effect) is ComputeWeights:
-            self._weights(effect)  # a filter goes from release to release; what it gave is on record
+            self._weights(effect)  # a filter carries over between releases; its output is recorded
         elif type(effect) is DrawNoise and not self._noise.protects:
-            self._draw(effect)  # seeded noise is as far as it was
+            self._draw(effect)  # brings seeded noise to its earlier position
 
     def _weights(self, effect: ComputeWeights) -> WeightsComputed:
-        """The bid's weight w = g̃ - q/(q+b)·g (DESIGN §1, row 1), on the grid, and with it that of jitter."""
+        """The bid's weight w = g̃ - q/(q+b)·g (DESIGN §1, row 1), on the grid, with the weight of jitter."""
         target = effect.target
         summary = self._summary = self._summary or self._of(target)
         mean = summary.release(effect.round - 1, effect.total, effect.count, effect.noise)
@@ -236,7 +236,7 @@ class Weigher:
 
 
 def check_noise(session: Session, noise: NoiseSource) -> None:
-    """Raise `ConfigError` unless a source has all that the releases, the rule and a settlement draw."""
+    """Raise `ConfigError` unless a source has the noise of the releases, the rule and a settlement."""
     draws_of = session.release_draws()
     for number in {1, session.rounds, session.owners_releases}:
         for draw in chain(*draws_of(number)):

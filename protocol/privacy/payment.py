@@ -10,10 +10,10 @@ from typing import Any, Final, Self
 __all__ = ["LEAST_ERRORS", "Errors", "OwnerStatement", "PaidStatement", "Price"]
 
 LEAST_ERRORS: Final = 2.0
-"""Standard errors that a number has to come to, to be paid at all."""
+"""Least number of standard errors for a number to be paid at all."""
 
 Errors = Mapping[str, float | None]
-"""Owner → a standard error; None where it is not known."""
+"""Owner → its standard error; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Price:
     """The prices for the numbers of a statement.
 
     Attributes:
-        unit: For one unit of the statement; None: `total` is shared out.
-        total: The amount that is shared out among paid owners; None: `unit` is the price.
+        unit: Price of one unit of the statement; None: `total` is shared.
+        total: The amount shared among paid owners; None: `unit` is the price.
     """
 
     unit: float | None = None
@@ -33,7 +33,7 @@ class Price:
             raise ValueError("unit_price and total_price: one of them alone says what is paid")
 
     def amount(self, paid: float, share: float | None) -> float | None:
-        """What an owner gets; None where no price was chosen."""
+        """The amount that an owner gets; None if no price was chosen."""
         if self.unit is not None:
             return paid * self.unit
         return None if self.total is None else (share or 0.0) * self.total
@@ -41,14 +41,14 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class OwnerStatement:
-    """One owner's line.
+    """One owner's line of a statement.
 
     Attributes:
-        value: Its number before anything was floored.
-        standard_error: Of that; None: not known.
-        paid: What it should be paid by, 0 or more; None: nobody can say.
-        share: Its share of all payments, 0 to 1; None: nobody is paid.
-        amount: In the money of the price; None: no price was chosen.
+        value: Its number before flooring.
+        standard_error: Standard error of `value`; None if unknown.
+        paid: The number it should be paid by, at least 0; None if that cannot be said.
+        share: Its share of all payments, 0 to 1; None if nobody is paid.
+        amount: Its payment in the price's currency; None if no price was chosen.
     """
 
     value: float
@@ -68,11 +68,11 @@ class OwnerStatement:
 
 @dataclass(frozen=True, slots=True)
 class PaidStatement:
-    """The payment that each owner should get, whoever may be told.
+    """The payment that each owner should get, whether or not it may be told.
 
     Attributes:
         unit: What the numbers count.
-        signal: Whether the released target shows more than its noise; None: that is not known.
+        signal: Whether the released target stands out from its noise; None if unknown.
         owners: A line for each owner.
     """
 
@@ -84,14 +84,14 @@ class PaidStatement:
     def of(
         cls, unit: str, values: Mapping[str, float], errors: Errors, *, signal: bool | None, price: Price
     ) -> Self:
-        """Floor numbers: nothing without a signal, and nothing below `LEAST_ERRORS` standard errors.
+        """Floor numbers: to 0 without a signal, and to 0 below `LEAST_ERRORS` standard errors.
 
         Args:
             unit: What the numbers count.
             values: Owner → its number.
-            errors: Owner → the standard error of it.
-            signal: Whether the released target shows more than its noise; None: that is not known.
-            price: The prices for them.
+            errors: Owner → the standard error of its number.
+            signal: Whether the released target stands out from its noise; None if unknown.
+            price: The prices.
         """
         paid = {owner: _floored(value, errors[owner], signal) for owner, value in values.items()}
         total = math.fsum(value for value in paid.values() if value is not None)
@@ -110,7 +110,7 @@ class PaidStatement:
 
     @property
     def sum(self) -> float | None:
-        """Of all that is paid; None: nobody can say."""
+        """The sum of all paid numbers; None if that cannot be said."""
         paid = [line.paid for line in self.owners.values()]
         return None if None in paid else math.fsum(value for value in paid if value is not None)
 

@@ -1,4 +1,4 @@
-"""The registry of release mechanisms and acquisition rules, which session files name and give keys."""
+"""The registry of release mechanisms and acquisition rules, which session files select by name."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["Parameters", "Registry"]
 
 
 class Parameters(BaseModel):
-    """The keys that a mechanism or a rule has in the session file."""
+    """The keys of a mechanism or a rule in the session file."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
     advice: ClassVar[Mapping[str, str]] = {}
-    """For keys whose value needs more than their names: what to do about a wrong one."""
+    """For keys that need more than their names: advice about a wrong value."""
 
     def in_force(self, *, columns: int, owners: int) -> Self:
-        """The keys as the session's digest has them: with every value that holds where a key is left out.
+        """The keys as the session's digest includes them, with defaults filled in.
 
         Args:
             columns: Feature columns of a point.
@@ -39,10 +39,10 @@ class Registry(dict[str, type[T]]):
     """Classes by the name that a session file uses; each has a `name` and the model of its `Parameters`.
 
     Args:
-        what: They are, with an article.
-        kinds: Those of the package.
-        unknown: The error where there is no such `{name}`.
-        wrong: What an error about a `{key}` of `{name}` begins with.
+        what: Description of its members, with an article.
+        kinds: The package's own classes.
+        unknown: The error if there is no such `{name}`.
+        wrong: The beginning of an error about a `{key}` of `{name}`.
     """
 
     def __init__(self, what: str, kinds: Iterable[Any], *, unknown: str, wrong: str) -> None:
@@ -52,16 +52,16 @@ class Registry(dict[str, type[T]]):
         self._wrong: Final = wrong
 
     def register(self, kind: K) -> K:
-        """Make a class known to sessions, plans, audits and sweeps; serves as a class decorator.
+        """Register a class with sessions, plans, audits and sweeps; also a class decorator.
 
-        It is known in this process, as soon as the module that calls this is imported. Every party of a
-        session needs it.
+        The registration holds in this process, once the calling module is imported. Every party of a session
+        needs it.
 
         Args:
-            kind: Its `name` is what a session file calls it by.
+            kind: The class; its `name` is its name in session files.
 
         Raises:
-            ValueError: There is another one of that name.
+            ValueError: Another class has that name.
         """
         known: object = self.setdefault(kind.name, kind)
         if known is not kind:
@@ -79,7 +79,7 @@ class Registry(dict[str, type[T]]):
         return self[name]
 
     def chosen(self, name: str, given: Mapping[str, Any]) -> tuple[type[T], Any]:
-        """The class of that name, and its parameters of what is given.
+        """The class with that name, and its parameters built from the given keys.
 
         Raises:
             ConfigError: An unknown name, or a key that is unknown, missing, of a wrong type or out of range.

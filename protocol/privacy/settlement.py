@@ -1,13 +1,13 @@
-"""A settlement that owners may be told and paid by: their points by worth, with noise, released once.
+"""A settlement that owners may be told: the worth of their points, with noise, released once.
 
-The exact settlement (`protocol.session.settling.settle`) pays each point's gain of J in the round in which it
-was taken.
-That has no useful sensitivity: one record more substitutes one point of S, but it may also move every later
-point to another round, where g and q are others. So gains of as many points as there are rounds can change,
-of any owners.
+The exact settlement (`protocol.session.settling.settle`) pays each point's gain of J in the round of its
+choice.
+That has no useful sensitivity: adding a record substitutes one point of S, but it may also move every later
+point to another round with other g and q. So the gains of as many points as there are rounds can change, for
+any owners.
 
 This settlement is linear in S instead. A point counts by its score under the *first* broadcast's weight w₁ =
-g̃ - q/(q + 1)·g₀, clipped and rounded down to a whole number of units:
+g̃ - q/(q + 1)·g₀, clipped and rounded down to an integer number of units:
 
     worth(φ) = ⌊min(max(w₁ᵀφ, 0), C)·U/C⌋ ∈ {0, …, U},    C = ⌊½·‖w₁‖⌋ + 1 on the grid,    U = 2^15,
 
@@ -20,8 +20,8 @@ point in addition, or S with one point, e of owner j, replaced by another, y of 
 and w₁ alone, so that all other points count the same. T moves by nothing; by worth(e)·1_j; by
 worth(y)·1_i - worth(e)·1_j with i ≠ j, of length √(worth(y)² + worth(e)²); or, with i = j, by
 |worth(y) - worth(e)|. So ‖ΔT‖₂ ≤ √2·U, of two owners at most, each by U at most. ∎
-A disputed point counts 0. It is disputed for what its owner handed over, never for the order of rounds: the
-same points count 0 with the record and without.
+A disputed point counts 0. Its dispute depends on what its owner handed over, never on the order of rounds:
+the same points count 0 with the record and without it.
 
 Z, discrete Gaussian on whole numbers, is added to each T_i: a release of sensitivity ⌈√2·U⌉ and width K, for
 neighbours that add or remove one record of one owner (`DiscreteGaussianCost`).
@@ -53,13 +53,13 @@ __all__ = [
 ]
 
 UNITS: Final = 2**15
-"""U: units of a point that counts whole."""
+"""U: units of a point that counts fully."""
 SENSITIVITY: Final = math.isqrt(2 * UNITS**2) + 1
-"""⌈√2·U⌉: what one record of one owner changes all totals by at most, in L2."""
+"""⌈√2·U⌉: L2 bound on the change of all totals by one record of one owner."""
 NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
 
 _ROWS: Final = 512
-"""Points that are scored at a time: at the largest d 16 MiB of float64."""
+"""Points scored at a time: 16 MiB of float64 at the largest d."""
 
 _GAINS: Final = "gain in the released target"
 _POINTS: Final = "points"
@@ -71,7 +71,7 @@ _NOISY: Final = "private: owners may be told it, and be paid by it"
 
 @dataclass(frozen=True, slots=True)
 class PrivateSettlement:
-    """The one release of all owners' totals.
+    """The single release of all owners' totals.
 
     Attributes:
         epsilon: ε of this release alone, at `delta`.
@@ -90,24 +90,24 @@ class PrivateSettlement:
         """Calibrate the noise.
 
         Raises:
-            ConfigError: No noise of 64 bits meets so small an ε.
+            ConfigError: No 64-bit noise meets so small an ε.
         """
         try:
             sigma = gaussian_sigma(epsilon, delta, sensitivity=SENSITIVITY, releases=1, values=owners)
             settlement = cls(epsilon, delta, owners, sigma)
-            _ = settlement.draw  # whose scale may be too large
+            _ = settlement.draw  # raises if its scale is too large
         except ConfigError as error:
             raise ConfigError(f"[settlement]: {error.what}", advice=error.advice) from None
         return settlement
 
     @property
     def draw(self) -> Draw:
-        """The noise: a value for each owner. It does not depend on data."""
+        """The noise: one value per owner. It does not depend on data."""
         return Draw("discrete-gaussian", self.sigma, self.owners)
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """What it costs the owners, for `NEIGHBOURS`."""
+        """Its cost to the owners, for `NEIGHBOURS`."""
         return (
             DiscreteGaussianCost(
                 sensitivity=float(SENSITIVITY), sigma=self.sigma, width=self.owners, count=1
@@ -116,21 +116,21 @@ class PrivateSettlement:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of each owner's number, in points; the same for all, and known beforehand."""
+        """Standard error of each owner's number, in points; the same for all, and known in advance."""
         return self.sigma / UNITS
 
 
 @dataclass(frozen=True, slots=True)
 class SettlementTerms:
-    """Whether owners may be told a session's settlement, and the privacy cost of that.
+    """Whether owners may be told a session's settlement, and its privacy cost.
 
     Attributes:
-        private: Whether there is noise on it.
-        unit: What it counts in.
-        disclosure: Whether owners may be told, and why not, in words.
-        neighbours: The datasets that ε compares; None, as all below, without noise.
-        epsilon: ε of the settlement alone. The owners' statement has it composed with the rounds.
-        delta: The δ that goes with it.
+        private: Whether it has noise.
+        unit: Its unit.
+        disclosure: Whether owners may be told, and if not, why.
+        neighbours: The datasets that ε compares; None without noise, like all fields below.
+        epsilon: ε of the settlement alone. The owners' statement composes it with the rounds.
+        delta: The δ of that ε.
         standard_error: Standard error of each owner's number, in points.
     """
 
@@ -148,7 +148,7 @@ class SettlementTerms:
 
         Args:
             settlement: Its private settlement, if it has one.
-            objection: Why the owners' guarantee does not hold; empty: it holds.
+            objection: Why the owners' guarantee does not hold; empty if it does.
         """
         if settlement is None:
             return cls(False, _GAINS, _EXACT, None, None, None, None)
@@ -177,7 +177,7 @@ class SettlementTerms:
         return f"{said} By itself it has {figures}; the owners' ε is of it and of all rounds."
 
     def planned(self) -> str:
-        """What a session's plan says of it, for people."""
+        """The settlement's line in a session's plan, for people."""
         if self.standard_error is None:
             return self.disclosure
         return f"each owner's points by worth, ± {self.standard_error:.3g}; {self.disclosure}"
@@ -196,10 +196,10 @@ class SettlementTerms:
 
 
 def whole_score(weights: Weights) -> int:
-    """C: the score from which on a point counts whole, half of ‖w‖ at ‖φ‖ = 1, in units of 2^-37.
+    """C: the score from which a point counts fully, half of ‖w‖ at ‖φ‖ = 1, in units of 2^-37.
 
-    No score is above ‖w‖·‖φ‖. Points that were bought came up to 0.6 of it, so that half of it cuts few off
-    and has half the noise (docs/results.md).
+    No score exceeds ‖w‖·‖φ‖. Bought points reached up to 0.6 of it, so half of it cuts few off and halves the
+    noise (docs/results.md).
 
     Args:
         weights: w₁, the first broadcast's, shape (d,).
@@ -209,10 +209,10 @@ def whole_score(weights: Weights) -> int:
 
 
 def worths(features: Sequence[Features], weights: Weights) -> list[int]:
-    """What each point counts in a settlement, in 0..`UNITS`.
+    """The number of units that each point counts in a settlement, in 0..`UNITS`.
 
     Args:
-        features: φ of each, shape (d,), in units of 2^-15, which the map's space admits: then scores are
+        features: φ of each point, shape (d,), in units of 2^-15, admitted by the map's space. Scores are then
             exact (`exact_scores`), and none depends on the points beside it.
         weights: w₁, shape (d,), in units of 2^-22.
     """

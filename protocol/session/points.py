@@ -1,4 +1,4 @@
-"""A party's checks of incoming data: weights, and bounds, features and signatures of points."""
+"""Checks that a party makes of incoming data: weights, and the bounds, features and signatures of points."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ __all__ = [
 ]
 
 NO_FEATURES: Final = -(2**15)
-"""Every coordinate of a point outside of the public bounds, which has no φ. No map has such a coordinate."""
+"""Every coordinate of a point outside the public bounds, which has no φ. No map has such a coordinate."""
 
 _FLOAT32_ROUNDING: Final = 2.0**-23
-"""Twice the relative error of rounding to float32: half of it is the scaling's own."""
+"""Twice the relative error of rounding to float32; the scaling accounts for half of it."""
 
 
 def hash_points(
     feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], *, schema: Schema | None
 ) -> Features:
-    """φ of points that came from others, so that they may differ in number type, or be no points at all.
+    """φ of points from other parties, which may differ in number type or be invalid.
 
     Args:
-        feature_map: The session's.
+        feature_map: The session's feature map.
         points: Each of shape (columns,).
-        schema: The schema of the session's columns, if it has any; points have to be rows of it.
+        schema: The schema of the session's columns, if it has any; valid points are rows of it.
 
     Returns:
-        int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point that is outside of the public
-        bounds, or no row of the schema.
+        int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point outside the public bounds, or
+        one that is not a row of the schema.
     """
     hashed = _hash_together(feature_map, points, schema)
     if hashed is None:
@@ -69,7 +69,7 @@ def hash_points(
 
 
 class _SignedBatch(NamedTuple):
-    """What one signature speaks for, and whether it holds."""
+    """The scope of one signature, and whether it holds."""
 
     of: tuple[str, int, bytes, bytes]
     """Owner, round of the bid, digests and signature."""
@@ -78,31 +78,31 @@ class _SignedBatch(NamedTuple):
 
 
 class Signatures:
-    """Tells whether sealed points are their owners', so that a dispute about one has an author (DESIGN §3).
+    """Checks that owners signed their sealed points, so that disputes can be attributed (DESIGN §3).
 
     Args:
-        session: The session that they must be for.
+        session: The session of the points.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._owners: dict[str, PublicIdentity] = {}
         self._last: _SignedBatch | None = None
-        """The batch that was looked at last."""
+        """The batch checked last."""
 
     def hold(self, owner: str, bid_round: int, handle: int, candidate: SealedCandidate) -> bool:
         """Whether an owner signed a sealed point.
 
         Args:
             owner: The owner's roster name.
-            handle: The owner's number of it.
+            handle: The owner's number for the point.
             candidate: The point.
         """
         box, features = candidate.box, candidate.features
         if not isinstance(candidate, BatchedCandidate):
             statement = candidate_statement(self._session.identifier, owner, bid_round, handle, box, features)
             return self._signed(owner, statement, candidate.signature)
-        # Points of a batch come one after the other, and one signature speaks for them all.
+        # Points of a batch come one after the other, and one signature covers them all.
         batch = owner, bid_round, candidate.digests, candidate.signature
         if self._last is None or self._last.of != batch:
             statement = batch_statement(self._session.identifier, owner, bid_round, candidate.digests)
@@ -122,12 +122,12 @@ def _digests(joined: bytes) -> Iterator[bytes]:
 
 
 def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> bool:
-    """Whether a party signed the head of its transcript; where nobody has a key, that there is no signature.
+    """Whether a party signed the head of its transcript; if nobody has keys, whether the signature is empty.
 
     Args:
         party: "curator", "consumer", or an owner's name.
-        head: What it says that its head is, 32 bytes.
-        signature: What it says that its signature is.
+        head: The head that it claims, 32 bytes.
+        signature: The signature that it claims.
     """
     if session.keyless:
         return not signature
@@ -139,7 +139,7 @@ def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> b
 
 
 def check_weights(weights: npt.NDArray[Any], session: Session) -> None:
-    """Refuse a broadcast's weight that cannot be one of this session.
+    """Refuse a broadcast weight that is impossible in this session.
 
     Raises:
         RemoteProtocolError: `MALFORMED`: another number of coordinates or type; `OVERSIZED`: a coordinate is
@@ -157,10 +157,10 @@ def check_weights(weights: npt.NDArray[Any], session: Session) -> None:
 
 
 def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
-    """Which rows of claimed features are those recomputed from the points.
+    """Whether each row of claimed features equals the row recomputed from its point.
 
     Args:
-        recomputed: What `hash_points` gave, shape (n, d).
+        recomputed: The result of `hash_points`, shape (n, d).
         claimed: Features that came with the points, shape (n, d).
 
     Returns:
@@ -171,7 +171,7 @@ def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
 
 
 def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
-    """Which rows of what `hash_points` gave belong to points within the public bounds, and are rows.
+    """Whether each result of `hash_points` is from a valid point: within the bounds, and a row of the schema.
 
     Args:
         recomputed: Shape (n, d).
@@ -184,9 +184,9 @@ def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
 
 
 def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which points lie within the session's public bounds, as `protocol.data.check_dataset` sees it.
+    """Whether each point lies within the public bounds, by the rule of `protocol.data.check_dataset`.
 
-    For a float32 point, the bounds are those rounded to float32, as whoever saved a bound itself did.
+    A float32 point is compared with bounds rounded to float32, as a bound saved in that type was.
 
     Args:
         space: The session's.
@@ -214,7 +214,7 @@ def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[
 def _hash_together(
     feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], schema: Schema | None
 ) -> Features | None:
-    """φ of all points in one product; None if their types differ or one is out of bounds or no row."""
+    """φ of all points in one product; None if their types differ, or if one is out of bounds or not a row."""
     if not points:
         return np.zeros((0, feature_map.space.dimension), dtype=np.int16)
     if len({point.dtype for point in points}) > 1:

@@ -1,4 +1,4 @@
-"""Facts about the public seed set that a target brings, for the releases that need them."""
+"""Facts about the public seed set that come with a target, for the releases that need them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["prior_of"]
 
 
 def prior_of(target: Target) -> Prior:
-    """Facts about the seed set from a target that was checked."""
+    """Facts about the seed set from a checked target."""
     basis = None
     if isinstance(target, SubspaceTarget):
         basis = target.basis.reshape(-1, len(target.seed_total))

@@ -18,15 +18,15 @@ _CONTEXT: Final = b"hushbid secret map 1\0"
 def seal_map(
     seed: bytes, digest: bytes, session: Session, owner: PublicIdentity, consumer: Identity, nonce: bytes
 ) -> bytes:
-    """The map's seed and digest in a box that only this owner opens, and knows to be from the consumer.
+    """Seal the map's seed and digest for one owner, which can verify that they are the consumer's.
 
     Args:
         seed: `SEED_BYTES` random bytes.
-        digest: Digest of the map that the seed makes (`FeatureMap.digest`).
-        session: The session that the map is for.
-        owner: The owner for whom the box is.
+        digest: Digest of the seed's map (`FeatureMap.digest`).
+        session: The map's session.
+        owner: The recipient.
         consumer: The consumer's keys.
-        nonce: Random bytes, used for this box alone.
+        nonce: Random bytes, used for this box only.
 
     Returns:
         `limits.MAP_BOX_BYTES` bytes.
@@ -39,16 +39,16 @@ def seal_map(
 def open_map(
     box: bytes, session: Session, consumer: PublicIdentity, owner: Identity
 ) -> tuple[FeatureMap, bytes]:
-    """The map that `seal_map` sealed, and its seed.
+    """Open the result of `seal_map`: the map and its seed.
 
     Args:
-        session: The session that it must be for.
-        consumer: Whom it must be from.
+        session: The expected session.
+        consumer: The expected sender.
         owner: The owner's keys.
 
     Raises:
-        RemoteProtocolError: `MISMATCH`: the box does not open; `CONFIGURATION`: the seed makes another map
-            here than it does at the consumer.
+        RemoteProtocolError: `MISMATCH`: the box does not open; `CONFIGURATION`: the seed gives another map
+            here than at the consumer.
     """
     content = open_between(box, consumer.sealing, owner.sealing, context=_CONTEXT + session.identifier)
     feature_map = session.space.map(content[:SEED_BYTES])

@@ -1,4 +1,4 @@
-"""A session file made into what the parties compute with: feature map, releases, rule, and their privacy."""
+"""A session file turned into what parties compute with: feature map, releases, rule, and their privacy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 MOST_SHARED: Final = 0.1
-"""Share of D_v's different rows that may also be rows of the seed set, where columns take few values."""
+"""Largest share of D_v's distinct rows that may also be seed rows, where columns take few values."""
 _SIMULATED: Final = "the noise is simulated: who knows the session file can subtract it"
 
 _WHY: Final = {
@@ -53,15 +53,15 @@ _WHY: Final = {
 class Session:
     """A session: the meaning of a session file.
 
-    `target` and `summary` are made once, and answer what can be asked without data. A party that releases
-    has a stream of its own (`ReleaseMechanism.stream`).
+    `target` and `summary` are made once, and answer questions that need no data. A party that releases makes
+    its own stream (`ReleaseMechanism.stream`).
 
     Attributes:
         file: The session file.
         space: The public part of the feature map.
         rule: The acquisition rule.
-        public_map: The feature map; None where it is secret (`AcquisitionRule.sealed`).
-        recorded_digest: The session's digest where another version of the protocol recorded it.
+        public_map: The feature map; None if it is secret (`AcquisitionRule.sealed`).
+        recorded_digest: The session's digest, if another version of the protocol recorded it.
     """
 
     file: SessionFile
@@ -72,31 +72,31 @@ class Session:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of what the session file means, 32 bytes."""
+        """SHA-256 of the session file's meaning, 32 bytes."""
         return self.recorded_digest or self.file.digest()
 
     @cached_property
     def rounds(self) -> int:
-        """T, how many rounds there are."""
+        """T, the number of rounds."""
         return self.file.rounds
 
     @cached_property
     def batch(self) -> int:
-        """b, the points that a bid has room for, and that every round but the last one buys."""
+        """b, the number of points in a bid, and in the purchase of every round but the last."""
         return self.file.batch
 
     @cached_property
     def jitter(self) -> Jitter | None:
-        """The part of scores besides wᵀφ; None: nothing."""
+        """The part of scores besides wᵀφ; None if there is none."""
         return Jitter(self.identifier) if self.file.jitter else None
 
     def copies(self) -> Copies | None:
-        """For a pool in which a point that several owners hold counts once; None: it counts for each."""
+        """For a pool in which a point held by several owners counts once; None if it counts for each."""
         return Copies(self.identifier) if self.file.distinct else None
 
     @cached_property
     def prices(self) -> Prices | None:
-        """Prices of owners' points; None: nothing is said of it, and scores alone decide."""
+        """Prices of owners' points; None if there are none and scores alone decide."""
         return prices_of(self.file)
 
     @cached_property
@@ -110,22 +110,22 @@ class Session:
         return self.space.dimension + (self.jitter is not None)
 
     def bought_in(self, number: int) -> int:
-        """How many points round number 1, 2, … buys; the last one, what is left of p."""
+        """Number of points that round 1, 2, … buys; the last round buys the rest of p."""
         return min(self.batch, self.file.session.points - self.batch * (number - 1))
 
     @property
     def identifier(self) -> bytes:
-        """The 16 bytes that frames name the session by."""
+        """The 16 bytes that identify the session in frames."""
         return self.digest[:16]
 
     @cached_property
     def target(self) -> ReleaseMechanism:
-        """The mechanism of the consumer's one release of D_v."""
+        """The mechanism of the consumer's single release of D_v."""
         return self._mechanism("target", self.file.target, Neighbours.SUBSTITUTE_ONE, releases=1)
 
     @cached_property
     def summary(self) -> ReleaseMechanism:
-        """The mechanism of the curator's releases of S, one a round, the first of public points alone."""
+        """The mechanism of the curator's releases of S, one a round; the first has only public points."""
         return self._mechanism(
             "summary",
             self.file.summary,
@@ -157,10 +157,10 @@ class Session:
 
     @cached_property
     def settlement(self) -> PrivateSettlement | None:
-        """The release that owners are paid by; None: the settlement is exact, and the curator's alone.
+        """The release that determines owners' payments; None: the settlement is exact, and the curator's.
 
         Raises:
-            ConfigError: The owners have no guarantee that it could be part of, or no noise meets its ε.
+            ConfigError: The owners have no guarantee to include it in, or no noise meets its ε.
         """
         section, session = self.file.settlement, self.file.session
         if section.epsilon is None:
@@ -180,17 +180,17 @@ class Session:
 
     @property
     def settlement_terms(self) -> SettlementTerms:
-        """Whether owners may be told the settlement, and its privacy cost."""
+        """Whether owners may be told the settlement, and what that costs in privacy."""
         return SettlementTerms.of(self.settlement, "" if self.noise_protects else _SIMULATED)
 
     @cached_property
     def directions(self) -> int:
-        """Directions of the seed set that the releases need, and the consumer sends (`Prior.basis`)."""
+        """Number of the seed set's directions that the releases need (`Prior.basis`)."""
         return max(self.target.directions, self.summary.directions)
 
     @cached_property
     def box_bytes(self) -> int:
-        """Bytes to which a point with its label is padded before it is sealed; 0 where nothing is sealed."""
+        """Bytes to which a point with its label is padded before sealing; 0 if nothing is sealed."""
         if not self.rule.sealed:
             return 0
         parameters = self.rule.parameters.in_force(columns=self.space.columns, owners=self.rule.owners)
@@ -205,12 +205,12 @@ class Session:
 
     @property
     def longest_to_curator(self) -> int:
-        """Bytes that no frame of an owner or of the consumer exceeds in this session.
+        """Upper bound in bytes on any frame of an owner or the consumer in this session.
 
-        Less than what the protocol allows to any session: so much each connection can make the curator hold.
-        It is a bound: for a point, a box, three arrays of the feature map's dimension, a basis of the seed
-        set's directions and all sealed maps together, where a message has some of them, and
-        `SMALL_FRAME_BYTES` for all the rest.
+        It is below the protocol's limit for all sessions, because each connection can make the curator hold
+        this much. It allows for a point, a box, three arrays of the feature map's dimension, a basis of the
+        seed set's directions and all sealed maps together, as far as a message has them, and
+        `SMALL_FRAME_BYTES` for everything else.
         """
         if self.rule.blind:
             boxes = self.batch * (self.box_bytes + SEAL_BYTES + DIGEST_BYTES)
@@ -239,9 +239,9 @@ class Session:
             )
 
     def public_identity(self, party: str) -> PublicIdentity:
-        """A party's public identity, which checks its signatures and receives its boxes: the roster's key.
+        """A party's public identity, from the roster, which verifies its signatures and seals its boxes.
 
-        Where noise is simulated, so are identities: they follow from the session file, and protect nobody.
+        If noise is simulated, so are identities: they follow from the session file, and protect nobody.
 
         Args:
             party: "curator", "consumer", or an owner's name.
@@ -256,7 +256,7 @@ class Session:
         return roster_identity(keys[party], party)
 
     def simulated_identity(self, party: str) -> Identity:
-        """A party's keys where noise is simulated."""
+        """A party's keys if noise is simulated."""
         return simulated_identity(self.digest, self.file.noise.seed or 0, party)
 
     @property
@@ -266,24 +266,25 @@ class Session:
 
     @property
     def noise_protects(self) -> bool:
-        """Whether the session's source of noise keeps what mechanisms promise."""
+        """Whether the session's source of noise keeps the mechanisms' guarantees."""
         return self.file.noise.source != SimulatedNoise.name
 
     @property
     def keyless(self) -> bool:
-        """Whether no party has a key: where noise is secure and connections are not.
+        """Whether no party has a key: the noise is secure and the connections are not.
 
-        The roster tells, which the digest covers, and not `network.insecure`, which it does not.
+        The roster, which the digest covers, decides this, and not `network.insecure`, which it does not
+        cover.
         """
         roster = self.file.roster
         return self.noise_protects and not any((roster.curator, roster.consumer, *roster.owners.values()))
 
     def target_filter(self) -> PrivacyFilter | None:
-        """The filter that charges the consumer's release; None where nothing is guaranteed."""
+        """The filter that charges the consumer's release; None if nothing is guaranteed."""
         return self._filter(self.target, Neighbours.SUBSTITUTE_ONE)
 
     def summary_filter(self) -> PrivacyFilter | None:
-        """The filter that charges the curator's releases and asks; None where nothing is guaranteed."""
+        """The filter that charges the curator's releases and asks; None if nothing is guaranteed."""
         neighbours, rule = Neighbours.ADD_REMOVE_ONE, self.rule
         if not rule.private or not self._costs_beside_releases():
             return self._filter(self.summary, neighbours)
@@ -298,22 +299,22 @@ class Session:
 
     @property
     def owners_releases(self) -> int:
-        """How many releases there are of the owners' records: one a round, and a private settlement."""
+        """Number of releases of the owners' records: one a round, and a private settlement."""
         return self.rounds + (self.settlement is not None)
 
     def owners_costs(self) -> tuple[Cost, ...]:
-        """The owners' cost of all of these together, without the rule's slack, which is no mechanism's."""
+        """The owners' cost of all these together, without the rule's slack, which belongs to no mechanism."""
         summary = self.summary.costs(neighbours=Neighbours.ADD_REMOVE_ONE)
         return (*summary, *self._costs_beside_releases())
 
     def _costs_beside_releases(self) -> tuple[Cost, ...]:
-        """The owners' costs beside the releases of the summary: the rule's asks, and a settlement."""
+        """The owners' costs apart from releases of the summary: the rule's asks, and a settlement."""
         return (*self.rule.costs(), *(self.settlement.costs if self.settlement is not None else ()))
 
     def release_costs(self) -> Callable[[int], tuple[Cost, ...]]:
-        """What release number 1, 2, … costs the owners: a round's, with what the rule tells in that round.
+        """Costs of release number 1, 2, … to the owners: a round's release and the asks in that round.
 
-        The one after the last round's is the settlement's (`owners_releases`).
+        The release after the last round's is the settlement's (`owners_releases`).
         """
         summary, settlement = self.summary, self.settlement
         # A rule costs the same in every round.
@@ -327,7 +328,7 @@ class Session:
         return costs
 
     def release_draws(self) -> Callable[[int], tuple[tuple[Draw, ...], tuple[Draw, ...]]]:
-        """What release number 1, 2, … draws, and what the rule does: numbers are those of `release_costs`."""
+        """Draws of release number 1, 2, …, and of the rule; the numbers are those of `release_costs`."""
         summary, settlement = self.summary, self.settlement
 
         def draws(number: int) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
@@ -344,13 +345,13 @@ class Session:
         epsilon = getattr(mechanism.parameters, "epsilon", None)
         epsilon = epsilon or mechanism.guarantee(neighbours=neighbours, delta=delta).epsilon
         if not epsilon:
-            return None  # only public points are released
+            return None  # all points of this release are public
         accountant = PrivacyFilter(Budget(epsilon, delta), neighbours=neighbours.value)
         accountant.expect(*mechanism.costs(neighbours=neighbours))
         return accountant
 
     def noise_name(self, mechanism: ReleaseMechanism) -> str:
-        """What a mechanism's releases say of their noise."""
+        """The name of the noise in a mechanism's releases."""
         return self.file.noise.source if _is_noisy(mechanism) else NO_NOISE
 
     def draws_noise(self) -> bool:
@@ -358,7 +359,7 @@ class Session:
         return _is_noisy(self.target) or self.draws_curators_noise()
 
     def draws_curators_noise(self) -> bool:
-        """Whether the curator does, for its releases, the rule, or a private settlement."""
+        """Whether the curator draws noise: for its releases, the rule, or a private settlement."""
         return self.settlement is not None or _is_noisy(self.summary) or bool(self.rule.draws())
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
@@ -383,7 +384,7 @@ class Session:
         return owners, consumer, trust
 
     def _shared_rows(self) -> str:
-        """What the seed set, whose sum goes out without noise, may have of D_v; empty: nothing."""
+        """The rows of D_v that the seed set, whose sum is sent without noise, may share; empty if none."""
         values = self.file.session.column_values
         if values is None:
             return ""
@@ -393,22 +394,22 @@ class Session:
         )
 
     def _owners_statement(self) -> PrivacyStatement:
-        """Costs of the releases, the rule's asks and a private settlement, together."""
+        """Costs of the releases, the rule's asks and a private settlement together."""
         summary = self.summary
         stated = self._statement(OWNERS_DATA, self.rule.against, summary, Neighbours.ADD_REMOVE_ONE)
         if not self.rule.private:
             return stated.without_guarantee(self._rule_objection())
         if not self._costs_beside_releases() or stated.epsilon is None:
             return stated
-        # The slack is no mechanism of its own: it adds up plainly, and is not composed (`Logistic`).
+        # The slack belongs to no mechanism: it is added and not composed (`Logistic`).
         more_epsilon, more_delta = self.rule.slack
         epsilon = more_epsilon + epsilon_of(self.owners_costs(), stated.delta - more_delta)
         return replace(stated, epsilon=epsilon)
 
     def objections(self) -> tuple[tuple[str, str], ...]:
-        """What stands against a guarantee, as (whose records, why): what `privacy` says, without its ε.
+        """Reasons against a guarantee, as (whose records, why): those of `privacy`, without its ε.
 
-        Every party asks this when it starts, and ε takes far longer.
+        Every party needs them when it starts, and ε takes far longer to compute.
         """
         found = [
             (OWNERS_DATA, self._objection(self.summary)),
@@ -444,12 +445,12 @@ class Session:
 
 
 def open_session(file: SessionFile) -> Session:
-    """Make a session of its file.
+    """Make a session from its file.
 
     Raises:
-        ConfigError: An unknown map, mechanism or rule, parameters that they do not take, a budget that is
-            too small for the rounds, a private settlement beside no guarantee, or something that protects
-            nobody without ``allow_nonprivate``.
+        ConfigError: A map, mechanism or rule is unknown, or does not accept its parameters; a budget is too
+            small for the rounds; a private settlement has no guarantee to join; or something protects nobody
+            without ``allow_nonprivate``.
     """
     check_purchase(file)
     check_wishes(file)
@@ -464,7 +465,7 @@ def open_session(file: SessionFile) -> Session:
     session = Session(file=file, space=space, rule=rule, public_map=_public_map(file.features, space, rule))
     if session.noise_protects and not file.network.insecure:
         _check_keys(session)
-    _ = session.settlement  # which may be one that it cannot have
+    _ = session.settlement  # raises if the session cannot have it
     objections = session.objections()
     if objections and not file.session.allow_nonprivate:
         reasons = "; ".join(f"{whose}: {why}" for whose, why in objections)
@@ -476,7 +477,7 @@ def open_session(file: SessionFile) -> Session:
 
 
 def _check_keys(session: Session) -> None:
-    """Refuse a roster of which two keys are one on Curve25519, by which parties are told apart."""
+    """Refuse a roster with two keys that map to the same Curve25519 key, which identifies parties."""
     parties: dict[bytes, str] = {}
     for party in (CURATOR, CONSUMER, *session.file.owners):
         mapped = session.public_identity(party).curve
@@ -509,7 +510,7 @@ def feature_space_of(section: FeatureSection) -> FeatureSpace:
     """The space of a session file's [features].
 
     Raises:
-        ConfigError: The section says what no map of that name has.
+        ConfigError: The section has a parameter that no map of that name accepts.
     """
     bounds: Mapping[str, Any] = {
         name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)

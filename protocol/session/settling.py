@@ -1,7 +1,7 @@
-"""The numbers that owners are paid by: exact, by the released target, or private, by a release of its own.
+"""The numbers that owners are paid by: exact, by the released target; or private, by a separate release.
 
-The party that sees the features of the bought points computes it: the curator, and under the rule `blind` the
-consumer.
+The party that sees the features of the bought points computes them: the curator, or the consumer under the
+rule `blind`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ __all__ = ["HandedOver", "settle", "settle_privately"]
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """A point that an owner handed over, from its coming to its delivery."""
+    """A point that an owner handed over, from its arrival to its delivery."""
 
     owner: str
     bid_round: int
-    """In which it was bid."""
+    """The round of its bid."""
     handle: int
-    """Its owner's number of it."""
+    """Its owner's number for it."""
     score: int
-    """In units of 2^-37, under the weight of `bid_round`: what was bid. Once it is chosen, under that of
-    `chosen_round`."""
+    """In units of 2^-37: the bid, under the weight of `bid_round`. After the choice, under the weight of
+    `chosen_round`.
+    """
     candidate: Candidate | SealedCandidate
     chosen_round: int = 0
-    """In which it was chosen; 0: in none yet."""
+    """The round of its choice; 0 if it was not chosen yet."""
 
 
 def settle(
@@ -48,19 +49,19 @@ def settle(
 ) -> Mapping[str, float]:
     """Each owner's share: the sum of its points' marginal gains in the released g̃ (DPDS §2, incentives).
 
-    Gains are of J with the *released* target: exact ones are linear in φ(D_v) and would give it away.
+    Gains use the *released* target in J: exact ones are linear in φ(D_v) and would reveal it.
 
     Args:
         wins: In the order of the rounds.
-        disputed: (round, owner, its number) of points that the consumer disputes: they stand in S, unpaid.
+        disputed: (round, owner, its number) of points that the consumer disputes: they count in S, unpaid.
         owners: All owners, winners or not.
         target: g̃, shape (d,).
         seed_total: Σφ(D_init) in units of 2^-15.
         seed_size: |D_init|.
-        seed_weight: s, what a point of the seed set counts for beside one that was bought.
+        seed_weight: s, the weight of a seed point relative to a bought one.
 
     Returns:
-        Per owner, the sum of J(S+x) - J(S) over its points; no unit (J is a squared kernel distance).
+        Per owner, the sum of J(S+x) - J(S) over its points; without unit (J is a squared kernel distance).
     """
     values = dict.fromkeys(owners, 0.0)
     total = seed_weight * features_to_float(seed_total)
@@ -81,16 +82,16 @@ def settle_privately(
     weights: Weights | None,
     noise: npt.NDArray[np.int64],
 ) -> Mapping[str, float]:
-    """Each owner's points by worth, with noise: `protocol.privacy.settlement`, which has the proof.
+    """The worth of each owner's points, with noise; `protocol.privacy.settlement` has the proof.
 
-    Whole numbers up to the division by 2^15, which is exact.
+    Integer arithmetic up to the division by 2^15, which is exact.
 
     Args:
         wins: In any order.
-        disputed: As in `settle`. The consumer disputes a point for what it is, never for what came before it.
+        disputed: As in `settle`. A dispute depends on the point only, never on earlier ones.
         owners: All owners, winners or not.
-        weights: The first broadcast's, shape (d,); None: there was none, and so no wins.
-        noise: A value for each owner, in their order, int64 of shape (len(owners),).
+        weights: The first broadcast's, shape (d,); None if there was none, and so no wins.
+        noise: A value for each owner, in order, int64 of shape (len(owners),).
 
     Returns:
         Per owner, in points. May be negative.

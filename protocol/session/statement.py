@@ -1,30 +1,29 @@
-"""A settlement beside its noise, and the numbers that owners should be paid by, which pay nothing for noise.
+"""A settlement with its noise, and the numbers that owners should be paid by, which pay nothing for noise.
 
-The exact settlement (`protocol.session.settling.settle`) adds up gains of J in the order in which points were
-bought.
-Its sum says what the purchase gained, but not who brought it: once many points of a kind are there, more of
-them lose, whoever's they are, and what others bring afterwards makes up for it and is credited with that.
+The exact settlement (`protocol.session.settling.settle`) adds up gains of J in the order of purchase. Its sum
+shows the total gain, but not who contributed it. Once there are many points of a kind, further ones lose,
+whoever owns them; later points of other owners compensate for that and get the credit.
 
-The statement shares the same gain out without an order. With c the seed set's mean, δ = g̃ - c and
-a_i = Σ (e(x) - c)/n over owner i's points, n the points that were bought and the seed set's by their weight,
-e(x) what a release of x alone would tell but for its noise (`ReleaseStream.embedding`: clipped, where the
-target's points were),
+The statement divides the same gain independently of any order. Let c be the seed set's mean, δ = g̃ - c and
+a_i = Σ (e(x) - c)/n over owner i's points. n counts the bought points, and the seed set's by their weight.
+e(x) is the noiseless part of a release of x alone (`ReleaseStream.embedding`: clipped if the target's points
+were). Then
 
     value_i = a_iᵀ(2δ - Σ_j a_j),        Σ_i value_i = ‖δ‖² - ‖δ - Σ_j a_j‖²:
 
-the squared distance to the released target that the purchase took off, from the seed set's mean on. This is
-the Aumann-Shapley value of J: each point's marginal gain, averaged over the way on which all points come in
-together. Copies of an owner under another name change no other owner's value.
+which is the decrease of the squared distance to the released target, starting from the seed set's mean. This
+is the Aumann-Shapley value of J: each point's marginal gain, averaged along the path on which all points
+enter together. Copies of an owner under another name change no other owner's value.
 
-Noise. g̃ alone has some here: the curator has φ of what was bought. Both numbers are linear in g̃, and so the
-standard error is that of g̃, σ/m on each coordinate, times the length of what g̃ is multiplied by: 2·a_i here,
-Σ 2/(q + 1)·(φ(x) - g) in the exact settlement. It is of given points. But points were chosen by the same
-noise. Where g̃ is little else, they lie where noise points to, and their numbers come out at two or three
-standard errors. So two rules stand before a payment:
+Noise. Only g̃ is noisy here, as the curator has φ of the bought points. Both numbers are linear in g̃, so the
+standard error is that of g̃, σ/m per coordinate, times the length of the factor of g̃: 2·a_i here, Σ 2/(q +
+1)·(φ(x) - g) in the exact settlement. That holds for given points, but the same noise chose them. If g̃ is
+mostly noise, the points lie in its direction, and their numbers come out at two or three standard errors. So
+two rules precede a payment:
 
-1. Nobody is paid unless ‖δ‖² is more than noise alone gives in 99 sessions of 100, and no more than that of
-   two points as far apart as any can be: a target farther out is all noise.
-2. An owner is paid its value if that is two standard errors or more, and else nothing.
+1. Nobody is paid unless ‖δ‖² exceeds what noise alone gives in 99 of 100 sessions, and does not exceed the
+   squared distance of the two farthest possible points: a target farther out is all noise.
+2. An owner is paid its value if that is at least two standard errors, and otherwise nothing.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ from protocol.wire.messages import Target
 __all__ = ["GAINED", "Noise", "gain_errors", "shared_gains", "target_noise"]
 
 GAINED: Final = "gain, shared out without an order"
-"""What `shared_gains` counts."""
+"""The unit of `shared_gains`."""
 
 _QUANTILE: Final = 2.3263
-"""Of the standard normal distribution at 0.99."""
+"""Quantile 0.99 of the standard normal distribution."""
 _ROWS: Final = 4096
-"""Points whose statistic is made at a time."""
+"""Points whose statistic is computed at a time."""
 
 Disputed: TypeAlias = Collection[tuple[int, str, int]]
 """(round, owner, its number) of points that the consumer disputes."""
@@ -61,13 +60,13 @@ Disputed: TypeAlias = Collection[tuple[int, str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The known facts about the noise of g̃.
+    """What is known about the noise of g̃.
 
     Attributes:
-        deviation: Standard deviation in any direction that it has, in units of φ; None: not known.
-        directions: How many directions it has.
-        square: ‖g̃ - c‖², c being the seed set's mean.
-        farthest: The most that two points lie apart, and their means with them.
+        deviation: Standard deviation in any of its directions, in units of φ; None if unknown.
+        directions: Number of its directions.
+        square: ‖g̃ - c‖², where c is the seed set's mean.
+        farthest: Largest possible distance between two points, and so between means.
     """
 
     deviation: float | None
@@ -77,16 +76,16 @@ class Noise:
 
     @property
     def signal(self) -> bool | None:
-        """Whether g̃ lies farther from the seed set than noise alone puts it in 99 of 100 sessions.
+        """Whether g̃ lies farther from the seed set than noise alone does in 99 of 100 sessions.
 
-        Not where it lies farther than any points: that is noise, whatever else it may be.
+        False if it lies farther than any points: it is then mostly noise.
         """
         if self.deviation is None:
             return None
         return self.deviation**2 * _largest_square(self.directions) < self.square <= self.farthest**2
 
     def error(self, slope: Vector) -> float | None:
-        """Standard error of slopeᵀg̃, slope of shape (d,); where noise has fewer directions, at most that."""
+        """Standard error of slopeᵀg̃, slope of shape (d,); an upper bound if noise has fewer directions."""
         return None if self.deviation is None else self.deviation * float(np.linalg.norm(slope))
 
 
@@ -97,7 +96,7 @@ def _largest_square(directions: int) -> float:
 
 
 def target_noise(session: Session, target: Target) -> Noise:
-    """The noise of a session's target, which its mechanism tells; it does not depend on data."""
+    """The noise of a session's target, from its mechanism; it does not depend on data."""
     stream = _stream(session, target)
     directions, dimension = session.target.noise_directions, session.target.dimension
     error = stream.error
@@ -119,9 +118,9 @@ def gain_errors(
 
     Args:
         wins: In the order of the rounds.
-        disputed: They stand in S, unpaid.
+        disputed: Disputed points: they count in S, unpaid.
         owners: All owners, winners or not.
-        target: The consumer's.
+        target: The consumer's target.
         noise: The target's noise.
         seed_weight: s.
     """
@@ -131,7 +130,7 @@ def gain_errors(
     for win in wins:
         features = features_to_float(win.candidate.features)
         if not _is_disputed(win, disputed):
-            # Of J(S+x) - J(S) in g̃ (`protocol.space.mmd.gain_constant`).
+            # Slope of J(S+x) - J(S) in g̃ (`protocol.space.mmd.gain_constant`).
             slopes[win.owner] += 2.0 / (size + 1) * (features - total / size)
         total = total + features
         size += 1
@@ -146,13 +145,13 @@ def shared_gains(
     target: Target,
     noise: Noise,
 ) -> tuple[Mapping[str, float], Errors]:
-    """Each owner's value and its standard error (see above); no unit, as squared distances of φ have none.
+    """Each owner's value and its standard error (see above), without unit, like squared distances of φ.
 
     Args:
         wins: In any order.
-        disputed: They stand in S, unpaid.
+        disputed: Disputed points: they count in S, unpaid.
         owners: All owners, winners or not.
-        target: The consumer's.
+        target: The consumer's target.
         noise: The target's noise.
     """
     stream = _stream(session, target)

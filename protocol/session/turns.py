@@ -1,8 +1,8 @@
-"""Public turns: in which rounds an owner with a cap takes part.
+"""Public turns: the rounds in which an owner with a cap takes part.
 
-An owner of cap c has ⌊c/b⌋ turns, and no round buys more than b points, so that at most c of its points are
-bought. Turns follow from public numbers only, so they are the same whatever the data are. An owner without a
-turn is absent like any other (docs/privacy.md §3).
+An owner with cap c has ⌊c/b⌋ turns, and no round buys more than b points, so at most c of its points are
+bought. Turns depend only on public numbers, so data do not affect them. An owner without a turn is absent
+like any other (docs/privacy.md §3).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Turns:
 
     @classmethod
     def of(cls, caps: Mapping[str, int], *, rounds: int, batch: int) -> Turns:
-        """The turns that caps come to.
+        """The turns that follow from caps.
 
-        Turns are dealt one owner after the other, in the order of their names, round after round in an order
-        that takes steps of about T/1.618. So an owner's turns are spread evenly over the session, and the
-        numbers of owners with caps in two rounds differ by one at most.
+        Turns are assigned to one owner after the other, by name, and take rounds in an order with steps of
+        about T/1.618. So an owner's turns are spread evenly over the session, and the numbers of capped
+        owners in any two rounds differ by at most one.
 
         Args:
             caps: Most points by owner.
@@ -52,16 +52,16 @@ class Turns:
         return owner not in self.given or number in self.given[owner]
 
     def count(self, owner: str) -> int:
-        """How many rounds an owner takes part in."""
+        """Number of rounds in which an owner takes part."""
         return len(self.given[owner]) if owner in self.given else self.rounds
 
     def fewest(self, owners: Sequence[str]) -> int:
-        """How many of the owners take part in the round that has the fewest."""
+        """Number of these owners in the round that has the fewest of them."""
         return sum(self.count(owner) for owner in owners) // self.rounds
 
 
 def _spread(rounds: int) -> list[int]:
-    """All rounds in an order of which every stretch lies evenly: by gaps of three sizes at most."""
+    """All rounds in an order whose every stretch is evenly spread, with at most three gap sizes."""
     step = (math.isqrt(5 * rounds * rounds) - rounds) // 2
     while math.gcd(step, rounds) != 1:
         step += 1

@@ -16,7 +16,7 @@ __all__ = ["bill_of", "check_wishes", "prices_of", "turns_of"]
 
 
 def prices_of(file: SessionFile) -> Prices | None:
-    """What points cost; None: nothing is said of it."""
+    """Prices of points; None if there are none."""
     return Prices.of(file.wishes.prices) if file.wishes is not None and file.wishes.prices else None
 
 
@@ -27,11 +27,11 @@ def turns_of(file: SessionFile) -> Turns:
 
 
 def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None:
-    """The bill of a session (`protocol.space.prices.bill`); None where it has no prices.
+    """The bill of a session (`protocol.space.prices.bill`); None if it has no prices.
 
     Args:
         file: The session file.
-        sold: How many points of each owner were bought, without disputed points.
+        sold: Number of points bought from each owner, without disputed points.
     """
     return None if file.wishes is None else bill(file.wishes.prices, sold, file.wishes.budget)
 
@@ -39,12 +39,12 @@ def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None
 def check_wishes(file: SessionFile) -> None:
     """Refuse wishes that a session cannot have.
 
-    They name other owners than the roster; a rule or a purchase of each point once does not go with them; a
+    They name owners that are not on the roster; the rule, or buying each point once, does not permit them; a
     cap is below a round's points; a round would have too few owners; or the points can cost more than the
     budget.
 
     Raises:
-        ConfigError: Says which.
+        ConfigError: Says which of these it is.
     """
     wishes = file.wishes
     if wishes is None:
@@ -118,7 +118,7 @@ def _check_caps(file: SessionFile, wishes: WishesSection) -> None:
 
 
 def _check_budget(file: SessionFile, wishes: WishesSection, budget: float) -> None:
-    """Compare the budget with the most that the points can cost: the dearest ones, as far as caps allow."""
+    """Compare the budget with the most that the points can cost: the dearest ones, up to their caps."""
     turns, left, most = turns_of(file), file.session.points, 0
     for owner in sorted(wishes.prices, key=lambda name: -wishes.prices[name]):
         points = min(left, turns.count(owner) * file.batch)

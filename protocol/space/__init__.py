@@ -1,1 +1,1 @@
-"""Points, features and scores as whole numbers: what is the same to the last bit on every machine."""
+"""Points, features and scores as integers: identical to the last bit on every machine."""

@@ -1,8 +1,9 @@
-"""Points that several owners hold: which are copies of each other, and who sells one (DESIGN §1, "Copies").
+"""Points held by several owners: which are copies of each other, and who sells one (DESIGN §1, "Copies").
 
-Points of equal φ are copies. An owner may hold the same point several times, as tables do, and these count.
-So the j-th point of a φ that one owner hands over is a copy of the j-th of every other owner: what there is
-to buy of a φ is as much as the owner has that has most of it, and no more for being held by many.
+Points of equal φ are copies. An owner may hold the same point several times, as tables do, and these count
+separately. So the j-th point with a given φ from one owner is a copy of the j-th from every other owner. The
+number of points to buy with that φ is the largest number that one owner has; several holders do not increase
+it.
 """
 
 from __future__ import annotations
@@ -23,36 +24,36 @@ _SMALLEST: Final = 256
 
 
 class Copies:
-    """The copies among the entries of a pool, in a session that buys a point once (`session.distinct`).
+    """The copies among a pool's entries, in a session that buys a point once (`session.distinct`).
 
     Args:
-        session: The session's identifier, 16 bytes: another session has other sellers.
+        session: The session's identifier, 16 bytes; it affects who sells.
     """
 
     def __init__(self, session: bytes) -> None:
         self._session = session
         self._numbers: dict[tuple[bytes, int], int] = {}
-        """Of a φ and its place among its owner's: which point it is."""
+        """(φ, place among its owner's equal points) → number of the point."""
         self._held: dict[tuple[bytes, int], int] = {}
-        """Of a φ and a rank: how many entries there are."""
+        """(φ, owner's rank) → number of entries."""
         self._entries: list[list[int]] = []
-        """Of each point: its entries."""
+        """For each point: its entries."""
         self._ranks: list[int] = []
-        """Of each entry."""
+        """For each entry: its owner's rank."""
         self._places: list[int] = []
-        """Of each point: its place among those of equal φ."""
+        """For each point: its place among those of equal φ."""
         self._points = np.zeros(_SMALLEST, dtype=np.intp)
-        """Of each entry: which point it is."""
+        """For each entry: the number of its point."""
 
     def append(self, features: Features, *, rank: int) -> Sequence[int]:
         """Take in the pool's next entry.
 
         Args:
             features: φ, int16 of shape (d,).
-            rank: Of its owner.
+            rank: Rank of its owner.
 
         Returns:
-            All entries that are the same point, this one last.
+            All entries of the same point, this one last.
         """
         phi = np.ascontiguousarray(features, dtype="<i2").tobytes()
         place = self._held.get((phi, rank), 0)
@@ -70,7 +71,7 @@ class Copies:
         return self._entries[point]
 
     def same_as(self, entry: int) -> Sequence[int]:
-        """All entries that are the same point as this one, itself among them."""
+        """All entries of this entry's point, including itself."""
         return self._entries[int(self._points[entry])]
 
     def place(self, entry: int) -> int:
@@ -78,10 +79,10 @@ class Copies:
         return self._places[int(self._points[entry])]
 
     def repeated(self, available: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-        """The available entries that are the same points as earlier ones.
+        """The available entries whose point has an earlier available entry.
 
         Args:
-            available: Which entries are, shape (n,).
+            available: Whether each entry is available, shape (n,).
         """
         if len(self._entries) == len(self._ranks):
             return np.zeros(0, dtype=np.intp)
@@ -90,15 +91,15 @@ class Copies:
         return np.delete(entries, first)
 
     def seller(self, entry: int, features: Features, available: npt.NDArray[np.bool_]) -> int:
-        """Which of the available entries of a point is bought.
+        """Choose the entry of a point that is bought, among the available ones.
 
-        A hash of the session, the point and the owner's rank decides, so that no data do, and no name is
-        first everywhere. Whoever comes in addition takes a sale over or leaves it where it was.
+        A hash of the session, the point and the owner's rank decides, so that no data do, and no name comes
+        first everywhere. An additional owner takes over a sale or leaves it unchanged.
 
         Args:
             entry: Any entry of the point.
             features: Its φ.
-            available: Which entries are, shape (n,).
+            available: Whether each entry is available, shape (n,).
         """
         offered = [each for each in self.same_as(entry) if available[each]]
         if len(offered) == 1:

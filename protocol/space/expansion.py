@@ -1,9 +1,9 @@
-"""Numbers that follow from a seed, to the last bit on every machine and in every language.
+"""Numbers derived from a seed, identical to the last bit on every machine and in every language.
 
-A seed is expanded by SHAKE-256, an extendable-output function: without a secret seed its numbers look random,
-and one of them tells nothing of the others. Its words become numbers by whole-number arithmetic on 64 bits,
-in which shifts round down (docs/wire.md, "Feature map"). No mathematical library, whose last bits differ
-between machines, has a say.
+SHAKE-256, an extendable-output function, expands a seed: without a secret seed its numbers look random, and
+none of them reveals anything about the others. 64-bit integer arithmetic, in which shifts round down, turns
+its words into numbers (docs/wire.md, "Feature map"). No mathematical library is involved, as their last bits
+differ between machines.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _LOG_BITS: Final = 26
 _TWICE_LN2: Final = 1488522236
 """2·ln 2 in units of 2^-30."""
 _CHUNK: Final = 2**14
-"""Words that are worked on at a time, so that they stay in the processor's cache."""
+"""Words processed at a time, so that they stay in the processor's cache."""
 
 
 class Expansion:
     """SHAKE-256 of a domain and a seed, read in rows of 64-bit words.
 
-    Row r is SHAKE-256(domain, a zero byte, the seed, r as eight little-endian bytes), as far as it is asked
-    for. A seed enters as its kind, a zero byte, and its bytes: ``number`` with its decimal digits and another
-    zero byte, or ``secret`` with the bytes themselves. So no two seeds have a row in common.
+    Row r is SHAKE-256(domain, a zero byte, the seed, r as eight little-endian bytes), to the requested
+    length. A seed enters as its kind, a zero byte, and its bytes: ``number`` with its decimal digits and
+    another zero byte, or ``secret`` with the bytes themselves. So no two seeds share a row.
 
     Args:
-        domain: What the numbers are for, without zero bytes.
+        domain: The purpose of the numbers, without zero bytes.
         seed: Not negative, or bytes.
     """
 
@@ -66,7 +66,7 @@ class Expansion:
 
         Args:
             row: From 0 to 2^64 - 1.
-            count: How many.
+            count: Number of words.
 
         Returns:
             uint64 of shape (count,).
@@ -91,10 +91,10 @@ def uniforms(words: Words) -> npt.NDArray[np.float64]:
 def normals(words: Words) -> WholeNumbers:
     """Standard normal numbers, one for each word, by the method of Box and Muller.
 
-    The upper half a of a word makes the radius √(-2·ln((a + 1)/2^32)), and the lower half the angle, of which
-    the cosine is taken. In every single number radius and cosine are off by less than 2^-26 of what they are,
-    or the radius's square by 2^-24; the largest magnitude is 6.67, beyond which a normal variable lies with
-    probability 2.6e-11.
+    The upper half a of a word gives the radius √(-2·ln((a + 1)/2^32)), and the lower half the angle, whose
+    cosine is taken. In every number, the relative error of the cosine and of the radius is below 2^-26, or
+    that of the radius's square is below 2^-24. The largest magnitude is 6.67; a normal variable exceeds it
+    with probability 2.6e-11.
 
     Returns:
         int64 of the words' shape, in units of 2^-28.
@@ -119,7 +119,7 @@ def cauchys(words: Words) -> npt.NDArray[np.float64]:
         float64 of shape (..., n).
     """
     over, under = np.split(normals(words), 2, axis=-1)
-    # A division of two whole numbers is rounded alike everywhere (IEEE 754). A zero stands for half a unit.
+    # IEEE 754 rounds a division of two integers alike everywhere. A zero stands for half a unit.
     return np.asarray(over / np.where(under == 0, 0.5, under))
 
 
@@ -164,7 +164,7 @@ def _minus_log2(values: Words) -> WholeNumbers:
 def _square_roots(values: WholeNumbers) -> WholeNumbers:
     """⌊√v⌋ of whole numbers below 2^62."""
     roots = np.sqrt(values.astype(np.float64)).astype(np.int64)
-    # The float root is off by one at most.
+    # The float root is off by at most one.
     roots -= roots * roots > values
     roots += (roots + 1) * (roots + 1) <= values
     return roots

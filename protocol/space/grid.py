@@ -1,11 +1,11 @@
 """Fixed-point arithmetic that makes scores exact (DESIGN §1, "Exact scores").
 
-A feature is a whole multiple of 2^-15 and a broadcast weight one of 2^-22. Both are kept as integers
-("grid units"): features as int16, weights as int32, and the score wᵀφ(x) as int64 in units of 2^-37.
-Every partial sum of a score stays below 2^53 (`limits.MAX_WEIGHT`), so a float64 dot product gives the
-same integer in any order of summation, on any BLAS.
+A feature is an integer multiple of 2^-15, and a broadcast weight one of 2^-22. Both are kept as integers
+("grid units"): features as int16, weights as int32, and the score wᵀφ(x) as int64 in units of 2^-37. Every
+partial sum of a score stays below 2^53 (`limits.MAX_WEIGHT`), so a float64 dot product gives the same integer
+in any order of summation, on any BLAS.
 
-Rounding features is part of the map φ, so it is inside every sensitivity that is stated for φ.
+Rounding features is part of the map φ, so every sensitivity stated for φ includes it.
 """
 
 from __future__ import annotations
@@ -96,6 +96,6 @@ def exact_scores(features: npt.NDArray[np.integer], weights: Weights) -> Scores:
     Returns:
         int64 of shape (n,), in units of 2^-37.
     """
-    # Whole numbers below 2^53 throughout: float64 holds them exactly, and BLAS is far faster on them
-    # than numpy's integer product.
+    # Integers below 2^53 throughout: float64 holds them exactly, and BLAS is far faster on them than numpy's
+    # integer product.
     return (features.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)

@@ -1,9 +1,9 @@
-"""Public jitter: a small term of each point's own that its score has besides wᵀφ (DESIGN §1, "Jitter").
+"""Public jitter: a small term that each point's score has besides wᵀφ (DESIGN §1, "Jitter").
 
-Where noise hides the summary, the points with the highest scores are those that the noise likes best, and
-they are few: outliers, and near-copies of each other. Jitter spreads the choice over points that the noise
-cannot tell apart. It is no noise that protects anybody. It follows from φ and from public numbers, so that
-scores still have one total order, and the lemma holds as it stands.
+Where noise hides the summary, the points with the highest scores are the few that the noise favours:
+outliers, and near-copies of each other. Jitter spreads the choice over points that the noise cannot tell
+apart. It protects nobody. It depends on φ and on public numbers, so scores still have one total order, and
+the lemma holds unchanged.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ JITTER_DEVIATION: Final = 2.0**-3
 LARGEST_JITTER: Final = _SCALE * _MEAN
 """Largest magnitude of a point's jitter, in units of 2^-15."""
 _READ_ROWS: Final = 2**14
-"""Rows that are read at a time: a table that is mapped because it is large must not be resident whole."""
+"""Rows read at a time: a large memory-mapped table must not become resident as a whole."""
 _MOST: Final = 2.0
-"""Deviations of the noise that jitter's own deviation is at most."""
+"""Upper limit of jitter's deviation, in deviations of the noise."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Jitter:
     """The jitter of points in a session: a sum of 12 bytes of SHA-256, nearly normal, and bounded.
 
     Attributes:
-        session: The session's identifier, 16 bytes: points have another jitter in another session.
+        session: The session's identifier, 16 bytes; points have another jitter in another session.
     """
 
     session: bytes
@@ -75,25 +75,25 @@ class Jitter:
 
 
 def jitter_weight(points: float, deviation: float) -> float:
-    """The weight of jitter in a broadcast, which spreads scores by N·σ², but by 2σ at most.
+    """The weight of jitter in a broadcast: it spreads scores by N·σ², at most by 2σ.
 
-    Points that are taken with probabilities that grow with exp(wᵀφ/(N·σ²)) are the most likely mixture under
-    a prior of N points that are like those that owners have, where w has noise of σ² (DESIGN §1, "Jitter").
+    Choosing points with probabilities proportional to exp(wᵀφ/(N·σ²)) gives the most likely mixture under a
+    prior of N points like the owners', if w has noise of variance σ² (DESIGN §1, "Jitter").
 
     Args:
         points: N (`session.jitter`).
-        deviation: σ, of what noise leaves on a coordinate of w; not negative.
+        deviation: σ of the remaining noise on a coordinate of w; not negative.
     """
     return min(points * deviation * deviation, _MOST * deviation) / JITTER_DEVIATION
 
 
 def scores_of(features: Features, weights: Weights, jitter: Jitter | None) -> Scores:
-    """Exact scores: wᵀφ, with its jitter where the session has any.
+    """Exact scores: wᵀφ, plus jitter if the session has it.
 
     Args:
         features: int16 of shape (n, d), in units of 2^-15.
         weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter, whose weight is last.
-        jitter: Of the session; None: it has none.
+        jitter: The session's jitter; None if it has none.
 
     Returns:
         int64 of shape (n,), in units of 2^-37.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 __all__ = ["MAX_BUDGET", "MAX_PRICE", "UNITS", "Prices", "bill", "bill_lines", "in_units", "per_price"]
 
 UNITS: Final = 10_000
-"""Of 1."""
+"""Units in a price of 1."""
 MAX_PRICE: Final = 1e6
 MAX_BUDGET: Final = 1e11
 """Below 2^53 units: each has a float64 number of its own."""

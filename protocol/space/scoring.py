@@ -76,7 +76,7 @@ class _Withdrawals:
 
 
 class Points:
-    """An owner's points, of which some are withdrawn as they are handed over.
+    """An owner's points, some of which are withdrawn as they are handed over.
 
     Args:
         features: int16 of shape (n, d), in units of 2^-15; may be memory-mapped.
@@ -137,7 +137,7 @@ class Points:
 
 
 class Pool:
-    """Points of several owners that come one by one, of which owners' shares can be withheld for a time.
+    """Points of several owners that arrive one by one; an owner's points can be withheld for a time.
 
     Args:
         dimension: d.

@@ -280,7 +280,7 @@ def _encode_item(item: Item, salts: bytes, private: list[bytes]) -> list[Any]:
 
 
 def _refusal(number: int, items: Sequence[Item]) -> LocalProtocolError:
-    """Which field of which item cannot be recorded: found by trying them, once one has failed."""
+    """The field and item that cannot be recorded, found by trying them after one has failed."""
     for item in items:
         for name, value in (*item.public.items(), *item.private.items()):
             try:

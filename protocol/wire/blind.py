@@ -67,9 +67,9 @@ class BlindCandidate(BaseModel):
 
     box: Box
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
-    """Of the bid that it came with."""
+    """Digests of the bid that it came with."""
     signature: Signature
-    """Of that bid."""
+    """Signature of that bid."""
 
 
 class BlindPurchase(BaseModel):

@@ -1,6 +1,6 @@
 """Suites for acquisition: a victim that comes and goes, and an attacker that chooses which points win.
 
-The first circle decides who wins (`circles`). On the others x and every c are the opposite of b and every v.
+The first circle decides who wins (`circles`). On the others, x and every c are opposite to b and every v.
 
 =====  =======  =====================================================================================
 round  target   what happens
@@ -13,7 +13,7 @@ round  target   what happens
 5      v3       As round 2, and so on: each absence makes a difference of one point more.
 =====  =======  =====================================================================================
 
-So S' is S with x in the place of b; if the pool is kept, with x and all c in the place of b and all v.
+So S' is S with x instead of b; if the pool is kept, with x and all c instead of b and all v.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ ROUNDS: Final = 3 * ABSENCES + 1
 SEED_SET: Final = 400
 
 STEP: Final = 0.36
-"""Radians between x, v1, v2, … on the first circle: the last is less than half a turn from the filler."""
+"""Radians between x, v1, v2, … on the first circle; the last is less than half a turn from the filler."""
 NEXT_TO: Final = 0.12
-"""Radians between a point and the watcher's point next to it."""
+"""Radians between a point and the watcher's neighbouring point."""
 FILLER: Final = 0.0
 
 _NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
@@ -56,7 +56,7 @@ def registered(rule: str) -> SessionAttack:
 
 
 def ask_all() -> SessionAttack:
-    """`ask-all` with `gaussian` releases, an owner that comes and goes, and one that has a single point."""
+    """`ask-all` with `gaussian` releases, an owner that comes and goes, and one with a single point."""
     return _attack("ask-all", "gaussian")
 
 
@@ -66,7 +66,7 @@ def sealed() -> SessionAttack:
 
 
 def blind() -> SessionAttack:
-    """The same with `blind`: the consumer weighs, and the curator orders masked scores."""
+    """The same with `blind`: the consumer computes weights, and the curator orders masked scores."""
     return _attack("blind", "filtered-gaussian")
 
 
@@ -105,7 +105,7 @@ def _data(feature_map: FeatureMap) -> SessionData:
 
 
 def _angle(place: int) -> float:
-    """Of x (place 0), v1, v2, … on the first circle, all farther from the filler than the one before."""
+    """Angle of x (place 0), v1, v2, … on the first circle, in order of distance from the filler."""
     return 0.5 + STEP * place
 
 

@@ -1,8 +1,8 @@
-"""Suites for rules that ask: what an owner learns by being asked for its point, or by not being asked.
+"""Suites for rules that ask: what an owner learns from being asked, or not asked, for its point.
 
-The watcher's own points are probes. All are alike, and it has enough of them to bid one in every round, so
-that each round tells something of its rank. The victim's points are worse than a probe, and x, the one more
-record of D', is better: it shifts the rank by one, and by no more.
+The watcher's own points are probes. All are equal, and it has enough of them to bid one in every round, so
+every round reveals something about its rank. The victim's points are worse than a probe; x, the extra record
+of D', is better, and shifts the rank by exactly one.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ SEED_SET: Final = 400
 CLAIMED: Final = 0.5
 """ε_auc of the printed auction."""
 EPSILON: Final = 1.0
-"""Of all asks together, by `logistic`."""
+"""ε of all asks together, under `logistic`."""
 ROUNDS: Final = 2
 OWNERS: Final = 8
-"""K, with `logistic`: enough that it is not refused."""
+"""K under `logistic`, large enough that the rule is not refused."""
 LARGE_SIGMA: Final = 100.0
-"""Releases that tell next to nothing: what is left are asks."""
+"""σ of releases that reveal next to nothing, so that only asks matter."""
 STRENGTH: Final = 200.0
-"""Of the target: the noise of a weight is a thousandth of it."""
+"""Length of the target: the noise of a weight is a thousandth of it."""
 
 _NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
 _FIRST, _X, _PROBE, _LAST = 0.0, math.pi / 4.0, math.pi / 2.0, math.pi
-"""Angles from the target's: the smaller, the better the point."""
+"""Angles from the target's; a smaller one means a better point."""
 
 
 def winner_only() -> SessionAttack:
-    """`winner-only`, as if it cost no more than the releases: whether a probe wins tells of x."""
+    """`winner-only`, as if it cost only the releases: whether a probe wins reveals x."""
     summary = release_table("gaussian", _NEIGHBOURS, epsilon=SESSION_EPSILON)
     sound = _session(summary, rule="ask-all")
     return _attack(_session(summary, rule="winner-only"), stated=stated_by(sound.privacy()[0]))
 
 
 def published_auction() -> SessionAttack:
-    """One round of the `published` auction, at the ε_auc that it claims: asks alone, the release is public.
+    """One round of the `published` auction, at its claimed ε_auc: only asks matter, as the release is public.
 
-    With D a probe is the best bid, and is asked for with certainty. With D' it has rank 2, and is not asked
-    for with probability 1 - exp(-ε_auc).
+    With D a probe is the best bid, and is always asked for. With D' it has rank 2, and is not asked for with
+    probability 1 - exp(-ε_auc).
     """
     session = _session(None, rule="published", points=1, epsilon=CLAIMED, tau=2)
     return _attack(session, stated=Stated(CLAIMED, 0.0, _NEIGHBOURS.value))
 
 
 def logistic() -> SessionAttack:
-    """`logistic`, with as many owners that are better than a probe as give it the rank whose coin is fair."""
+    """`logistic`, with as many better owners as give a probe the rank whose coin is fair."""
     session = _session(
         release_table("gaussian", _NEIGHBOURS, sigma=LARGE_SIGMA),
         rule="logistic",
@@ -91,7 +91,7 @@ def _names(others: int) -> tuple[str, ...]:
 
 
 def _attack(session: Session, *, stated: Stated, better: int = 0) -> SessionAttack:
-    """The attack, where `better` of the others have points that win all rounds, and the rest bad ones."""
+    """The attack in which `better` of the other owners win all rounds, and the rest have bad points."""
     rounds = session.rounds
     others = [owner for owner in session.file.owners if owner.startswith("other")]
 

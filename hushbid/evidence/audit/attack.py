@@ -56,12 +56,12 @@ CuratorParty: TypeAlias = tuple[CuratorMachine, Numerics]
 ConsumerParty: TypeAlias = tuple[ConsumerMachine, Numerics]
 OwnerParty: TypeAlias = tuple[OwnerMachine, Numerics]
 Reading: TypeAlias = Callable[["View"], npt.NDArray[np.float64]]
-"""The numbers that an owner reads off its view: shape (rounds, readings)."""
+"""The numbers that an owner extracts from its view: shape (rounds, readings)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """The claim that is attacked."""
+    """The claim under attack."""
 
     epsilon: float
     delta: float
@@ -69,7 +69,7 @@ class Stated:
 
 
 def stated_by(statement: PrivacyStatement) -> Stated:
-    """A session's own statement, one of `Session.privacy`.
+    """The claim in a session's statement, one of `Session.privacy`.
 
     Raises:
         LocalProtocolError: It states no ε.
@@ -83,8 +83,8 @@ class Attack(ABC):
     """Runs of a mechanism on two neighbouring datasets, which differ in one record.
 
     Attributes:
-        stated: What the mechanism is claimed to guarantee for these neighbours.
-        block: How many runs are made together; their noise depends on the first one's seed.
+        stated: The claimed guarantee for these neighbours.
+        block: Number of runs made together; their noise depends on the first one's seed.
     """
 
     stated: Stated
@@ -99,7 +99,7 @@ class Attack(ABC):
             seeds: Seeds of the noise.
 
         Returns:
-            What the attacker saw.
+            The attacker's evidence.
         """
 
 
@@ -109,10 +109,10 @@ def _curator(session: Session, noise: NoiseSource) -> CuratorParty:
 
 @dataclass(frozen=True)
 class ReleaseAttack(Attack):
-    """One broadcast: the consumer's release of D_v, of which one record is another.
+    """One broadcast: the consumer's release of D_v, with one record replaced.
 
     Args:
-        stated: What is claimed.
+        stated: The claim.
         session: The session whose ``[target]`` is attacked.
         validation: D_v and its neighbour, raw.
         seed_set: D_init, raw.
@@ -125,7 +125,7 @@ class ReleaseAttack(Attack):
     block: int = 500
 
     def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
-        """Let the session's mechanism release the target, as a consumer does; the attacker sees it all."""
+        """Let the session's mechanism release the target, as a consumer does; the attacker sees all of it."""
         session, noise = self.session, SimulatedNoise(seeds[0], CONSUMER)
         feature_map = public_map(session)
         points, public = feature_map.hash(self.validation[neighbour]), feature_map.hash(self.seed_set)
@@ -142,19 +142,19 @@ class ReleaseAttack(Attack):
 
 @dataclass(slots=True)
 class View:
-    """What one owner receives in a session, in order: all that it can learn from.
+    """Everything that one owner receives in a session, in order: all that it can learn from.
 
-    The times at which frames come are not in it: no guarantee covers them (DESIGN §3, `fixed_cadence`).
+    It excludes arrival times of frames, which no guarantee covers (DESIGN §3, `fixed_cadence`).
     """
 
     frames: list[tuple[str, int]] = field(default_factory=list)
     """Kind and length in bytes of each frame."""
     weights: dict[int, npt.NDArray[np.float64]] = field(default_factory=dict)
-    """Per round, the broadcast weight."""
+    """The broadcast weight of each round."""
     asked: set[int] = field(default_factory=set)
     """Rounds in which it was asked for its point."""
     keys: BlindKeys | None = None
-    """Those of a session whose curator is blind, with which it reads broadcasts."""
+    """Keys for reading broadcasts in a session with a blind curator."""
 
     def take(self, frame: Outgoing) -> None:
         self.frames.append((frame.kind, len(frame.data)))
@@ -168,7 +168,7 @@ class View:
 
     @property
     def shape(self) -> int:
-        """A number for the kinds and lengths of the frames, in their order: asks, gaps, sizes."""
+        """A number for the kinds and lengths of the frames in order: asks, gaps, sizes."""
         return zlib.crc32(repr((self.frames, sorted(self.weights), sorted(self.asked))).encode())
 
 
@@ -180,7 +180,7 @@ class SessionData:
         owners: Every owner's points, in D and in D'.
         validation: D_v.
         seed_set: D_init.
-        other_validation: D_v in D', where the consumer's records are attacked; None: the same.
+        other_validation: D_v in D', if the consumer's records are attacked; None: the same.
     """
 
     owners: tuple[Mapping[str, Points], Mapping[str, Points]]
@@ -195,18 +195,18 @@ _Datasets: TypeAlias = tuple[Mapping[str, Dataset], Dataset, Dataset]
 
 @dataclass(frozen=True)
 class SessionAttack(Attack):
-    """A whole session: an owner's view of it, where one record of another owner is there or not.
+    """A whole session: an owner's view of it, with one record of another owner added or not.
 
     Args:
-        stated: What is claimed.
-        data: Makes all data for a feature map: what is guaranteed holds for every map, a secret one's too.
-        watcher: The owner that attacks.
-        read: The numbers that it reads off its view.
+        stated: The claim.
+        data: Makes all data for a feature map; the guarantee holds for every map, including a secret one.
+        watcher: The attacking owner.
+        read: Extracts numbers from its view.
         away: As `SteadyNetwork` has it.
-        curator: Makes the curator, of session and noise.
+        curator: Makes the curator from session and noise.
         consumer: Makes the consumer; its arguments are those of `consumer_party`.
         owner: Makes an owner; its arguments are those of `owner_party`.
-        crashes: Processes that die and start again; None: nobody does, and nothing is recorded.
+        crashes: Processes that die and restart; None: no process does, and nothing is recorded.
     """
 
     stated: Stated
@@ -244,11 +244,12 @@ class SessionAttack(Attack):
         """One run, not started yet."""
 
         def noise(party: str) -> SimulatedNoise:
-            # As if the session file had this seed: simulated noise has the distribution of secure noise.
+            # As if the session file had this seed: simulated noise is distributed like secure noise.
             return SimulatedNoise(seed, party)
 
         def consumer(session: Session, **given: Any) -> ConsumerParty:
-            # What a consumer weighs with would else have the file's seed, and be the same in every run.
+            # Otherwise the consumer's noise for weights would have the file's seed, and be the same in every
+            # run.
             more = {"weighing": noise(CURATOR)} if session.rule.blind else {}
             return self.consumer(session, **given, **more)
 
@@ -273,11 +274,11 @@ class SessionAttack(Attack):
         )
 
     def _map_seed(self, seed: int) -> bytes:
-        """That of the secret map of a run: the first that its consumer draws."""
+        """Seed of a run's secret map, the first one that its consumer draws."""
         return SimulatedNoise(seed, CONSUMER).random_bytes(SEED_BYTES)
 
     def _keys(self, seed: int) -> BlindKeys | None:
-        """What owners of a run read broadcasts with; None where these are not encrypted."""
+        """The owners' keys for reading broadcasts in a run; None if these are not encrypted."""
         session = self.session
         return BlindKeys(self._map_seed(seed), session.identifier) if session.rule.blind else None
 

@@ -1,8 +1,8 @@
-"""A suite whose rounds buy several points, so that a curator could let one record change a whole batch.
+"""A suite with several purchases per round, where a curator could let one record change a whole batch.
 
-The first circle decides who wins (`circles`). x lies there at the target, the rival's points close to it, and
-the victim's others far from it. On the other circles the victim's points are like x, and the rival's are the
-opposite. Round after round buys the rival's points; in D' the first one buys x in the place of one of them.
+The first circle decides who wins (`circles`). There x lies at the target, the rival's points close to it, and
+the victim's others far away. On the other circles the victim's points are like x, and the rival's are the
+opposite. Every round buys the rival's points; in D' the first one buys x instead of one of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FAR: Final = 1.5
 
 
 def batches() -> SessionAttack:
-    """A session with `filtered-gaussian`, the default release, that buys `BATCH` points a round."""
+    """A session with `filtered-gaussian`, the default release, that buys `BATCH` points per round."""
     session = session_of(
         owners=("rival", "victim", "watcher"),
         points=ROUNDS * BATCH,

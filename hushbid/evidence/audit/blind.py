@@ -1,7 +1,7 @@
 """Suites for sessions whose curator is blind: an owner's view, what the curator is sent, and sizes.
 
-`restarted` is `switching` with a consumer that dies, as it draws the noise here. In `void` the attacker hands
-over a box that does not open, next to the victim's record x on the first circle (`circles`):
+`restarted` is `switching` with a consumer that dies, as the consumer draws the noise here. In `void` the
+attacker hands over a box that does not open, next to the victim's record x on the first circle (`circles`):
 
 =====  =======  =======================================================================================
 round  target   what happens
@@ -12,8 +12,8 @@ round  target   what happens
                 bought in D, which are like y.
 =====  =======  =======================================================================================
 
-`curator` looks at all that a blind curator is sent, where the choice is the same: in D' the target is another
-on all circles but the first, where all points are alike. So all scores are others, by one number.
+`curator` uses everything that is sent to a blind curator, in a case where the choice is the same: in D' the
+target differs on all circles but the first, where all points are alike. So all scores change by one number.
 """
 
 from __future__ import annotations
@@ -53,24 +53,24 @@ SEED_SET: Final = 400
 STEP: Final = 0.36
 """Radians between one place on the first circle and the next."""
 NEXT_TO: Final = 0.12
-"""Radians between a point and another one's next to it."""
+"""Radians between a point and another owner's neighbouring point."""
 CRASH: Final = 5
 """The consumer's step in the fourth round."""
 _ALIKE: Final = ("owner-1", "owner-2")
-"""Names of one length: an award has its owners' names, and is as long as they are."""
+"""Names of equal length: an award contains its owners' names, and its length depends on theirs."""
 FEW: Final = 3
-"""Rounds of the sessions that the curator looks at."""
+"""Rounds of the sessions that the curator observes."""
 
 Floats = npt.NDArray[np.float64]
 
 
 def restarted() -> SessionAttack:
-    """`switching.switching` with a blind curator, and a consumer that dies and goes on from its record."""
+    """`switching.switching` with a blind curator, and a consumer that dies and resumes from its record."""
     return replace(switching.switching("blind"), crashes=(Crash(CONSUMER, step=CRASH, left=0),))
 
 
 def void() -> SessionAttack:
-    """A session with an owner that sells a void box, which is found in D and not in D'."""
+    """A session with an owner that sells a void box, which is discovered in D and not in D'."""
     session = session_of(
         owners=("liar", "victim", "watcher"),
         points=ROUNDS,
@@ -118,12 +118,12 @@ def _with_a_void_box(feature_map: FeatureMap) -> SessionData:
 
 @dataclass(slots=True)
 class CuratorView:
-    """What a blind curator is sent and sends, in order: all that it can learn from."""
+    """Everything that a blind curator receives and sends, in order: all that it can learn from."""
 
     frames: list[tuple[str, str, str, int]] = field(default_factory=list)
     """Sender, receiver, kind and length in bytes of each frame."""
     scores: dict[int, list[int]] = field(default_factory=dict)
-    """Per round, the masked scores of all boxes that have one."""
+    """Per round, the masked scores of all scored boxes."""
     boxes: dict[int, bytes] = field(default_factory=dict)
     """Per round, the encrypted broadcast."""
 
@@ -159,11 +159,11 @@ def _no_owner(_view: View) -> Floats:
 
 @dataclass(frozen=True)
 class CuratorAttack(SessionAttack):
-    """A whole session: what the curator is sent, and what anybody sees who watches its network.
+    """A whole session: everything sent to the curator, and everything visible on its network.
 
     Args:
-        read_all: The numbers that it reads off its view: shape (rounds, readings).
-        more: Those of `SessionAttack`, whose `read` is of an owner, and is not used.
+        read_all: Extracts numbers from its view: shape (rounds, readings).
+        more: Arguments of `SessionAttack`; its `read` is for an owner's view, and is not used.
     """
 
     read_all: Callable[[CuratorView], Floats] = _sizes_alone
@@ -180,7 +180,7 @@ class CuratorAttack(SessionAttack):
 
 
 def curator() -> CuratorAttack:
-    """What a blind curator is sent where D_v is another, and the choice is not."""
+    """Everything that a blind curator receives if D_v differs and the choice does not."""
     session = _small("exact")
     return CuratorAttack(
         stated=Stated(0.0, DELTA, Neighbours.SUBSTITUTE_ONE.value),
@@ -193,7 +193,7 @@ def curator() -> CuratorAttack:
 
 
 def sizes() -> CuratorAttack:
-    """Sizes and order of all frames of a session, an owner running out of points a round sooner or later."""
+    """Sizes and order of all frames, where an owner runs out of points a round earlier or later."""
 
     def data(feature_map: FeatureMap) -> SessionData:
         one, more = (points_at(feature_map, np.array(_places(count))) for count in (FEW - 1, FEW))
@@ -244,9 +244,9 @@ def _with_other_targets(feature_map: FeatureMap) -> SessionData:
 
 
 def _masks_and_broadcasts(view: CuratorView) -> Floats:
-    """Of each round: the size of masked scores, how far they are apart, and what broadcasts have in common.
+    """Per round: the size of masked scores, their spread, and the similarity of broadcasts.
 
-    The last is the share of bits in which two broadcasts differ: one half where each has a nonce of its own.
+    The similarity is the share of bits in which two broadcasts differ: one half if each has its own nonce.
     """
     found = []
     for number, box in sorted(view.boxes.items()):

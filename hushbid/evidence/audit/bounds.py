@@ -1,17 +1,17 @@
-"""Lower bounds on ε from what was counted, at a stated confidence: Clopper and Pearson's, or of both counts.
+"""Lower bounds on ε from counts, at a stated confidence: Clopper and Pearson's, or from both counts.
 
-A test decides between two neighbouring datasets by an event E that was fixed before the counted trials.
-With P = Pr[E | D'] and Q = Pr[E | D], (ε, δ)-DP demands (Kairouz, Oh, Viswanath 2015)
+A test decides between two neighbouring datasets by an event E fixed before the counted trials. With P = Pr[E
+| D'] and Q = Pr[E | D], (ε, δ)-DP demands (Kairouz, Oh, Viswanath 2015)
 
     P ≤ e^ε·Q + δ   and   1 - Q ≤ e^ε·(1 - P) + δ,
 
 so ε ≥ max(ln((P - δ)/Q), ln((1 - Q - δ)/(1 - P))). Both grow in P and fall in Q: one lower bound on P and one
-upper bound on Q serve both, and no other. Each is one-sided and fails with probability (1 - confidence)/2 at
-most, hence the bound on ε with 1 - confidence at most, whatever the mechanism is.
+upper bound on Q serve both, and no others are needed. Each is one-sided and fails with probability at most
+(1 - confidence)/2, so the bound on ε fails with probability at most 1 - confidence, whatever the mechanism.
 
-Where runs are few, what two bounds lose together is much: of 27 hits and no false alarm in 27 runs, and with
-δ = 0.5, they say 1.06. So up to `JOINTLY` runs both counts are tested together (`epsilon_lower_jointly`), and
-12 runs say as much.
+If runs are few, two separate bounds lose much: from 27 hits and no false alarm in 27 runs, with δ = 0.5, they
+give 1.06. So up to `JOINTLY` runs both counts are tested together (`epsilon_lower_jointly`), and 12 runs give
+as much.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CELLS: Final = 256
 """Into which all Q are divided."""
 
 _UNLIKELY = 0.01
-"""How often a sound suite has more alarms than `allowed_alarms`, at most."""
+"""Upper bound on the probability that a sound suite has more alarms than `allowed_alarms`."""
 
 
 def lower_proportion(successes: Counts, trials: int, error: float) -> Floats:
@@ -54,7 +54,7 @@ def lower_proportion(successes: Counts, trials: int, error: float) -> Floats:
     Args:
         successes: From 0 to `trials`.
         trials: At least 1.
-        error: How often the bound may lie above the proportion.
+        error: Probability that the bound may exceed the proportion.
     """
     counted = np.asarray(successes, dtype=np.float64)
     bound = beta.ppf(error, np.maximum(counted, 1.0), trials - counted + 1.0)
@@ -72,14 +72,14 @@ def epsilon_lower(
     """Lower bounds on ε, one for each event.
 
     Args:
-        hits: How often the event occurred in `trials` runs on D'.
-        false_alarms: How often it occurred in as many runs on D.
+        hits: Number of occurrences of the event in `trials` runs on D'.
+        false_alarms: Number of occurrences in as many runs on D.
         trials: Runs on each, at least 1.
-        delta: The δ that is stated, in [0, 1).
+        delta: The stated δ, in [0, 1).
         confidence: In (0, 1).
 
     Returns:
-        At least 0, which every mechanism has.
+        At least 0, which holds for every mechanism.
     """
     error = (1.0 - confidence) / 2.0
     hit = lower_proportion(hits, trials, error)
@@ -144,9 +144,9 @@ def _binomial(trials: int, proportions: Floats) -> Floats:
 
 
 def allowed_alarms(repeats: int, confidence: float) -> int:
-    """How many of `repeats` audits of a sound suite may alarm: fewer than 1 in 100 such series have more.
+    """Most alarms in `repeats` audits of a sound suite: fewer than 1 in 100 such series have more.
 
-    None of one; at 95 % confidence 4 of 20.
+    0 for a single audit; 4 of 20 at 95 % confidence.
     """
     if repeats == 1:
         return 0

@@ -1,7 +1,7 @@
-"""Curators for an audit: one whose targets the attacker chooses, and those that break a rule of DESIGN §3.
+"""Curators for an audit: one whose targets the attacker chooses, and some that break a rule of DESIGN §3.
 
-Each is the real curator but for one thing: a fault takes a party that is about to start, and gives it back
-with one part replaced.
+Each is the real curator except for one part: a fault takes a party before it starts, and returns it with that
+part replaced.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Targets: TypeAlias = Sequence[npt.NDArray[np.float64]]
 
 
 class OtherWeights(ABC):
-    """Numerics that compute a round's weights of something else.
+    """Numerics that compute a round's weights from something else.
 
     Args:
         numerics: The curator's own.
@@ -58,11 +58,11 @@ class OtherWeights(ABC):
         self._numerics = numerics
 
     def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
+        """Return the effect's outcome as an event; None for effects of other kinds."""
         return self._numerics.perform(self._instead_of(effect))
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Take up what was computed before a restart."""
+        """Restore the state computed before a restart."""
         self._numerics.restore(self._instead_of(effect), outcome)
 
     def _instead_of(self, effect: Computation) -> Computation:
@@ -70,14 +70,14 @@ class OtherWeights(ABC):
 
     @abstractmethod
     def _changed(self, effect: ComputeWeights) -> ComputeWeights:
-        """What the weights are computed of."""
+        """The inputs from which the weights are computed."""
 
 
 class ChosenTargets(OtherWeights):
-    """Numerics that make each round's weight with a target of the attacker's choice; nothing is broken.
+    """Numerics that make each round's weight with the attacker's target; nothing is broken.
 
-    What is promised to the owners holds for any target, so an attacker may have chosen it, and anew for every
-    round: with it, it decides which points win, as the lemma's proof lets it.
+    The owners' guarantee holds for any target, so an attacker may choose a new one for every round. The
+    target lets it decide which points win, as the lemma's proof permits.
 
     Args:
         numerics: The curator's own.
@@ -94,7 +94,7 @@ class ChosenTargets(OtherWeights):
 
 
 def weighing_with_targets(targets: Targets) -> Callable[..., ConsumerParty]:
-    """Makes the consumer of a session whose curator is blind, with a target for every round."""
+    """Makes the consumer of a session with a blind curator, with a target for every round."""
 
     def consumer(session: Session, **given: Any) -> ConsumerParty:
         machine, numerics = consumer_party(session, **given)
@@ -104,7 +104,7 @@ def weighing_with_targets(targets: Targets) -> Callable[..., ConsumerParty]:
 
 
 def with_targets(session: Session, targets: Targets) -> dict[str, Any]:
-    """What makes the party that weighs, with targets of the attacker's: a field of `SessionAttack`."""
+    """The maker of the party that computes weights, with the attacker's targets."""
     if session.rule.blind:
         return {"consumer": weighing_with_targets(targets)}
     return {"curator": choosing_targets(targets)}
@@ -137,7 +137,7 @@ class _NothingWithheld(Pool):
 
 
 class _OneOwnersBatch(Pool):
-    """A pool whose first entries are all of one owner: of the one that has the best of them."""
+    """A pool whose first entries all belong to the owner with the best of them."""
 
     def first(
         self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
@@ -147,7 +147,7 @@ class _OneOwnersBatch(Pool):
 
 
 class _ActualCount(OtherWeights):
-    """Numerics that divide by how many points the summary really has, and not by |D_init| + ℓ - 1."""
+    """Numerics that divide by the summary's actual number of points instead of |D_init| + ℓ - 1."""
 
     def __init__(self, machine: CuratorMachine, numerics: Numerics) -> None:
         super().__init__(numerics)
@@ -169,7 +169,7 @@ class _StopsEarly(CuratorMachine):
 
 
 def keeping_absent_pools(session: Session, party: CuratorParty) -> CuratorParty:
-    """The presence rule stops at the pool: an absent owner's points can still win."""
+    """The presence rule does not cover the pool: an absent owner's points can still win."""
     machine, numerics = party
     machine._pool = _NothingWithheld(
         session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter
@@ -178,7 +178,7 @@ def keeping_absent_pools(session: Session, party: CuratorParty) -> CuratorParty:
 
 
 def filling_batches_from_one_owner(session: Session, party: CuratorParty) -> CuratorParty:
-    """A batch is of the owner that has the best point, so that one record more can change all of it."""
+    """A batch comes from the owner with the best point, so that one extra record can change all of it."""
     machine, numerics = party
     machine._pool = _OneOwnersBatch(
         session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter
@@ -187,13 +187,13 @@ def filling_batches_from_one_owner(session: Session, party: CuratorParty) -> Cur
 
 
 def counting_actual_points(_session: Session, party: CuratorParty) -> CuratorParty:
-    """Q is an actual count, which tells how many points the owners have."""
+    """The count q is an actual one, which reveals how many points the owners have."""
     machine, numerics = party
     return machine, _ActualCount(machine, numerics)
 
 
 def stopping_early(session: Session, party: CuratorParty) -> CuratorParty:
-    """Rounds end with the owners' points, and not after p."""
+    """Rounds end when owners run out of points, and not after p."""
     return _StopsEarly(session), party[1]
 
 
@@ -201,7 +201,7 @@ def stopping_early(session: Session, party: CuratorParty) -> CuratorParty:
 
 
 class _AdmitsAll:
-    """A feature space that lets all features through."""
+    """A feature space that accepts all features."""
 
     def __init__(self, space: FeatureSpace) -> None:
         self._space = space
@@ -210,12 +210,12 @@ class _AdmitsAll:
         return getattr(self._space, name)
 
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whatever came."""
+        """Accept everything."""
         return np.ones(len(features), dtype=np.bool_)
 
 
 class _BelievesFeatures:
-    """Numerics that find of every point the features that its owner claims."""
+    """Numerics that report the features claimed by owners for every point."""
 
     def __init__(self, numerics: Numerics) -> None:
         self._numerics = numerics
@@ -231,12 +231,12 @@ class _BelievesFeatures:
 
 
 def believing_features(_session: Session, party: CuratorParty) -> CuratorParty:
-    """Φ of a point is not recomputed, as where points are sealed; that it can be one is checked."""
+    """φ of a point is not recomputed, as if points were sealed; whether it is a possible φ is checked."""
     return party[0], _BelievesFeatures(party[1])
 
 
 def checking_no_features(session: Session, party: CuratorParty) -> CuratorParty:
-    """Φ is taken for what its owner claims, of whatever length: it is neither recomputed nor measured."""
+    """φ is accepted as claimed, with any length: it is neither recomputed nor measured."""
     machine, numerics = believing_features(session, party)
     machine._space = cast("FeatureSpace", _AdmitsAll(machine._space))
     return machine, numerics

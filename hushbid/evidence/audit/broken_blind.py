@@ -1,6 +1,6 @@
-"""Parties of blind sessions for an audit: an owner that sends a void box, and those that break a rule.
+"""Parties of blind sessions for an audit: an owner that sends a void box, and some that break a rule.
 
-Each is the real party but for one thing, as in `broken`.
+Each is the real party except for one part, as in `broken`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ConsumerMaker: TypeAlias = Callable[..., ConsumerParty]
 
 
 class _VoidBox:
-    """Numerics of an owner that hands over a void box in the place of one of its points, and signs it."""
+    """Numerics of an owner that hands over a void box instead of one of its points, and signs it."""
 
     def __init__(self, session: Session, name: str, numerics: BlindOwnerNumerics, row: int) -> None:
         self._session, self._name, self._numerics, self._row = session, name, numerics, row
@@ -71,11 +71,11 @@ class _VoidBox:
 
 
 def sending_a_void_box(liar: str, *, row: int) -> OwnerMaker:
-    """Makes owners, of which one hands over a box that does not open in the place of one of its points.
+    """Makes owners, one of which hands over a box that does not open instead of one of its points.
 
     Args:
         liar: Its name.
-        row: Of its points.
+        row: The row of that point.
     """
 
     def owner(session: Session, name: str, dataset: Dataset, **given: Any) -> OwnerParty:
@@ -91,7 +91,7 @@ def sending_a_void_box(liar: str, *, row: int) -> OwnerMaker:
 
 
 class _ExcludesForVoidBoxes(BlindCurator):
-    """A curator that is told of a void box when it is bought, and leaves its owner out from then on."""
+    """A curator that learns of a void box when it is bought, and excludes its owner from then on."""
 
     def _choose(self, present: AbstractSet[str]) -> None:
         before = len(self.ledger.wins)
@@ -107,22 +107,22 @@ class _ExcludesForVoidBoxes(BlindCurator):
 
 
 class _TakesShorterBids(BlindCurator):
-    """A curator that takes bids with scores of fewer boxes than were sent: the rest have none."""
+    """A curator that accepts bids with scores of fewer boxes than were sent: the rest have none."""
 
     def _take_blind_bid(self, owner: str, bid: BlindBid) -> None:
         due = MASK_BYTES * self._batch * (self._bids_had[owner] + 1)
-        # A score as low as can be, in the place of each that is not there.
+        # The lowest possible score for each missing one.
         scores = bid.scores + b"\1".rjust(MASK_BYTES, b"\0") * ((due - len(bid.scores)) // MASK_BYTES)
         super()._take_blind_bid(owner, bid.model_copy(update={"scores": scores}))
 
 
 def excluding_for_void_boxes(session: Session, party: CuratorParty) -> CuratorParty:
-    """An owner is left out for what was found in a box, which is found if it is bought: by others' data."""
+    """An owner is excluded for a box found void when bought, which depends on others' data."""
     return _ExcludesForVoidBoxes(session), party[1]
 
 
 class _HoldsAll:
-    """Numerics that find all bids signed."""
+    """Numerics that report all bids as signed."""
 
     def __init__(self, party: CuratorParty) -> None:
         self._numerics = party[1]
@@ -136,7 +136,7 @@ class _HoldsAll:
 
 
 def taking_shorter_bids(session: Session, party: CuratorParty) -> CuratorParty:
-    """The curator of owners that do not pad."""
+    """The curator for owners that do not pad."""
     return _TakesShorterBids(session), _HoldsAll(party)
 
 
@@ -144,7 +144,7 @@ def taking_shorter_bids(session: Session, party: CuratorParty) -> CuratorParty:
 
 
 class _WithoutPadding:
-    """Numerics of an owner that leaves out the scores of boxes of nothing."""
+    """Numerics of an owner that leaves out the scores of empty boxes."""
 
     def __init__(self, numerics: BlindOwnerNumerics) -> None:
         self._numerics = numerics
@@ -160,7 +160,7 @@ class _WithoutPadding:
 
 
 def without_padding(owner: OwnerMaker) -> OwnerMaker:
-    """Makes owners that score their points alone, so that a bid's size tells how many they have."""
+    """Makes owners that score only their points, so that a bid's size reveals their number."""
 
     def made(*given: Any, **more: Any) -> OwnerParty:
         machine, numerics = owner(*given, **more)
@@ -173,7 +173,7 @@ def without_padding(owner: OwnerMaker) -> OwnerMaker:
 
 
 class _Bare(Mask):
-    """A mask that changes nothing, but that scores are positive."""
+    """A mask that only makes scores positive."""
 
     def __init__(self, mask: Mask) -> None:
         self.bound = mask.bound
@@ -204,17 +204,17 @@ class _OneNonce(BlindKeys):
 
 
 def masks_off(owner: OwnerMaker, consumer: ConsumerMaker) -> tuple[OwnerMaker, ConsumerMaker]:
-    """Scores are sent as they are."""
+    """Scores are sent unmasked."""
     return _with_keys(_NoMask, owner), _with_keys(_NoMask, consumer)
 
 
 def one_nonce(owner: OwnerMaker, consumer: ConsumerMaker) -> tuple[OwnerMaker, ConsumerMaker]:
-    """All broadcasts are encrypted under one nonce."""
+    """All broadcasts are encrypted with one nonce."""
     return _with_keys(_OneNonce, owner), _with_keys(_OneNonce, consumer)
 
 
 def _with_keys(kind: type[BlindKeys], maker: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes parties that derive other keys of the map's seed."""
+    """Makes parties that derive other keys from the map's seed."""
 
     def made(session: Session, *given: Any, **more: Any) -> Any:
         machine, numerics = maker(session, *given, **more)

@@ -1,4 +1,4 @@
-"""Curators for an audit whose releases have other noise than their statement needs."""
+"""Curators for an audit whose releases have other noise than their statement requires."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Noise = npt.NDArray[np.int64]
 
 
 class _OtherNoise(OtherWeights):
-    """Numerics that release with other noise than was drawn; a release of public points alone has none."""
+    """Numerics that release with other noise than was drawn; a release of public points only has none."""
 
     def _changed(self, effect: ComputeWeights) -> ComputeWeights:
         if not effect.noise:
@@ -44,7 +44,7 @@ class _OtherNoise(OtherWeights):
 
 
 class _Function(_OtherNoise):
-    """Noise that is a function of what was drawn."""
+    """Noise that is a function of the drawn noise."""
 
     def __init__(self, numerics: Numerics, function: Callable[[int, Noise], Noise]) -> None:
         super().__init__(numerics)
@@ -55,7 +55,7 @@ class _Function(_OtherNoise):
 
 
 class _First(_OtherNoise):
-    """The noise of the first release that has any, in all of them."""
+    """The noise of the first noisy release, reused in all of them."""
 
     _first: Noise | None = None
 
@@ -66,7 +66,7 @@ class _First(_OtherNoise):
 
 
 class _AgainAfterRestart(_OtherNoise):
-    """After a restart, noise begins again with that of the first release."""
+    """After a restart, noise starts again with that of the first release."""
 
     _restarted = False
 
@@ -94,18 +94,18 @@ class _AgainAfterRestart(_OtherNoise):
 
 
 def scaled(factor: float) -> CuratorFault:
-    """A fault: noise that many times what it should be."""
+    """A fault: noise multiplied by `factor`."""
     return _fault(lambda _number, noise: np.rint(noise * factor).astype(np.int64))
 
 
 def scaled_for_one_release(session: Session, party: CuratorParty) -> CuratorParty:
-    """ε is met by each release alone, and not by all of them together."""
+    """Each release alone meets ε, and not all of them together."""
     releases = session.rounds - 1
     return scaled(releases**-0.5)(session, party)
 
 
 def same_in_every_round(_session: Session, party: CuratorParty) -> CuratorParty:
-    """Noise is drawn once, for all releases."""
+    """Noise is drawn once for all releases."""
     return party[0], _First(party[1])
 
 
@@ -121,19 +121,19 @@ def missing_from_last_coordinate(session: Session, party: CuratorParty) -> Curat
 
 
 def one_draw_for_all_coordinates(session: Session, party: CuratorParty) -> CuratorParty:
-    """One value is drawn a round, and added to all coordinates."""
+    """One value per round is drawn and added to all coordinates."""
     return _fault(lambda _number, noise: np.full_like(noise, noise[0]))(session, party)
 
 
 def cut_off(session: Session, party: CuratorParty) -> CuratorParty:
-    """Noise is no larger than one standard deviation."""
+    """Noise is cut off at one standard deviation."""
     summary = session.summary
     most = round(summary.draws(summary.releases - 1)[0].scale)
     return _fault(lambda _number, noise: np.clip(noise, -most, most))(session, party)
 
 
 def reused_after_restart(_session: Session, party: CuratorParty) -> CuratorParty:
-    """A curator that was started again releases with the noise of earlier releases."""
+    """A restarted curator releases with the noise of earlier releases."""
     return party[0], _AgainAfterRestart(party[1])
 
 

@@ -1,6 +1,6 @@
-"""Sessions for an audit whose releases count a point otherwise than their statement says, or a map that does.
+"""Sessions for an audit whose releases count a point otherwise than stated, or whose map does.
 
-Each is a real session but for one thing.
+Each is a real session except for one part.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ONE = 2**FEATURE_BITS
 
 
 class _Unclipped(Statistic):
-    """y = z/R, however long."""
+    """y = z/R, of any length."""
 
     def of(self, features: Features) -> Totals:
         moved = features.astype(np.int64) - cast("Totals", self.centre)
@@ -36,7 +36,7 @@ class _Unclipped(Statistic):
 
 
 class _ClippedFirst(Statistic):
-    """y = B·clip(φ - c): a vector that was clipped, in a basis that makes it longer."""
+    """y = B·clip(φ - c): a clipped vector, in a basis that lengthens it."""
 
     def of(self, features: Features) -> Totals:
         clipped = _without_basis(self).of(features).astype(np.float64)
@@ -50,14 +50,14 @@ def _without_basis(statistic: Statistic) -> Statistic:
 
 
 class _UnclippedRelease(FilteredGaussianRelease):
-    """`filtered-gaussian` of points that are not clipped."""
+    """`filtered-gaussian` without clipping."""
 
     def statistic(self, prior: Prior | None) -> Statistic:
         return _as(_Unclipped, super().statistic(prior))
 
 
 class _ClippedFirstRelease(SubspaceRelease):
-    """`subspace` of points that are clipped before they are projected, and not after."""
+    """`subspace` that clips points before the projection instead of after it."""
 
     def statistic(self, prior: Prior | None) -> Statistic:
         return _as(_ClippedFirst, super().statistic(prior))
@@ -69,7 +69,7 @@ def _as(kind: type[Statistic], statistic: Statistic) -> Statistic:
 
 @dataclass(frozen=True)
 class _OtherMechanism(Session):
-    """A session whose releases are of another class; nobody is told, and costs are charged as they were."""
+    """A session whose releases are of another class; nobody is told, and costs are charged unchanged."""
 
     kind: type[ReleaseMechanism] | None = field(default=None)
 
@@ -90,7 +90,7 @@ class _OtherMechanism(Session):
 
 @dataclass(frozen=True)
 class _ScaledTarget(Session):
-    """A session in which the target's noise is that many times what its statement needs."""
+    """A session whose target noise is multiplied by a factor."""
 
     factor: float = 1.0
 
@@ -113,7 +113,7 @@ def clipping_before_projection(session: Session) -> Session:
 
 
 def scaling_target_noise(session: Session, factor: float) -> Session:
-    """The noise of the target is `factor` times what its statement needs."""
+    """The target's noise is `factor` times the noise that its statement requires."""
     return _ScaledTarget(**_fields(session), factor=factor)
 
 
@@ -122,9 +122,9 @@ def _fields(session: Session) -> dict[str, Any]:
 
 
 class _ByRows(FeatureMap):
-    """A map that rounds up where it hashes an odd number of rows: φ of a point depends on what stands beside.
+    """A map that rounds up when it hashes an odd number of rows: φ of a point depends on its neighbours.
 
-    It moves coordinates near 0 alone, by one grid unit, where the space's check does not see it.
+    It changes only coordinates near 0, by one grid unit, which the space's check does not notice.
     """
 
     NEAR: ClassVar[int] = 256
@@ -142,7 +142,7 @@ class _ByRows(FeatureMap):
 
 
 def hashing_by_rows(session: Session) -> Session:
-    """The last bit of φ follows how many rows are hashed together."""
+    """The last bit of φ depends on the number of rows hashed together."""
     if session.public_map is None:
         raise LocalProtocolError("The session's feature map is secret.")
     return replace(session, public_map=_ByRows(session.public_map))

@@ -1,7 +1,7 @@
-"""Points on the circles of a paired map: some circles decide who wins, the others carry what releases show.
+"""Points on the circles of a paired map: some circles decide who wins, the others show in releases.
 
-The attacker chooses the target of every round (`broken.ChosenTargets`), on one circle of the features and so
-large that noise does not matter there: the available point whose angle on that circle is nearest to the
+The attacker chooses the target of every round (`broken.ChosenTargets`) on one circle of the features, so
+large that noise does not matter there. The available point whose angle on that circle is nearest to the
 target's wins. On the other circles points are `LIKE_X` or `LIKE_Y`, where φ(x) = -φ(y).
 """
 
@@ -19,11 +19,12 @@ __all__ = ["LIKE_X", "LIKE_Y", "STRENGTH", "opposite", "placed", "target"]
 Angles = npt.NDArray[np.float64]
 
 LIKE_X: Final = 0.7 * math.pi
-"""Neither cosine nor sine is 0, nor are they alike: noise that is missing anywhere, or the same in all
-coordinates, leaves some of the difference bare."""
+"""Neither cosine nor sine is 0, and they differ: noise that is missing anywhere, or the same in all
+coordinates, leaves some of the difference exposed.
+"""
 LIKE_Y: Final = LIKE_X + math.pi
 STRENGTH: Final = 200.0
-"""Of chosen targets: the noise of a weight is some 0.02."""
+"""Length of chosen targets; the noise of a weight is about 0.02."""
 
 
 def placed(dimension: int, others: float, on: Mapping[int, float]) -> Angles:
@@ -31,8 +32,8 @@ def placed(dimension: int, others: float, on: Mapping[int, float]) -> Angles:
 
     Args:
         dimension: d of the map.
-        others: On all circles but those of `on`, in radians.
-        on: Circles, from 0, and the angle on each.
+        others: Angle on all circles not in `on`, in radians.
+        on: Circle, from 0 → angle on it.
     """
     angles = np.full(dimension // 2, others)
     for circle, angle in on.items():
@@ -41,7 +42,7 @@ def placed(dimension: int, others: float, on: Mapping[int, float]) -> Angles:
 
 
 def target(dimension: int, angle: float, *, circle: int = 0, strength: float = STRENGTH) -> Angles:
-    """A target that is nothing but an angle on one circle, shape (d,)."""
+    """A target with an angle on one circle and nothing else, shape (d,)."""
     embedding = np.zeros(dimension)
     embedding[circle], embedding[dimension // 2 + circle] = (
         strength * math.cos(angle),

@@ -1,7 +1,7 @@
-"""Planted faults: what a slip in a mechanism or a machine would be, and the suite that has to notice.
+"""Planted faults: plausible slips in a mechanism or a machine, and the suite that must notice each.
 
-A fault is planted from outside, in the attack of a suite that passes without it: a part of a party is
-replaced by one that is broken. The product's own code has no switch for it.
+A fault is planted from outside, in the attack of a suite that passes without it: a broken part replaces a
+part of a party. The product's own code has no switch for it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from protocol.session.session import Session
 __all__ = ["FAULTS", "Fault"]
 
 FEW: Final = 100
-"""Sessions that show a fault which nearly every run betrays."""
+"""Sessions that suffice for a fault which nearly every run reveals."""
 SOME: Final = 300
 MANY: Final = 1_000
 BROADCASTS: Final = 2_000
@@ -34,14 +34,14 @@ BROADCASTS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is broken.
+    """A planted fault.
 
     Attributes:
         name: As the command line has it.
         about: What is broken, for people.
-        sound: The suite that it is planted in.
-        plant: Makes the broken attack of the sound one.
-        trials: Runs on each of D and D', unless others are asked for.
+        sound: The suite it is planted in.
+        plant: Makes the broken attack from the sound one.
+        trials: Runs on each of D and D', unless another number is requested.
     """
 
     name: str
@@ -68,18 +68,18 @@ def _curator(fault: CuratorFault) -> Callable[[Attack], Attack]:
 def _of_whoever_weighs(
     fault: Callable[[Session, CuratorParty], CuratorParty],
 ) -> Callable[[Session, ConsumerParty], ConsumerParty]:
-    """A fault of numerics that weigh, whichever party has them."""
+    """A fault in the numerics that compute weights, whichever party has them."""
     return cast("Callable[[Session, ConsumerParty], ConsumerParty]", fault)
 
 
 def _session(fault: Callable[[Session], Session]) -> Callable[[Attack], Attack]:
-    """Plants a fault in what all parties of a session have."""
+    """Plants a fault in the part of a session that all parties share."""
 
     def plant(attack: Attack) -> Attack:
         if isinstance(attack, ReleaseAttack):
             return replace(attack, session=fault(attack.session))
         sound = cast("SessionAttack", attack)
-        # The attacker's points are those of the sound map.
+        # The attacker's points are computed with the sound map.
         data = sound.data(public_map(sound.session))
         return replace(sound, session=fault(sound.session), data=lambda _map: data)
 
@@ -87,7 +87,7 @@ def _session(fault: Callable[[Session], Session]) -> Callable[[Attack], Attack]:
 
 
 def _target_noise(factor: Callable[[float], float]) -> Callable[[Attack], Attack]:
-    """Plants a fault in the noise of the target: a factor, which may depend on the ε that is stated."""
+    """Plants a fault in the target's noise: a factor, which may depend on the stated ε."""
 
     def plant(attack: Attack) -> Attack:
         scaled = factor(attack.stated.epsilon)
@@ -101,7 +101,7 @@ def _both(one: Callable[[Attack], Attack], other: Callable[[Attack], Attack]) ->
 
 
 def _consumer(fault: Callable[[Session, ConsumerParty], ConsumerParty]) -> Callable[[Attack], Attack]:
-    """Plants a fault in the consumer of a session whose curator is blind."""
+    """Plants a fault in the consumer of a session with a blind curator."""
 
     def plant(attack: Attack) -> Attack:
         sound = cast("SessionAttack", attack)
@@ -117,7 +117,7 @@ def _consumer(fault: Callable[[Session, ConsumerParty], ConsumerParty]) -> Calla
 def _keys(
     fault: Callable[[broken_blind.OwnerMaker, broken_blind.ConsumerMaker], tuple[Any, Any]],
 ) -> Callable[[Attack], Attack]:
-    """Plants a fault in what owners and consumer derive of the map's seed."""
+    """Plants a fault in what owners and consumer derive from the map's seed."""
 
     def plant(attack: Attack) -> Attack:
         sound = cast("SessionAttack", attack)

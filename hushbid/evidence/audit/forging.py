@@ -1,9 +1,9 @@
-"""A suite in which an owner hands over features that no point has, nearly four times as long as any.
+"""A suite in which an owner hands over features that no point has, nearly four times too long.
 
-The first circle decides who wins (`circles`). In the first round x wins with D', and with D the attacker's
-forged point, next to x, if the curator lets it into its pool. So S' is S with x in the place of it, and Σφ
-changes by nearly five and not by two. A curator that checks φ never pools it: with D the victim's own point
-wins. In later rounds fillers win.
+The first circle decides who wins (`circles`). In the first round x wins with D'; with D the attacker's forged
+point next to x wins, if the curator lets it into its pool. So S' is S with x instead of the forged point, and
+Σφ changes by nearly five instead of two. A curator that checks φ never pools it: with D the victim's own
+point wins. In later rounds fillers win.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _owner(session: Session, name: str, *rest: Any, **options: Any) -> OwnerPart
 
 
 def _forge(numerics: OwnerNumerics) -> None:
-    """Give an owner's only point the longest features that the grid has, but for the first circle."""
+    """Give an owner's only point the longest features on the grid, except on the first circle."""
     table = numerics._table
     if table is None:
         raise LocalProtocolError("An owner's features were to be forged before there are any.")

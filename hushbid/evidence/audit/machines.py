@@ -25,11 +25,11 @@ class AuditOptions:
         suites: Names of suites; None: all.
         trials: Runs on each of the two neighbouring datasets; None: the suite's own number.
         confidence: Confidence of each lower bound on ε.
-        jobs: Processes; None: one a core.
+        jobs: Processes; None: one per core.
         seed: Seed of all noise: the same seed gives the same result.
-        repeat: Audits of each suite, with other noise.
-        faults: Planted faults alone: each has to be caught.
-        progress: Called with a suite's name, its runs so far, and its runs in all.
+        repeat: Number of audits of each suite, each with other noise.
+        faults: Run planted faults only: each has to be caught.
+        progress: Called with a suite's name, its runs so far, and its total runs.
     """
 
     suites: Sequence[str] | None = field(
@@ -59,13 +59,13 @@ class AuditOptions:
 def audit_machines(options: AuditOptions) -> tuple[AuditResult, ...]:
     """Attack the machines on neighbouring datasets; arguments are the attributes of `AuditOptions`.
 
-    It can show that a guarantee does not hold, and not that one does: it tries the attacks that it has.
+    It can show that a guarantee does not hold, but not that one does: it tries only its own attacks.
 
     Returns:
-        What came of each suite; `as_expected` says whether a broken control was caught, or another passed.
+        The result of each suite; `as_expected` says whether a control was caught, or another suite passed.
 
     Raises:
-        ConfigError: No such suite, or an argument out of its range.
+        ConfigError: There is no such suite, or an argument is out of range.
     """
     from hushbid.evidence.audit.run import audit, choose
 

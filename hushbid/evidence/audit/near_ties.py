@@ -1,12 +1,12 @@
-"""A suite in which the victim has n or n + 1 records, and every other record of it nearly ties.
+"""A suite in which the victim has n or n + 1 records, and all its other records nearly tie.
 
-Each of the first rounds has a circle of its own, on which one point of the victim's and one of the watcher's
-stand alike, and all others lie opposite of the target. The target is so chosen that the watcher's wins by
-half a grid unit of φ. The one more record never wins: with a sound map S' = S.
+Each of the first rounds has its own circle, on which one point of the victim's and one of the watcher's are
+equal, and all others lie opposite the target. The target is chosen so that the watcher's wins by half a grid
+unit of φ. The extra record never wins: with a sound map S' = S.
 
-If φ of a point depends on what is hashed beside it, by one unit in the last place, then the victim's wins
-with D', in every one of these rounds: the lemma (DESIGN §1) does not hold, and S' differs from S in as many
-points as there are near ties.
+If φ of a point depends, in its last place, on what is hashed beside it, then the victim's point wins with D'
+in every one of these rounds. The lemma (DESIGN §1) then fails, and S' differs from S in as many points as
+there are near ties.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ DIMENSION: Final = 16
 TIES: Final = 4
 ROUNDS: Final = TIES + 2
 SEED_SET: Final = 4000
-"""So large that the noise of a weight, 0.0006 a coordinate, does not decide a near tie."""
+"""So large that the noise of a weight, 0.0006 per coordinate, does not decide a near tie."""
 STRENGTH: Final = 250.0
-"""Of targets: a grid unit of φ is 0.0076 of a score."""
+"""Length of targets; a grid unit of φ is 0.0076 of a score."""
 
 _ALIKE, _BEHIND, _OPPOSITE = math.pi / 2.0, 0.8 * math.pi, math.pi
-"""Angles on the circles of the near ties: the cosine that the target looks at is 0, or close to -1, or -1."""
+"""Angles on the circles of the near ties; the cosines that the target measures are 0, close to -1, and -1."""
 
 
 def near_ties() -> SessionAttack:
@@ -75,7 +75,7 @@ def _data(feature_map: FeatureMap) -> SessionData:
 
 
 def _tied(feature_map: FeatureMap) -> tuple[npt.NDArray[np.float64], ...]:
-    """The victim's points of the near ties, and the watcher's: raw, each of shape (`TIES`, columns)."""
+    """The victim's and the watcher's points of the near ties: raw, each of shape (`TIES`, columns)."""
     return tuple(
         points_at(feature_map, np.array([_at(others, circle) for circle in range(TIES)]))
         for others in (LIKE_Y, LIKE_X)
@@ -90,9 +90,9 @@ def _at(others: float, alike: int | None) -> npt.NDArray[np.float64]:
 
 
 def _targets(feature_map: FeatureMap) -> list[npt.NDArray[np.float64]]:
-    """Of each round; of a near tie with a share of `_direction` by which the watcher's point is ahead.
+    """The target of each round; in a near tie a share of `_direction` puts the watcher's point ahead.
 
-    The weight is the target less the seed set's mean, nearly: what that does to the tie is made good for.
+    The weight is nearly the target minus the seed set's mean, whose effect on the tie is compensated.
     """
     victims, own = (features_to_float(feature_map.hash(points)) for points in _tied(feature_map))
     seeds = features_to_float(feature_map.hash(seed_set(feature_map, SEED_SET))).sum(axis=0)
@@ -100,7 +100,7 @@ def _targets(feature_map: FeatureMap) -> list[npt.NDArray[np.float64]]:
     for circle in range(TIES):
         embedding = target(DIMENSION, 0.0, circle=circle, strength=STRENGTH)
         apart = victims[circle] - own[circle]
-        # Without noise, and with the watcher's points in the summary: what S is with D.
+        # Without noise, and with the watcher's points in the summary, as S is with D.
         summed = seeds + own[:circle].sum(axis=0)
         ahead = (embedding - summed / (SEED_SET + circle + 1)) @ apart
         wanted = -0.5 * STRENGTH * FEATURE_UNIT

@@ -1,7 +1,7 @@
-"""Raw points whose features are what an attacker wants: any angles on the paired map's circles.
+"""Raw points with any features that an attacker wants: any angles on the paired map's circles.
 
-A paired map has d/2 circles, and a point's angle on each is that of Wx + b. With as many columns as circles
-W can be inverted, so that points of any features exist, and with them the strongest neighbours: two points
+A paired map has d/2 circles, and a point's angle on each is that of Wx + b. With as many columns as circles W
+can be inverted, so there are points with any features, and with them the strongest neighbours: two points
 with φ(x) = -φ(y).
 """
 
@@ -22,13 +22,14 @@ __all__ = ["MAP_SEED", "feature_table", "points_at", "points_at_angle", "points_
 Angles = npt.NDArray[np.float64]
 
 MAP_SEED: Final = 1
-"""Of public maps."""
+"""Seed of public maps."""
 _GAMMA: Final = 1e8
-"""So large that every angle occurs in many places within the public bounds."""
+"""So large that every angle occurs at many places within the public bounds."""
 _CLOSE: Final = 1e-3
 _STARTS: Final = 4096
-"""Places about which points are looked for. The nearest point with these angles is far where W is almost
-singular, but not from all places: fewer than one map in a million has none."""
+"""Number of starting places for the search of a point. The nearest point with given angles is far if W is
+almost singular, but not from all places: fewer than one map in a million has none.
+"""
 _SEED_SET: Final = 3
 
 
@@ -73,12 +74,12 @@ def points_at(feature_map: FeatureMap, angles: Angles) -> npt.NDArray[np.float64
 
 
 def points_at_angle(feature_map: FeatureMap, *angles: float) -> npt.NDArray[np.float64]:
-    """A point for each angle, which it has on all circles: raw, shape (len(angles), d/2)."""
+    """A point for each angle, with that angle on all circles: raw, shape (len(angles), d/2)."""
     return points_at(feature_map, np.repeat(np.array([angles]).T, feature_map.space.dimension // 2, axis=1))
 
 
 def seed_set(feature_map: FeatureMap, count: int) -> npt.NDArray[np.float64]:
-    """Points of random angles, always the same: their mean embedding is near zero."""
+    """Points with random angles, always the same: their mean embedding is near zero."""
     generator = np.random.Generator(np.random.PCG64(_SEED_SET))
     angles = generator.uniform(0.0, 2.0 * math.pi, (count, feature_map.space.dimension // 2))
     return points_at(feature_map, angles)
@@ -87,13 +88,13 @@ def seed_set(feature_map: FeatureMap, count: int) -> npt.NDArray[np.float64]:
 def points_near(
     feature_map: FeatureMap, angle: float, *, spread: float, count: int
 ) -> npt.NDArray[np.float64]:
-    """Points of angles about one angle on all circles, always the same: their embeddings are all alike.
+    """Points with angles near one angle on all circles, always the same: their embeddings are all alike.
 
     Args:
         feature_map: A paired map of a `feature_table`.
         angle: In radians.
-        spread: Most that an angle differs from it, in radians.
-        count: How many.
+        spread: Largest deviation from that angle, in radians.
+        count: Number of points.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED_SET))
     angles = generator.uniform(angle - spread, angle + spread, (count, feature_map.space.dimension // 2))

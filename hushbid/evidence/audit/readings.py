@@ -1,4 +1,4 @@
-"""What an owner reads off its view of a session: numbers, the same kinds of them in every round."""
+"""Numbers that an owner extracts from its view of a session, of the same kinds in every round."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Floats = npt.NDArray[np.float64]
 
 
 def broadcasts(direction: Floats, rounds: int, seed_size: int, *, batch: int = 1) -> Reading:
-    """Reads off every broadcast the noisy Σφ, up to a constant, and how far it goes into a direction.
+    """Extracts from every broadcast the noisy Σφ, up to a constant, and its component in a direction.
 
     Args:
         direction: Shape (d,).
-        rounds: How many; a round whose broadcast did not come reads 0.
+        rounds: Number of rounds; a round without a broadcast gives 0.
         seed_size: |D_init|.
-        batch: Points that a round buys.
+        batch: Points bought per round.
 
     Returns:
-        Of a view, shape (rounds, d + 1): all coordinates, and the projection.
+        For a view, shape (rounds, d + 1): all coordinates, and the projection.
     """
 
     def read(view: View) -> Floats:
@@ -36,13 +36,13 @@ def broadcasts(direction: Floats, rounds: int, seed_size: int, *, batch: int = 1
 
 
 def with_betrayed_counts(reading: Reading, target: Floats, rounds: int, seed_size: int) -> Reading:
-    """Adds to a reading the q that each broadcast was most likely made with.
+    """Adds to a reading the q with which each broadcast was most likely made.
 
-    Σφ and its noise are whole numbers of grid units, so that g̃ - w is one of them divided by q + 1, for
-    one q only, but for the rounding of w.
+    Σφ and its noise are integers in grid units, so g̃ - w is such an integer divided by q + 1 for only one q,
+    up to the rounding of w.
 
     Args:
-        reading: Of which each round gets one number more.
+        reading: The reading, which gets one more number per round.
         target: g̃, shape (d,).
         rounds: p.
         seed_size: |D_init|.

@@ -1,7 +1,7 @@
-"""Suites for one broadcast: the consumer's release of D_v, of which one record is another.
+"""Suites for one broadcast: the consumer's release of D_v, with one record replaced.
 
-The neighbours are as far apart as any: one record takes the place of another with φ(x) = -φ(y), so that Σφ
-changes by 2·‖φ‖, and a scaled coordinate sum by 2.
+The neighbours are as far apart as possible: a record is replaced by one with φ(x) = -φ(y), so Σφ changes by
+2·‖φ‖, and a scaled coordinate sum by 2.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ __all__ = [
 
 DIMENSION: Final = 4
 WIDE: Final = 8
-"""Coordinates, where one direction of them is to have a small share of what the seed set varies by."""
+"""Number of coordinates, if one of their directions is to have a small share of the seed set's variance."""
 SPREAD: Final = 0.05
-"""Of a concentrated seed set, in radians about one angle."""
+"""Spread of a concentrated seed set about one angle, in radians."""
 SIGMA: Final = 2.0
 """2·‖φ‖/σ = 1, a Gaussian mechanism with μ = 1."""
 STEPS: Final = 2
-"""T of MWEM, each step with ε = 1: what its printed noise gives away shows in few steps (and not in 1656)."""
+"""T of MWEM, each step with ε = 1: the leak of its printed noise shows in few steps (and not in 1656)."""
 OTHERS: Final = 9
-"""Records of D_v that stay."""
+"""Records of D_v that do not change."""
 
 PRINTED_EPSILON: Final = 2.0
 ROWS: Final = 2
-"""Of sketches: the printed noise gives away most in few rows."""
+"""Rows of sketches: the printed noise leaks most with few rows."""
 COLUMNS: Final = 3
 
 _NEIGHBOURS: Final = Neighbours.SUBSTITUTE_ONE
 _SEED_SET: Final = 200
 _POINTS: Final = 5
-"""Seed of the points that are hashed to cells."""
+"""Seed of the points hashed to cells."""
 
 
 def registered(mechanism: str) -> ReleaseAttack:
-    """Any private release of `RELEASES` that is for the default map, one broadcast at ε = 1."""
+    """Any private release of `RELEASES` that works with the default map, one broadcast at ε = 1."""
     return _attack(_session(mechanism, epsilon=1.0, **RELEASES[mechanism].small_keys))
 
 
@@ -85,7 +85,7 @@ def subspace() -> ReleaseAttack:
 
 
 def concentrated() -> ReleaseAttack:
-    """`filtered-gaussian` with a seed set in one place: its clip radius is small, and D_v far from it."""
+    """`filtered-gaussian` with a concentrated seed set: its clip radius is small, and D_v is far from it."""
     session = _session("filtered-gaussian", epsilon=1.0)
     beside = points_near(public_map(session), math.pi / 2.0, spread=SPREAD, count=_SEED_SET)
     return _attack(session, seeds=beside)
@@ -109,14 +109,14 @@ def race() -> ReleaseAttack:
 
 
 def race_printed() -> SketchAttack:
-    """Counts with the noise of RACE Theorem 3, Laplace(R/ε), as if one record for another cost ε."""
+    """Counts with the noise of RACE Theorem 3, Laplace(R/ε), as if replacing a record cost ε."""
     printed = _race(scale=ROWS / PRINTED_EPSILON)
     stated = Stated(PRINTED_EPSILON, 0.0, printed.stated.neighbours)
     return SketchAttack(stated, printed.session, printed.validation, printed.session.target.draws(0))
 
 
 def race_sketch() -> SketchAttack:
-    """The same counts where a record is there or not: what the theorem is of."""
+    """The same counts with a record added or removed, which the theorem covers."""
     printed = race_printed()
     added = printed.records[0]
     stated = Stated(PRINTED_EPSILON, 0.0, Neighbours.ADD_REMOVE_ONE.value)
@@ -124,7 +124,7 @@ def race_sketch() -> SketchAttack:
 
 
 def race_added() -> SketchAttack:
-    """Calibrated counts, with the noisy number of records, where a record is there or not."""
+    """Calibrated counts with the noisy number of records; a record is added or removed."""
     from hushbid.race.release import calibrate, stated_epsilon  # with it come scikit-learn's estimators
 
     added = race_sketch()
@@ -143,15 +143,15 @@ def race_added() -> SketchAttack:
 
 @dataclass(frozen=True)
 class SketchAttack(Attack):
-    """A sketch that is published once: noisy counts, and the noisy number of points if that has noise.
+    """A sketch that is published once: noisy counts, and the number of points if that is noisy.
 
-    The attacker reads off them how much likelier they are with the one dataset than with the other.
+    The attacker computes their likelihood ratio between the two datasets.
 
     Args:
-        stated: What is claimed.
-        session: Has the hash functions.
+        stated: The claim.
+        session: Supplies the hash functions.
         records: The points and their neighbour, raw.
-        draws: Discrete Laplace noise of the counts, and of the number of points if it is published.
+        draws: Discrete Laplace noise of the counts, and of the number of points if that is published.
     """
 
     stated: Stated
@@ -172,14 +172,14 @@ class SketchAttack(Attack):
         published = np.array(
             [counts[neighbour] + np.concatenate([noise.draw(draw) for draw in self.draws]) for _ in seeds]
         )
-        # ln P(published | D') - ln P(published | D): P(x) ∝ exp(-|x|/scale) a count.
+        # ln P(published | D') - ln P(published | D), with P(x) ∝ exp(-|x|/scale) per count.
         nearer = np.abs(published - first) - np.abs(published - second)
         likelier = nearer @ np.concatenate([np.full(draw.size, 1.0 / draw.scale) for draw in self.draws])
         return Evidence(likelier[:, None, None].astype(np.float64), np.zeros(len(seeds), dtype=np.int64))
 
 
 def _race(**keys: Any) -> ReleaseAttack:
-    """D_v of `OTHERS` records, and of two more the one or the other: in no row in the same cell."""
+    """D_v with `OTHERS` records and one of two more, which share a cell in no row."""
     cells = 4
     session = session_of(
         owners=["watcher"],
@@ -205,7 +205,7 @@ def _race(**keys: Any) -> ReleaseAttack:
 
 
 def null() -> ReleaseAttack:
-    """`gaussian` on one dataset in the place of both: nothing can be told, and ε = 0 is stated."""
+    """`gaussian` on one dataset twice: nothing can be distinguished, and ε = 0 is stated."""
     sound = gaussian()
     return replace(
         sound,
@@ -215,9 +215,9 @@ def null() -> ReleaseAttack:
 
 
 def mwem_printed() -> ReleaseAttack:
-    """MWEM with the noise that is printed, at the ε that the paper counts for a step, T times.
+    """MWEM with the printed noise, at the paper's ε per step, T times.
 
-    That is the first bound of DPDS Theorem 7, and for few steps the least of what the paper could claim.
+    This is the first bound of DPDS Theorem 7, and for few steps the smallest that the paper could claim.
     """
     printed = _mwem("published")
     return replace(printed, stated=Stated(STEPS * 1.0, 0.0, printed.stated.neighbours))
@@ -231,7 +231,7 @@ def mwem_sound() -> ReleaseAttack:
 def _mwem(calibration: str) -> ReleaseAttack:
     """Two records: one of scaled features (+1, -1), and one of (+1, +1) or (-1, -1).
 
-    The sums are (2, 0) or (0, -2): the selection is drawn to either coordinate, and the measured sum changes.
+    The sums are (2, 0) or (0, -2): the selection favours either coordinate, and the measured sum changes.
     """
     session = _session("mwem", calibration=calibration, step_epsilon=1.0, steps=STEPS, eta=0.05)
     kept, first, second = (
@@ -259,7 +259,7 @@ def _session(mechanism: str, *, dimension: int = DIMENSION, **keys: Any) -> Sess
 def _attack(
     session: Session, *, seeds: Points | None = None, angles: npt.NDArray[np.float64] | None = None
 ) -> ReleaseAttack:
-    """D_v of `OTHERS` records that cancel out nearly, and one of these angles (None: all 0) or opposite."""
+    """D_v with `OTHERS` records that nearly cancel, and one at these angles (None: all 0) or opposite."""
     feature_map = public_map(session)
     others = seed_set(feature_map, _SEED_SET + OTHERS)[_SEED_SET:]
     angles = np.zeros(feature_map.space.dimension // 2) if angles is None else angles

@@ -1,7 +1,7 @@
-"""Audits: many runs on neighbouring datasets, half of them to fit the attack and half to count what it finds.
+"""Audits: many runs on neighbouring datasets; half of them fit the attack, and half count its successes.
 
-Every run's noise comes from a seed of its own, so that an audit's result depends on its seed and nothing
-else: not on how many processes share the work.
+Every run's noise has its own seed, so an audit's result depends only on its seed, and not on the number of
+processes that share the work.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from protocol.extras import need
 __all__ = ["FEWEST_TRIALS", "AuditResult", "Progress", "audit", "choose"]
 
 FEWEST_TRIALS: Final = 20
-"""With fewer no half can bound anything."""
+"""With fewer trials, half of them cannot bound anything."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a suite's name, its runs so far, and its runs in all."""
+"""Called with a suite's name, its runs so far, and its total runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class AuditResult:
     Attributes:
         suite: Its name.
         stated: The claim.
-        epsilon_lower: The highest lower bound on ε of all repeats; one of them is no bound at the
-            confidence that is stated, if it was picked from many.
+        epsilon_lower: The highest lower bound on ε of all repeats; picked from many, it does not have the
+            stated confidence.
         confidence: Confidence of each repeat's bound.
         trials: Runs on each of D and D' in a repeat; half of them fit the attack.
         expected: "pass" or "reject".
-        alarms: In how many repeats the bound exceeded the stated ε.
-        repeats: How many there were.
+        alarms: Number of repeats whose bound exceeded the stated ε.
+        repeats: Number of repeats.
     """
 
     suite: str
@@ -64,7 +64,7 @@ class AuditResult:
 
     @property
     def as_expected(self) -> bool:
-        """A control has to be caught in nearly every repeat: in 19 of 20."""
+        """Whether the result is as expected; a control must be caught in nearly every repeat, 19 of 20."""
         if self.expected == "pass":
             return not self.rejected
         return self.rejected and self.alarms >= self.repeats - self.repeats // 20
@@ -90,14 +90,14 @@ class AuditResult:
 
 
 def choose(names: Sequence[str], *, faults: bool = False) -> tuple[Suite, ...]:
-    """The suites of those names, or all of them.
+    """The suites with those names, or all of them.
 
     Args:
-        names: None: all.
-        faults: Of all of them, those alone that have a planted fault.
+        names: None for all.
+        faults: Whether to take only suites with a planted fault.
 
     Raises:
-        ConfigError: There is no such suite; or names were given where planted faults are asked for.
+        ConfigError: There is no such suite, or names were given together with `faults`.
     """
     if names and faults:
         raise ConfigError(
@@ -121,20 +121,20 @@ def audit(
     """Run suites, one after the other.
 
     Args:
-        suites: As `suite_of` has them.
+        suites: Suites as from `suite_of`.
         trials: Runs on each of D and D', at least `FEWEST_TRIALS`; None: each suite's own number.
-        confidence: Confidence of each lower bound, in (0, 1): it is too high in 1 - confidence of all audits,
-            at most.
+        confidence: Confidence of each lower bound, in (0, 1): the bound is too high in at most 1 - confidence
+            of all audits.
         jobs: Processes that share the runs.
         seed: Seed of all noise.
-        repeats: How often each suite is run, with other noise.
-        progress: Told how far it is.
+        repeats: Number of runs of each suite, each with other noise.
+        progress: Called with the progress.
 
     Yields:
-        Each suite's result, as soon as it is there.
+        Each suite's result as soon as it is available.
 
     Raises:
-        ConfigError: Too few trials, another argument out of its range, or no scikit-learn.
+        ConfigError: There are too few trials, another argument is out of range, or scikit-learn is missing.
     """
     if not 0.0 < confidence < 1.0:
         raise ConfigError(f"A confidence of {confidence} is impossible.", advice="Give one between 0 and 1.")

@@ -1,10 +1,10 @@
-"""Suites for whole sessions: an owner's view, where another owner has one record more or not.
+"""Suites for whole sessions: an owner's view, with one record of another owner added or not.
 
-The victim's records are all y, and x is the one more, with φ(x) = -φ(y). The target is x: with it, x is
-chosen first, and the summaries of D and D' differ by x in the place of one y from then on, as much as the
-lemma (DESIGN §1) lets them. The first release shows the seed set alone, every later one the difference.
+The victim's records are all y, and x is the extra one, with φ(x) = -φ(y). The target is x: if present, x is
+chosen first, and from then on the summaries of D and D' differ by x instead of one y, as much as the lemma
+(DESIGN §1) permits. The first release shows only the seed set, every later one the difference.
 
-The watcher has a point of its own, which it has chosen: a y too, so that the supply of them lasts.
+The watcher has a point that it chose itself: also a y, so that the supply of them lasts.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["concentrated", "exhausted", "filtered_gaussian", "gaussian"]
 DIMENSION: Final = 8
 ROUNDS: Final = 5
 SEED_SET: Final = 200
-"""Large enough that the noise of a release, divided by q, does not change which point is best."""
+"""Large enough that the noise of a release, divided by q, does not change the best point."""
 SMALL_SEED_SET: Final = 20
-"""Small enough that the grid of Σφ, divided by q, can be seen on the grid of the weights."""
+"""Small enough that the grid of Σφ, divided by q, is visible on the grid of the weights."""
 SPREAD: Final = 0.05
-"""Of a concentrated seed set, in radians about one angle."""
+"""Spread of a concentrated seed set about one angle, in radians."""
 
 _NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
 _VICTIM: Final = "victim"
@@ -52,7 +52,7 @@ def filtered_gaussian() -> SessionAttack:
 
 
 def concentrated() -> SessionAttack:
-    """The same with a seed set in one place, a quarter turn from all other points on every circle.
+    """The same with a concentrated seed set, a quarter turn from all other points on every circle.
 
     Its clip radius is small, and all other points are several times as far from the centre.
     """
@@ -95,7 +95,7 @@ def _session(mechanism: str, **keys: Any) -> Session:
 
 
 def _substituting(session: Session, *, seeds: npt.NDArray[np.float64] | None = None) -> SessionAttack:
-    """The strongest neighbours: x takes the place of a y in every summary but the first."""
+    """The strongest neighbours: x replaces a y in every summary but the first."""
 
     def data(feature_map: FeatureMap) -> SessionData:
         worse = points_at_angle(feature_map, *[LIKE_Y] * (ROUNDS + 1))

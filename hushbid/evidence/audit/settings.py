@@ -1,4 +1,4 @@
-"""The session files that are attacked."""
+"""The session files under attack."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ __all__ = [
 ]
 
 DELTA: Final = 0.01
-"""δ of the sessions that are attacked by one broadcast. A guarantee is a whole curve of (ε, δ), and at a
-larger δ fewer runs show that it does not hold: what happens once in 10⁵ runs is not seen in thousands."""
+"""δ of sessions attacked by one broadcast. A guarantee is a whole curve of (ε, δ), and at a larger δ fewer
+runs show that it fails: an event that happens once in 10⁵ runs does not show in thousands.
+"""
 
 SESSION_DELTA: Final = 0.5
-"""δ of those that are run as a whole, and fewer times."""
+"""δ of sessions that are run as a whole, and fewer times."""
 
 SESSION_EPSILON: Final = 1.0
-"""ε of all their releases: with this δ a Gaussian mechanism of μ = 1.95. It tells D from D' in half of all
-runs and more, where a bound from hundreds of runs is closest: noise that is 0.7 times what it should be shows
-in nearly every audit of 500 counted runs, and at ε = 0.7 and δ = 0.2 only in 98 of 100."""
+"""ε of all their releases: with this δ, a Gaussian mechanism with μ = 1.95. It tells D from D' in at least
+half of all runs, where a bound from hundreds of runs is tightest: noise at 0.7 times its proper size shows in
+nearly every audit of 500 counted runs; at ε = 0.7 and δ = 0.2, only in 98 of 100.
+"""
 
 EXACT: Final[dict[str, Any]] = {"mechanism": "exact"}
-"""For the release that is not attacked, or shows public data only."""
+"""For a release that is not attacked, or that shows public data only."""
 
 
 def release_table(mechanism: str, neighbours: Neighbours, **keys: Any) -> dict[str, Any]:
@@ -62,14 +64,14 @@ def session_of(
         owners: Their names.
         points: p.
         dimension: d of the map, which is public unless the rule keeps it secret.
-        target: ``[target]``; None: without noise.
-        summary: ``[summary]``; None: without noise.
+        target: ``[target]``; None: no noise.
+        summary: ``[summary]``; None: no noise.
         rule: The acquisition rule.
         delta: The δ at which privacy is stated.
-        features: ``[features]`` without a seed; None: of a paired map.
-        batch: Points that a round buys.
-        seed_weight: What a point of the seed set counts for.
-        jitter: Points' worth.
+        features: ``[features]`` without a seed; None: a paired map's.
+        batch: Points bought per round.
+        seed_weight: Weight of a point of the seed set.
+        jitter: In points.
         **parameters: Of the rule.
     """
     features = dict(features or feature_table(dimension))

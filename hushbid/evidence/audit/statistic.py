@@ -1,8 +1,7 @@
-"""What the attacker makes of its evidence: a statistic and a threshold, fitted on one half of the trials.
+"""The attacker's use of its evidence: a statistic and a threshold, fitted on one half of the trials.
 
-The attacker knows everything but the noise: both datasets, the session, who is away when. What it does not
-work out it learns from trials of its own, the first half. The second half is counted only after everything is
-fixed.
+The attacker knows everything but the noise: both datasets, the session, and who is away when. It learns the
+rest from its own trials, the first half. The second half is counted only after everything is fixed.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Statistic: TypeAlias = Callable[["Evidence"], Floats]
 
 _THRESHOLDS: Final = 400
-"""Most thresholds that are tried for a statistic."""
+"""Most thresholds tried for a statistic."""
 _CAUTION: Final = 100.0
-"""How many times rarer the bounds err that choose a threshold: a tail of few runs looks best by luck."""
+"""Factor by which bounds for choosing a threshold err less often: a tail of few runs looks best by luck."""
 _SINGLE_COLUMNS: Final = 24
-"""Most columns of which each is also tried alone."""
+"""Most columns that are also tried individually."""
 _RUNS_PER_COLUMN: Final = 10
-"""Fewest runs for each column of a discriminant: with fewer it finds what is there by luck."""
+"""Fewest runs per column of a discriminant: with fewer it fits chance."""
 _REACHED: Final = 3
-"""Fewest runs on D that have the largest value, for it to be a bound."""
+"""Fewest runs on D that must attain the largest value for it to be a bound."""
 _RIDGE: Final = 1e-9
-"""Of the mean variance, added to each: where noise is missing a covariance is singular."""
+"""Share of the mean variance added to each variance: without noise a covariance is singular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,10 @@ class Evidence:
     """What one owner saw in several runs.
 
     Attributes:
-        values: Numbers read off what it received, float64 of shape (runs, rounds, readings): in every round
-            the same kinds of reading, such as the coordinates of a broadcast.
-        shapes: What kinds of frames of which sizes it received, in which order: a number for each course of
-            events, int64 of shape (runs,).
+        values: Numbers extracted from what it received, float64 of shape (runs, rounds, readings), with the
+            same kinds of reading in every round, such as the coordinates of a broadcast.
+        shapes: Kinds, sizes and order of the frames received: a number for each sequence of events, int64 of
+            shape (runs,).
     """
 
     values: Floats
@@ -66,18 +65,18 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """That a statistic exceeds a threshold, which speaks for D'."""
+    """The event that a statistic exceeds a threshold, which indicates D'."""
 
     statistic: Callable[[Evidence], Floats]
     threshold: float
 
     def count(self, evidence: Evidence) -> int:
-        """In how many runs it occurred."""
+        """Number of runs in which it occurred."""
         return int(np.count_nonzero(self.statistic(evidence) > self.threshold))
 
 
 def fit(first: Evidence, second: Evidence, *, delta: float, confidence: float) -> Event:
-    """The event, of all that are tried, that bounds ε highest on these trials.
+    """Of all candidate events, the one with the highest bound on ε on these trials.
 
     Args:
         first: Evidence of runs on D.
@@ -97,21 +96,21 @@ def fit(first: Evidence, second: Evidence, *, delta: float, confidence: float) -
 
 
 class _Promise(NamedTuple):
-    """What speaks for an event, the weightiest first: with few runs, the first is 0 for many."""
+    """The merits of an event, most important first; with few runs the first is 0 for many events."""
 
     cautious: float
-    """The lower bound on ε at `_CAUTION` times the confidence's error less."""
+    """The lower bound on ε with an error `_CAUTION` times smaller."""
     bound: float
     """The lower bound on ε."""
     ahead: int
-    """In how many more runs it occurred on D' than on D."""
+    """Number of runs in which it occurred on D', minus those on D."""
 
 
 def _statistics(first: Evidence, second: Evidence) -> Iterator[Statistic]:
-    """What is tried, the simplest first: of statistics that promise the same, the first is taken.
+    """The candidate statistics, simplest first; of equally good ones, the first is taken.
 
-    Each reading is tried over all rounds, and each round over all readings, beside everything together. So
-    noise that is missing from one coordinate, or that is the same in two rounds, is not lost among the rest.
+    Each reading is tried over all rounds, and each round over all readings, besides everything together. So
+    noise that is missing from one coordinate, or repeated in two rounds, is not lost among the rest.
     """
     shape = _shape_ratio(first.shapes, second.shapes)
     yield lambda evidence: shape(evidence.shapes)
@@ -143,10 +142,10 @@ def _linear(columns: npt.NDArray[np.intp], weights: Floats) -> Statistic:
 
 
 def _beyond(columns: npt.NDArray[np.intp], first: Floats, second: Floats) -> Statistic | None:
-    """How far the farthest value lies beyond a bound that D's values reach, in standard deviations.
+    """Largest excess of a value over a bound that D's values attain, in standard deviations.
 
-    A largest value that no other run has is no bound, but luck: where none is reached by several there is no
-    such statistic.
+    A largest value that only one run has is chance, not a bound; without a value that several runs attain,
+    there is no such statistic.
     """
     sign = np.sign(second.mean(axis=0) - first.mean(axis=0))
     bound = (first * sign).max(axis=0)
@@ -165,7 +164,7 @@ def _beyond(columns: npt.NDArray[np.intp], first: Floats, second: Floats) -> Sta
 def _shape_ratio(
     first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
 ) -> Callable[[npt.NDArray[np.int64]], Floats]:
-    """The log-likelihood ratio of a shape, D' over D, by how often it was seen; 0 for one that was not."""
+    """The log-likelihood ratio of a shape, D' over D, by its frequencies; 0 for an unseen shape."""
     known = np.unique(np.concatenate([first, second]))
     counted = [
         np.bincount(np.searchsorted(known, shapes), minlength=len(known)) + 0.5 for shapes in (first, second)
@@ -180,9 +179,9 @@ def _shape_ratio(
 
 
 def _discriminant(first: Floats, second: Floats) -> Floats:
-    """Fisher's discriminant: the log-likelihood ratio of two normal distributions of one covariance.
+    """Fisher's discriminant: the log-likelihood ratio of two normal distributions with equal covariance.
 
-    A direction without noise, in which the two differ nevertheless, outweighs all others.
+    A direction without noise in which the two differ outweighs all others.
     """
     apart = second.mean(axis=0) - first.mean(axis=0)
     spread = (np.cov(first, rowvar=False) + np.cov(second, rowvar=False)) / 2.0
@@ -191,9 +190,9 @@ def _discriminant(first: Floats, second: Floats) -> Floats:
 
 
 def _shrunk_discriminant(first: Floats, second: Floats) -> tuple[Floats, float]:
-    """The same with a shrunk covariance (Ledoit and Wolf 2004), and the offset of the log-likelihood ratio.
+    """A discriminant with a shrunk covariance (Ledoit and Wolf 2004), and its log-likelihood ratio's offset.
 
-    Few runs with many values do not mislead it, but it does not see where noise is missing.
+    Few runs with many values do not mislead it, but it does not notice missing noise.
     """
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -204,7 +203,7 @@ def _shrunk_discriminant(first: Floats, second: Floats) -> tuple[Floats, float]:
 
 
 def _threshold(first: Floats, second: Floats, *, delta: float, confidence: float) -> tuple[_Promise, float]:
-    """What the best threshold promises, and the threshold."""
+    """The merits of the best threshold, and the threshold."""
     seen = np.unique(np.concatenate([first, second]))
     if len(seen) == 1:
         return _Promise(0.0, 0.0, 0), float(seen[0])

@@ -1,4 +1,4 @@
-"""The suites of `hushbid audit`: what is attacked, and what has to come of it."""
+"""The suites of `hushbid audit`: the attacks and their expected results."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Suite:
 
     Attributes:
         name: As the command line has it.
-        about: What is attacked, and how, for people.
-        expected: "reject" for a control that is known to be broken.
+        about: Target and method of the attack, for people.
+        expected: "reject" for a control that is broken on purpose.
         attack: Makes the attack.
-        trials: Runs on each of D and D', unless others are asked for.
-        sound: The suite that passes, and differs from a control by what is broken or claimed alone; empty:
+        trials: Runs on each of D and D', unless another number is requested.
+        sound: The passing suite from which a control differs only in what is broken or claimed; empty if
             there is none.
     """
 
@@ -290,16 +290,16 @@ def _with(fault: Fault) -> Suite:
 
 
 SUITES: Final[dict[str, Suite]] = _OWN | {name: _with(fault) for name, fault in FAULTS.items()}
-"""Every suite, by name: the planted faults come last."""
+"""Every suite by name; planted faults come last."""
 
 
 def suite_of(name: str) -> Suite:
-    """The suite of that name, or else one of the private release or rule of that name.
+    """The suite with that name, or a generic one for the private release or rule with that name.
 
-    So whatever is registered can be audited before it has attacks of its own in `SUITES`.
+    So whatever is registered can be audited before it has its own attacks in `SUITES`.
 
     Raises:
-        ConfigError: There is neither; or the release is not for the default feature map.
+        ConfigError: There is neither, or the release does not work with the default feature map.
     """
     if name in SUITES:
         return SUITES[name]

@@ -1,12 +1,12 @@
-"""Suites in which the extra point of the lemma is another one after every round.
+"""Suites in which the lemma's extra point changes after every round.
 
-The first circle decides who wins (`circles`). The victim has y1, y2, …, and in D' also x, at places one after
-the other on that circle. The target of round ℓ is the place of y(ℓ-1), and x's in the first. With D' it wins
-itself; with D it was taken before, and the next one, y(ℓ), wins. So S' is S with x in the place of y(ℓ).
+The first circle decides who wins (`circles`). The victim has y1, y2, …, and in D' also x, at consecutive
+places on that circle. The target of round ℓ is the place of y(ℓ-1), and x's in the first. With D' that point
+wins; with D it was taken before, and the next one, y(ℓ), wins. So S' is S with x instead of y(ℓ).
 
-On the other circles the y of odd rounds are the opposite of x, and those of even rounds are like it. What D
-and D' differ in comes and goes: noise that is the same in two rounds can be subtracted, and the difference
-stays. Where it never changes, as in `sessions`, it would go with the noise.
+On the other circles the y of odd rounds are opposite to x, and those of even rounds are like it. The
+difference between D and D' comes and goes: noise that is the same in two rounds can be subtracted, and the
+difference remains. If it never changed, as in `sessions`, it would cancel with the noise.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ SEED_SET: Final = 400
 STEP: Final = 0.36
 """Radians between one place on the first circle and the next."""
 CRASH: Final = 11
-"""The curator's step in the fourth round, with three rounds before it and three to come: the rounds before
-and after it whose noise a broken curator confuses differ in what they show."""
+"""The curator's step in the fourth round, with three rounds before and three after it: the rounds before and
+after it whose noise a broken curator confuses differ in what they show.
+"""
 
 
 def switching(rule: str = "ask-all") -> SessionAttack:
@@ -65,7 +66,7 @@ def switching(rule: str = "ask-all") -> SessionAttack:
 
 
 def restarted() -> SessionAttack:
-    """The same with a curator whose process dies once, and goes on from its transcript."""
+    """The same with a curator whose process dies once, and resumes from its transcript."""
     return replace(switching(), crashes=(Crash(CURATOR, step=CRASH, left=0),))
 
 

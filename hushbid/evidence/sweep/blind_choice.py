@@ -1,4 +1,4 @@
-"""What a blind session must come to, in the clear: what is in a box, and what greedy selection takes."""
+"""The required outcome of a blind session, in the clear: contents of boxes and greedy selection."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NOTHING: Final = np.zeros(0, dtype=np.int16)
 
 
 class Opened(NamedTuple):
-    """What an awarded box holds.
+    """The contents of an awarded box.
 
     Attributes:
-        owner: Whose it is.
-        features: φ of the point in it; empty if there is none that counts.
-        wrong: Whether the box is void, or holds another point than was scored.
+        owner: Its owner.
+        features: φ of its point; empty if no point in it counts.
+        wrong: Whether the box is void, or holds a point other than the scored one.
     """
 
     owner: str
@@ -42,20 +42,20 @@ class Opened(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether S has it: a point of which the score alone is wrong counts as what it is."""
+        """Whether its point is in S: a point that only has a wrong score counts as it is."""
         return len(self.features) > 0
 
 
 def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
-    """Open the boxes of an award with the consumer's keys, which a simulated session has for everybody.
+    """Open the boxes of an award with the consumer's keys, which everybody has in a simulated session.
 
     Args:
         session: The session.
-        weighed: What the consumer has on record.
+        weighed: The consumer's record.
         award: The award.
 
     Returns:
-        What is in each box, in the award's order.
+        The contents of each box, in the award's order.
     """
     weights = dict(weighed.weights)[award.round]
     mask = _mask(session, weighed, award.round, weights)
@@ -63,7 +63,7 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
     for purchase in award.purchases:
         point = _point(session, purchase)
         if isinstance(point, bytes):
-            # Nothing: as it should be if it was scored so, and signed.
+            # Empty: that is correct if it was scored and signed as empty.
             wrong = not _signed(session, purchase) or purchase.score != mask.of_nothing
             found.append(Opened(purchase.owner, _NOTHING, wrong))
             continue
@@ -80,7 +80,7 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
 
 
 def _point(session: Session, purchase: BlindPurchase) -> npt.NDArray[Any] | bytes | None:
-    """The point in a box; no bytes if it holds nothing; None if it is void."""
+    """The point in a box; no bytes if it is empty; None if it is void."""
     box = purchase.candidate.box
     if not any(box):
         return b""
@@ -111,13 +111,13 @@ def _mask(session: Session, weighed: Weighed, number: int, weights: Weights) -> 
 
 
 class Best(NamedTuple):
-    """A box that selection takes.
+    """A box that selection chooses.
 
     Attributes:
-        owner: Whose.
-        score: Masked.
-        features: φ of the point in it, of an honest owner; empty: it holds nothing, or its owner lies.
-        row: The owner's row of it, of an honest owner; else the box's number.
+        owner: Its owner.
+        score: Its masked score.
+        features: φ of its point, for an honest owner; empty if the box is empty or its owner lies.
+        row: The owner's row number, for an honest owner; otherwise the box's number.
     """
 
     owner: str
@@ -129,14 +129,14 @@ class Best(NamedTuple):
 class Reference:
     """Greedy selection in the clear, round after round.
 
-    Points of honest owners are all of theirs, whether these sent them yet or not. An owner that does not keep
-    to the protocol has what it said of its boxes.
+    For honest owners it uses all their points, sent or not. For an owner that breaks the protocol it uses
+    what the owner said about its boxes.
 
     Args:
         session: The session.
-        weighed: What the consumer has on record.
+        weighed: The consumer's record.
         data: Every owner's points.
-        honest: Owners that keep to the protocol.
+        honest: Owners that follow the protocol.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Reference:
 
         Args:
             number: The round.
-            bids: Of each owner that is present: its bids so far, that of the round last.
+            bids: The bids of each present owner so far, this round's last.
         """
         weights = self._weights[number]
         mask = _mask(self._session, self._weighed, number, weights)
@@ -183,7 +183,7 @@ class Reference:
         for row, score in enumerate(scores):
             if row not in self._taken[owner]:
                 yield Best(owner, score, features[row].tobytes(), row)
-        # Padding follows when all points were sent.
+        # Padding follows once all points were sent.
         for row in range(len(features), self._session.batch * len(sent)):
             if row not in self._taken[owner]:
                 yield Best(owner, mask.of_nothing, b"", row)

@@ -1,6 +1,6 @@
-"""What has to hold of sessions whose curator is blind: one function each, as in `invariants`.
+"""The invariants of sessions with a blind curator: one function each, as in `invariants`.
 
-What owners and the consumer keep from the curator is opened here with the keys of a simulated session.
+They open what owners and the consumer keep from the curator, with the keys of a simulated session.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ __all__ = [
 ]
 
 MOST_SOUGHT: Final = 40
-"""Points of each owner that are looked for at the curator."""
+"""Points of each owner that are searched for in the curator's data."""
 
 
 def awards_are_the_best(evidence: Evidence) -> Iterator[str]:
-    """An award is what greedy selection takes under the round's weight: of all points of the owners present.
+    """An award is the greedy selection under the round's weight, among all points of present owners.
 
-    Points of honest owners are scored anew, from their data and in the clear; of owners that lie, what they
-    said of their boxes counts.
+    Points of honest owners are scored again in the clear, from their data. For owners that lie, their
+    statements about their boxes count.
     """
     rounds, weighed = evidence.blind_rounds, evidence.weighed
     numbers = [award.round for award in rounds.awards]
@@ -72,16 +72,16 @@ def awards_are_the_best(evidence: Evidence) -> Iterator[str]:
                 f"{[each.owner for each in wanted]}, or have other scores"
             )
             return
-        # Of an award that the consumer did not take, nobody knows what is in it.
+        # Nobody knows the contents of an award that the consumer did not accept.
         for found, best in zip(evidence.opened.get(award.round, ()), wanted, strict=False):
             if best.features and found.features.tobytes() != best.features:
                 yield f"round {award.round} took another point of {best.owner} than is its best"
 
 
 def boxes_are_opened_once(evidence: Evidence) -> Iterator[str]:
-    """The consumer opens a box once, by its number, and only boxes that their owner bid under it.
+    """The consumer opens a box once, by its number, and only boxes that their owner bid under that number.
 
-    What it has of an honest owner are rows, each no more often than its owner has it.
+    Its points of an honest owner are rows, each no more often than the owner has it.
     """
     bids = evidence.blind_rounds.bids
     seen: set[tuple[str, int]] = set()
@@ -107,9 +107,9 @@ def boxes_are_opened_once(evidence: Evidence) -> Iterator[str]:
 
 
 def weights_have_their_own_noise(evidence: Evidence) -> Iterator[str]:
-    """The r-th weight is round r's, and follows from the noise drawn for that release and what was bought.
+    """The r-th weight belongs to round r, and follows from the noise of its release and the bought points.
 
-    Made anew of the noise on record and of φ as the boxes give it: of points whose score alone is wrong too.
+    It is recomputed from the recorded noise and from φ of the boxes, including wrongly scored points.
     """
     session, weighed = evidence.session, evidence.weighed
     numbers = [number for number, _ in weighed.weights]
@@ -136,7 +136,7 @@ def weights_have_their_own_noise(evidence: Evidence) -> Iterator[str]:
 
 
 def broadcasts_have_one_nonce(evidence: Evidence) -> Iterator[str]:
-    """Under a round's nonce one broadcast is encrypted, and that holds the weight made for the round."""
+    """Each round's nonce encrypts one broadcast, which contains the round's weight."""
     weighed = evidence.weighed
     made = dict(weighed.weights)
     boxes: dict[int, set[bytes]] = {}
@@ -172,9 +172,9 @@ def _decrypted(evidence: Evidence, box: bytes, number: int) -> bytes | None:
 
 
 def void_boxes_are_not_paid(evidence: Evidence) -> Iterator[str]:
-    """The consumer's account is of what it opened: what is void is disputed, and not paid; nothing else is.
+    """The consumer's account matches the boxes: exactly the void ones are disputed and unpaid.
 
-    Where the settlement is exact, a point whose score is wrong is not paid either; in a private one it counts
+    With an exact settlement a wrongly scored point is not paid either; in a private one it counts
     (docs/privacy.md, "Void boxes").
     """
     session, account = evidence.session, evidence.weighed.account
@@ -209,13 +209,13 @@ def _shares(evidence: Evidence, bought: list[Bought]) -> Mapping[str, float]:
 
 
 def faults_follow_from_bids(evidence: Evidence) -> Iterator[str]:
-    """An owner is faulty if and only if it did not sign a bid of its own: whatever its boxes hold."""
+    """An owner is faulty if and only if it sent a bid without its own signature, whatever its boxes hold."""
     faults = {(fault.owner, fault.bid_round) for fault in evidence.outcome.curator.ledger.faults}
     rounds = evidence.blind_rounds
     unsigned = {
         (owner, bid.bid.round)
         for owner, bids in rounds.bids.items()
-        for bid in bids[: rounds.checked.get(owner, 0)]  # later ones come into no round
+        for bid in bids[: rounds.checked.get(owner, 0)]  # later ones enter no round
         if not bid.signed
     }
     for owner, number in sorted(faults - unsigned):
@@ -225,7 +225,7 @@ def faults_follow_from_bids(evidence: Evidence) -> Iterator[str]:
 
 
 def nothing_is_in_the_clear(evidence: Evidence) -> Iterator[str]:
-    """The curator's transcript and frames have no point, φ, weight, score, target, Σφ(D_init) or seed."""
+    """The curator's transcript and frames contain no point, φ, weight, score, target, Σφ(D_init) or seed."""
     weighed, session = evidence.weighed, evidence.session
     if weighed.target is None:
         return
@@ -268,7 +268,7 @@ def _scored(evidence: Evidence, owner: str, weights: Any) -> list[int]:
 
 
 def blind_books_agree(evidence: Evidence) -> Iterator[str]:
-    """A complete session has all its rounds; curator and consumer agree on boxes, disputes and delivery."""
+    """A complete session has all rounds; curator and consumer agree on boxes, disputes and delivery."""
     outcome = evidence.outcome
     curator, consumer = outcome.curator, outcome.consumer
     finish = outcome.finishes.get(CURATOR)

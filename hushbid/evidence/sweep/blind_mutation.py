@@ -1,7 +1,7 @@
-"""An owner that does not keep to the protocol under the rule `blind`: what it makes of its bids.
+"""An owner that breaks the protocol under the rule `blind`: how it changes its bids.
 
-It has its own key, so that it can sign what it makes up: void boxes, others' scores, points that it sells
-twice. What it does not sign, the curator finds in every bid; the rest, the consumer finds once it is bought.
+It has its own key, so it can sign what it invents: void boxes, others' scores, points that it sells twice.
+The curator finds unsigned changes in every bid; the consumer finds the rest once it has bought them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from protocol.wire.messages import boxes_of
 __all__ = ["blind_mutations"]
 
 KEPT: Final = 32
-"""Boxes that an owner keeps to sell them again."""
+"""Boxes that an owner keeps in order to sell them again."""
 _Change = Callable[[Mutator, list[bytes], list[bytes]], None]
 """Changes the new boxes of a bid, and the scores of all boxes so far, in place."""
 
 
 def blind_mutations(session: Session, owner: str) -> Mapping[str, Mutation]:
-    """What can be done to the frames of an owner, by name.
+    """The possible changes to an owner's frames, by name.
 
     Args:
         session: A simulated session.
-        owner: Whose frames they are, and whose key signs.
+        owner: The owner; its key signs.
     """
     lies = _Lies(session, owner)
     return {
@@ -47,7 +47,7 @@ def blind_mutations(session: Session, owner: str) -> Mapping[str, Mutation]:
 
 
 class _Lies:
-    """What an owner makes of its bids."""
+    """An owner's changes to its bids."""
 
     def __init__(self, session: Session, owner: str) -> None:
         self._session, self._owner = session, owner
@@ -70,15 +70,15 @@ class _Lies:
         }
 
     def signed(self, change: _Change) -> Mutation:
-        """A mutation that signs what it makes."""
+        """A mutation that signs its result."""
         return lambda mutator, data: self._changed(mutator, data, change, signed=True)
 
     def unsigned(self, change: _Change) -> Mutation:
-        """A mutation that leaves digests and signature as they were."""
+        """A mutation that leaves digests and signature unchanged."""
         return lambda mutator, data: self._changed(mutator, data, change, signed=False)
 
     def of_another_round(self, mutator: Mutator, data: bytes) -> list[bytes] | None:
-        """The bid as one of another round, signed so."""
+        """The bid as one for another round, with a matching signature."""
         bid = _bid_in(data)
         if bid is None:
             return None

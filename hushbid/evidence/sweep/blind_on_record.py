@@ -1,7 +1,7 @@
-"""The rounds of a blind session as its transcripts tell of them: the curator's, and that of who weighs.
+"""The rounds of a blind session according to its transcripts: the curator's and the consumer's.
 
-As in `rounds_on_record`, nothing here asks a machine or its books. Shared with the curator is how a bid's
-signature is looked at.
+As in `rounds_on_record`, nothing here asks a machine or its ledger. Only the check of a bid's signature is
+shared with the curator.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from protocol.wire.messages import Target, boxes_of
 __all__ = ["BidOnRecord", "BlindRounds", "Weighed", "blind_rounds_on_record", "weighed_on_record"]
 
 _NO_WEIGHTS: Final = np.zeros(0, dtype=np.int32)
-"""A blind curator has none."""
+"""A blind curator has no weights."""
 
 
 class BidOnRecord(NamedTuple):
-    """A bid that the curator took.
+    """A bid that the curator accepted.
 
     Attributes:
-        owner: Whose.
-        bid: The bid, with SHA-256 of each box in the box's place.
+        owner: Its owner.
+        bid: The bid, with each box replaced by its SHA-256.
         first: Number of its first box.
-        in_time: Whether it came while bids of its round were taken.
+        in_time: Whether it came while its round's bidding was open.
         signed: Whether its owner signed boxes and scores.
     """
 
@@ -52,11 +52,11 @@ class BidOnRecord(NamedTuple):
 
 @dataclass
 class BlindRounds(Rounds):
-    """What the curator's records tell of all rounds.
+    """The rounds according to the curator's records.
 
     Attributes:
-        bids: Of each owner, those that were taken, in their order.
-        awards: In the order in which they were sent first.
+        bids: The accepted bids of each owner, in order.
+        awards: The awards, in the order of their first sending.
         chosen_from: Of each round that was decided: the owners of whose boxes it chose.
         checked: Of each owner, how many of its bids had come when the last of these rounds was decided.
     """

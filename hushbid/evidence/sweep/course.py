@@ -46,7 +46,7 @@ WHOLE: Final = 64
 """The same, of noise: a few small whole numbers may come twice by chance."""
 _DATA, _NETWORK, _OWNERS, _SALTS, _NOISE = range(10, 15)
 _DIFFERENT: Final = 6
-"""Points that owners have of whom several hold the same."""
+"""Number of distinct points where several owners hold the same ones."""
 """What a generator is for, beside the seed."""
 
 
@@ -122,7 +122,7 @@ class Evidence:
 
     @cached_property
     def contents(self) -> Mapping[tuple[str, str, int], frozenset[bytes]]:
-        """Of each numbered frame that left, by sender, receiver and number: all its bodies."""
+        """For each numbered frame that left, by sender, receiver and number: all its bodies."""
         found: dict[tuple[str, str, int], set[bytes]] = defaultdict(set)
         for frame in self.sent:
             if frame.sequence != CONTROL_SEQUENCE:

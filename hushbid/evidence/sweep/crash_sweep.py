@@ -1,4 +1,4 @@
-"""Sweeps: many sessions, each with other crashes, and each compared with one that has none."""
+"""Sweeps of crashes: many sessions with different crashes, each compared with one without."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from protocol.session.session import Session
 __all__ = ["Failure", "Setting", "SweepResult", "check", "sweep", "uncrashed"]
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with the rule, the sessions so far, and those in all."""
+"""Called with the rule, the sessions so far, and the total."""
 
 
 class Setting(NamedTuple):
@@ -33,11 +33,11 @@ class Setting(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Crashes that a session did not survive as it should.
+    """Crashes after which a session differed.
 
     Attributes:
-        crashes: Those that were to come.
-        what: What is different, in words.
+        crashes: The planned crashes.
+        what: The difference, in words.
     """
 
     crashes: Crashes
@@ -46,13 +46,13 @@ class Failure(NamedTuple):
 
 @dataclass
 class SweepResult:
-    """What came of the sessions of one setting.
+    """The result of the sessions of one setting.
 
     Attributes:
-        setting: Which session it was.
-        sessions: How many were run.
-        crashes: Crashes that came in them.
-        failures: Sessions that came to something else.
+        setting: The session.
+        sessions: Number of sessions run.
+        crashes: Number of crashes that happened in them.
+        failures: Sessions with another result.
     """
 
     setting: Setting
@@ -80,17 +80,17 @@ def sweep(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> SweepResult:
-    """Run a session once for each of the crashes that are planned.
+    """Run a session once for each planned crash.
 
     Args:
-        setting: Which session.
+        setting: The session.
         plan: The crashes of each run.
-        all_come: Whether a crash that never comes is a failure, as the party has no such step.
+        all_come: Whether a crash that never happens, because the party has no such step, is a failure.
         jobs: Processes that share the runs.
-        progress: Told how far it is.
+        progress: Called with the progress.
 
     Raises:
-        ConfigError: There is no such session, or nobody of that name in it.
+        ConfigError: There is no such session, or no such party in it.
     """
     _, base = uncrashed(setting)
     for party in sorted({crash.party for crashes in plan for crash in crashes} - base.steps.keys()):
@@ -108,7 +108,7 @@ def sweep(
 
 
 def _check_one(setting: Setting, all_come: bool, crashes: Crashes) -> tuple[int, Failure | None]:
-    """How many of the crashes came, and what failed."""
+    """Return the number of crashes that happened, and the failure if any."""
     session, base = uncrashed(setting)
     came = 0
     try:
@@ -132,7 +132,7 @@ def uncrashed(setting: Setting) -> tuple[Session, Course]:
 
 
 def check(course: Course, base: Course) -> list[str]:
-    """What is wrong with a session that crashed, in words: what it came to, or what it left on record."""
+    """The faults of a crashed session in words, in its result or its records."""
     wrong = compared(course, base)
     for party, image in course.transcripts.items():
         try:

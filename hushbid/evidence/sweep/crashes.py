@@ -1,4 +1,4 @@
-"""Which crashes there can be in a session, and how they are written."""
+"""The possible crashes in a session, and their notation."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ __all__ = [
 ]
 
 Crashes: TypeAlias = tuple[Crash, ...]
-"""Those of one session."""
+"""The crashes of one session."""
 
 
 class Which(StrEnum):
     """How the crashes of a sweep are chosen."""
 
     SINGLE = "single"
-    """One in a session: any party, at any step, at any moment of it."""
+    """One crash per session: any party, at any step, at any moment of the step."""
     SAME_STEP = "same-step"
-    """Two parties at steps that they take at the same time (`same_steps`)."""
+    """Two parties at simultaneous steps (`same_steps`)."""
     PAIRS = "pairs"
-    """Any two, those of one party and those at one moment among them."""
+    """Any two crashes, including two of one party or at one moment."""
 
 
 def every(course: Course, which: Which) -> list[Crashes]:
-    """The crashes of a sweep, in an order that is always the same.
+    """The crashes of a sweep, in a fixed order.
 
     Args:
         course: A session without crashes.
@@ -71,7 +71,7 @@ def crashes_at(course: Course, party: str, step: int) -> list[Crash]:
 
 
 def same_steps(course: Course, one: str, other: str) -> list[tuple[int, int]]:
-    """Steps of two parties that are taken at the same time: one's step, and the next that the other takes."""
+    """Simultaneous steps of two parties: one's step, and the next step of the other."""
     found = set(_followed(course, one, other))
     found.update((step, following) for following, step in _followed(course, other, one))
     return sorted(found)
@@ -86,12 +86,12 @@ def _followed(course: Course, one: str, other: str) -> Iterator[tuple[int, int]]
 
 
 def write_crashes(crashes: Sequence[Crash]) -> str:
-    """As in ``curator:12:0,owner-0:3:-1``: whose, at which step, and how many frames had left."""
+    """Notation such as ``curator:12:0,owner-0:3:-1``: party, step, and number of frames that had left."""
     return ",".join(f"{crash.party}:{crash.step}:{crash.left}" for crash in crashes)
 
 
 def read_crashes(text: str) -> Crashes:
-    """What `write_crashes` wrote.
+    """Parse the result of `write_crashes`.
 
     Raises:
         ConfigError: It is something else.

@@ -1,4 +1,4 @@
-"""The engine of sweeps: the same check of many small sessions, by as many processes as there are to be."""
+"""The engine of sweeps: one check of many small sessions, in several processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocol.errors import HushbidError
 __all__ = ["bug", "check_all"]
 
 BLOCK: Final = 10
-"""Sessions that a process is given together."""
+"""Sessions given to a process together."""
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
@@ -31,14 +31,14 @@ def check_all(
     """Check each of many sessions.
 
     Args:
-        check: Runs the session of an item, and says what came of it; other processes import it.
-        items: What the sessions differ in; without end if `seconds` is given.
+        check: Runs an item's session and returns its result; other processes import it.
+        items: The parameters in which sessions differ; infinite if `seconds` is given.
         jobs: Processes that share the sessions.
-        seconds: After which no further ones are begun; None: all are run.
-        progress: Called with the sessions so far.
+        seconds: Time after which no further ones are started; None: all are run.
+        progress: Called with the number of sessions so far.
 
     Returns:
-        What came of each, in the order of the items.
+        The result of each session, in the order of the items.
     """
     found: dict[int, list[_Found]] = {}
     until = None if seconds is None else time.monotonic() + seconds
@@ -52,7 +52,7 @@ def check_all(
 
 
 def bug(error: Exception) -> str:
-    """What a session failed by, in words: a sweep looks for bugs, so that one is a finding like others."""
+    """The error of a session in words: a sweep looks for bugs, so a bug is a finding like others."""
     return f"{type(error).__name__}: {error.what if isinstance(error, HushbidError) else error}"
 
 

@@ -1,4 +1,4 @@
-"""Many sessions, each with the faults of its own seed, and each held to all invariants."""
+"""Many sessions, each with its own seed's faults, and each checked against all invariants."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from protocol.names import CONSUMER, CURATOR
 __all__ = ["FaultSweep", "SeedFailure", "check_seed", "seeds_of", "sweep_faults", "write_transcripts"]
 
 AGAIN: Final = 10
-"""One of this many seeds is run a second time, and has to give the same transcripts."""
+"""One of this many seeds is run twice, and must give the same transcripts."""
 
 Progress: TypeAlias = Callable[[int], None]
-"""Called with the sessions so far."""
+"""Called with the number of sessions so far."""
 
 
 class SeedFailure(NamedTuple):
@@ -34,7 +34,7 @@ class SeedFailure(NamedTuple):
         seed: The seed.
         broken: The breaches, by invariant.
         plan: The session and its faults, in words.
-        smallest: The same with as few faults as still break one of these invariants.
+        smallest: The plan with as few faults as still break one of these invariants.
     """
 
     seed: int
@@ -52,11 +52,11 @@ class FaultSweep:
     """The outcome of a sweep, or of a part of it.
 
     Attributes:
-        sessions: How many were run.
-        again: How many of them a second time.
-        happened: How often what went wrong, by name.
+        sessions: Number of sessions run.
+        again: Number of sessions run twice.
+        happened: Number of faults that happened, by name.
         rules: Sessions by acquisition rule.
-        ends: How often which parties ended with which exit code: "owner 0", "byzantine owner 1".
+        ends: Number of ends by party and exit code: "owner 0", "byzantine owner 1".
         failures: Seeds whose sessions broke an invariant.
         digests: Digest of each session's transcripts, in the order of the seeds.
     """
@@ -70,7 +70,7 @@ class FaultSweep:
     digests: list[bytes] = field(default_factory=list)
 
     def add(self, other: FaultSweep) -> None:
-        """Take in what came of the next sessions."""
+        """Add the results of the next sessions."""
         self.sessions += other.sessions
         self.again += other.again
         self.happened += other.happened
@@ -97,8 +97,8 @@ def seeds_of(first: int, sessions: int | None, part: slice) -> Iterator[int]:
 
     Args:
         first: The first seed of the whole sweep.
-        sessions: How many the whole sweep has; None: it has no end.
-        part: Which of them.
+        sessions: Number of sessions in the whole sweep; None: unlimited.
+        part: The share.
     """
     every = count(first) if sessions is None else iter(range(first, first + sessions))
     return islice(every, part.start, None, part.step)
@@ -112,14 +112,14 @@ def sweep_faults(
     seconds: float | None = None,
     progress: Progress | None = None,
 ) -> FaultSweep:
-    """Run the sessions of seeds.
+    """Run the sessions of these seeds.
 
     Args:
-        seeds: Which; without end if `seconds` is given.
+        seeds: The seeds; infinite if `seconds` is given.
         rules: Acquisition rules that a seed chooses from; none: all.
         jobs: Processes that share the sessions.
-        seconds: After which no further ones are begun; None: all are run.
-        progress: Told how far it is.
+        seconds: Time after which no further ones are started; None: all are run.
+        progress: Called with the progress.
     """
     result = FaultSweep()
     for each in check_all(
@@ -130,7 +130,7 @@ def sweep_faults(
 
 
 def check_seed(seed: int, rules: Sequence[str] = ()) -> FaultSweep:
-    """Run the session of one seed, and hold it to all invariants."""
+    """Run the session of one seed, and check all invariants."""
     plan = plan_of(seed, rules)
     evidence, wrong = _checked(plan)
     again = seed % AGAIN == 0 or bool(wrong)
@@ -154,7 +154,7 @@ def write_transcripts(seed: int, rules: Sequence[str], directory: Path) -> None:
     """Run the session of a seed, and write every party's transcript.
 
     Raises:
-        ConfigError: The directory cannot be made, or is there already.
+        ConfigError: The directory cannot be created, or already exists.
     """
     try:
         directory.mkdir(parents=True)
@@ -167,7 +167,7 @@ def write_transcripts(seed: int, rules: Sequence[str], directory: Path) -> None:
 
 
 def _checked(plan: Plan) -> tuple[Evidence | None, dict[str, list[str]]]:
-    """Run a plan; returns what is known of it, if it came to an end, and what is wrong."""
+    """Run a plan; return its evidence, if it came to an end, and its faults."""
     try:
         evidence = run_plan(plan)
         return evidence, broken(evidence)
@@ -176,7 +176,7 @@ def _checked(plan: Plan) -> tuple[Evidence | None, dict[str, list[str]]]:
 
 
 def _shrunk(plan: Plan, names: frozenset[str]) -> Plan:
-    """The plan without whatever it can be without and still break one of the same invariants."""
+    """The plan without every fault that is not needed to break one of the same invariants."""
     for fewer in plan.fewer():
         if names & _checked(fewer)[1].keys():
             return _shrunk(fewer, names)

@@ -1,6 +1,6 @@
-"""The invariants of every session, whatever went wrong in it: one function each, in `INVARIANTS`.
+"""The invariants of every session, whatever faults it had: one function each, in `INVARIANTS`.
 
-A function yields what is wrong, in words, and nothing if all is well.
+A function yields each violation in words.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ Invariant: TypeAlias = Callable[[Evidence], Iterable[str]]
 
 
 def all_end(evidence: Evidence) -> Iterator[str]:
-    """Every process comes to its end within the session's limits of time after the last fault."""
+    """Every process ends within the session's time limits after the last fault."""
     for party in evidence.transcripts:
         if party not in evidence.outcome.finishes:
             yield f"{party} has not ended after {evidence.outcome.seconds:.1f} simulated seconds"
 
 
 def ends_are_documented(evidence: Evidence) -> Iterator[str]:
-    """Honest parties end with 0, 1 or 3: nobody of them is at fault, or finds a bug.
+    """Honest parties end with 0, 1 or 3: none of them is at fault, or finds a bug.
 
-    An owner or the consumer fails only where the curator has given the session up.
+    An owner or the consumer fails only if the curator has given up the session.
     """
     finishes = evidence.outcome.finishes
     complete = CURATOR in finishes and finishes[CURATOR].code is ExitCode.DONE
@@ -94,9 +94,9 @@ def ends_are_documented(evidence: Evidence) -> Iterator[str]:
 
 
 def transcripts_agree(evidence: Evidence) -> Iterator[str]:
-    """Every transcript verifies, and agrees with the other parties' about frames, broadcasts and heads.
+    """Every transcript verifies, and agrees with the others about frames, broadcasts and heads.
 
-    What an owner that breaks the protocol signed wrongly stands in the curator's file as it came.
+    The false signatures of an owner that breaks the protocol are in the curator's file as received.
     """
     files: dict[str, tuple[Verification, Account]] = {}
     with TemporaryDirectory(prefix="hushbid-") as directory:
@@ -138,7 +138,7 @@ def _disagreements(
 
 
 def transcripts_replay(evidence: Evidence) -> Iterator[str]:
-    """Every transcript, that of an owner that breaks the protocol too, replays to its last byte."""
+    """Every transcript replays to its last byte, including that of an owner that breaks the protocol."""
     for party, image in evidence.transcripts.items():
         try:
             replayed(Path(party), image=image)
@@ -147,16 +147,16 @@ def transcripts_replay(evidence: Evidence) -> Iterator[str]:
 
 
 def frames_have_one_content(evidence: Evidence) -> Iterator[str]:
-    """No numbered frame leaves a machine twice with two contents, over all of its crashes."""
+    """No numbered frame leaves a machine with two different contents, over all its crashes."""
     for (sender, receiver, sequence), bodies in evidence.contents.items():
         if len(bodies) > 1:
             yield f"frame {sequence} of {sender} to {receiver} left with {len(bodies)} contents"
 
 
 def noise_is_drawn_once(evidence: Evidence) -> Iterator[str]:
-    """No release is made twice; and what was drawn is on record, or was lost with a step before it was.
+    """No release is made twice; all drawn noise is recorded, or was lost with a step that was not.
 
-    Where a step was lost, none of its frames had left, so nobody has seen what that noise was for.
+    None of a lost step's frames had left, so nobody has seen what that noise was for.
     """
     made: Counter[tuple[str, str, int]] = Counter()
     for party, item in _items(evidence):
@@ -180,7 +180,7 @@ def noise_is_drawn_once(evidence: Evidence) -> Iterator[str]:
 
 
 def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
-    """Each release is charged once, for what the session says that it costs, and no more than there are."""
+    """Each release is charged once, at the session's stated cost, and nothing else is charged."""
     session = evidence.session
     costs_of = session.release_costs()
     weigher = CONSUMER if session.rule.blind else CURATOR
@@ -188,7 +188,7 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
         charged: set[tuple[str, int]] = set()
         for item in (item for who, item in _items(evidence) if who == party and item.kind == Charge.KIND):
             first, last = _whole(item.public["first"]), _whole(item.public["last"])
-            # A blind session's consumer charges releases of two kinds: its own of D_v, and the owners'.
+            # The consumer of a blind session charges two kinds of releases: its own of D_v, and the owners'.
             whose = str(item.public["neighbours"])
             numbers = {(whose, number) for number in range(first, last + 1)}
             if charged & numbers:
@@ -209,7 +209,7 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
 
 
 def points_were_bid(evidence: Evidence) -> Iterator[str]:
-    """What was chosen of an honest owner it has bid; what is delivered are rows of its data, each once."""
+    """Chosen points of an honest owner were bid by it; delivered points are rows of its data, each once."""
     outcome = evidence.outcome
     said = _said_of_points(evidence)
     wins = outcome.curator.ledger.wins
@@ -224,7 +224,7 @@ def points_were_bid(evidence: Evidence) -> Iterator[str]:
 
 
 def books_agree(evidence: Evidence) -> Iterator[str]:
-    """A complete session has all its rounds, and the consumer has what the curator says that it bought."""
+    """A complete session has all its rounds, and the consumer has what the curator says it bought."""
     outcome = evidence.outcome
     curator, consumer = outcome.curator, outcome.consumer
     finish = outcome.finishes.get(CURATOR)
@@ -247,14 +247,14 @@ def books_agree(evidence: Evidence) -> Iterator[str]:
     settlement = curator.settlement()
     if settlement is None:
         yield "the session is complete without a settlement"
-    elif evidence.session.settlement is None:  # else everybody's number is noisy
+    elif evidence.session.settlement is None:  # with a private settlement all numbers are noisy
         for owner, share in settlement.items():
             if not np.isfinite(share) or (share and owner not in paid):
                 yield f"{owner} is paid for points that were not bought of it"
 
 
 def honest_are_not_blamed(evidence: Evidence) -> Iterator[str]:
-    """Nobody that keeps to the protocol is refused, is faulty, or has a disputed point."""
+    """No party that follows the protocol is refused, is faulty, or has a disputed point."""
     ledger = evidence.outcome.curator.ledger
     for what, parties in (
         ("was refused", [refusal.peer for refusal in ledger.refusals]),
@@ -281,9 +281,9 @@ def absent_are_not_chosen(evidence: Evidence) -> Iterator[str]:
 
 
 def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
-    """An honest owner is sent its map, one broadcast a round, the same as the others, and asks for its bids.
+    """An honest owner receives its map, one broadcast per round, the same as others, and asks for its bids.
 
-    The broadcasts are made of the points that were chosen, and of nothing else that an owner has said.
+    The broadcasts depend on the chosen points, and on nothing else that an owner has said.
     """
     outcome = evidence.outcome
     try:
@@ -312,14 +312,14 @@ def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
 
 
 def mild_faults_change_nothing(evidence: Evidence) -> Iterator[str]:
-    """Where all comes back in time and all keep to the protocol, the session comes to what it would have."""
+    """If everything comes back in time and all follow the protocol, the result is as without faults."""
     if not evidence.plan.mild:
         return
     base = run_plan(evidence.plan, faults=False)
     for name, value in base.result.items():
         if evidence.result[name] != value:
             yield f"other {name} than without faults"
-    # What is signed is a transcript's head, which depends on times; and whoever dies then says no farewell.
+    # A signed head depends on times, and a party that dies then says no farewell.
     bodies, wanted = (_unsigned(each) for each in (evidence, base))
     for sender, receiver, sequence in sorted(bodies.keys() | wanted.keys()):
         if bodies.get((sender, receiver, sequence)) != wanted.get((sender, receiver, sequence)):
@@ -340,7 +340,7 @@ EVERYWHERE: Final = (
     rounds_keep_the_cadence,
     mild_faults_change_nothing,
 )
-"""Whoever weighs."""
+"""Invariants that hold whichever party computes the weights."""
 CURATOR_WEIGHS: Final = (
     points_were_bid,
     books_agree,
@@ -350,7 +350,7 @@ CURATOR_WEIGHS: Final = (
     settlement_is_of_the_wins,
     broadcasts_are_numbered,
 )
-"""Where the curator has features and weights."""
+"""Invariants where the curator has features and weights."""
 CURATOR_IS_BLIND: Final = (
     awards_are_the_best,
     boxes_are_opened_once,
@@ -361,7 +361,7 @@ CURATOR_IS_BLIND: Final = (
     nothing_is_in_the_clear,
     blind_books_agree,
 )
-"""Where it has none, and the consumer weighs."""
+"""Invariants where the curator has neither, and the consumer computes the weights."""
 
 
 def _named(invariants: Iterable[Invariant]) -> dict[str, Invariant]:
@@ -369,27 +369,27 @@ def _named(invariants: Iterable[Invariant]) -> dict[str, Invariant]:
 
 
 INVARIANTS: Final[Mapping[str, Invariant]] = _named((*EVERYWHERE, *CURATOR_WEIGHS, *CURATOR_IS_BLIND))
-"""All of them, by name."""
+"""All invariants, by name."""
 
 
 def invariants_of(*, blind: bool) -> Mapping[str, Invariant]:
-    """Those of a session, by name.
+    """The invariants of a session, by name.
 
     Args:
-        blind: Whether its curator is.
+        blind: Whether its curator is blind.
     """
     return _named((*EVERYWHERE, *(CURATOR_IS_BLIND if blind else CURATOR_WEIGHS)))
 
 
 def broken(evidence: Evidence) -> dict[str, list[str]]:
-    """The invariants that do not hold, with what is wrong."""
+    """The violated invariants, with their violations."""
     held_to = invariants_of(blind=evidence.session.rule.blind)
     found = {name: list(invariant(evidence)) for name, invariant in held_to.items()}
     return {name: wrong for name, wrong in found.items() if wrong}
 
 
 def different_again(evidence: Evidence) -> list[str]:
-    """Whose transcript is not the same, byte for byte, when the plan is run again."""
+    """Parties whose transcript differs when the plan is run again."""
     again = run_plan(evidence.plan)
     return [party for party, image in evidence.transcripts.items() if again.transcripts[party] != image]
 
@@ -402,11 +402,11 @@ def _items(evidence: Evidence) -> Iterator[tuple[str, RecordedItem]]:
 
 
 _Said: TypeAlias = tuple[set[int], Candidate | SealedCandidate | None]
-"""In which rounds a point was bid, and what was handed over as it."""
+"""The rounds in which a point was bid, and the point handed over."""
 
 
 def _said_of_points(evidence: Evidence) -> dict[tuple[str, int], _Said]:
-    """What each owner's machine bid and offered, by owner and its number of the point."""
+    """Bids and offers of each owner's machine, by owner and its number for the point."""
     found: dict[tuple[str, int], _Said] = {}
     for frame in evidence.sent:
         if frame.kind not in ("bid", "batch", "offer"):
@@ -422,7 +422,7 @@ def _said_of_points(evidence: Evidence) -> dict[tuple[str, int], _Said]:
 
 
 def _was_said(win: HandedOver, said: _Said | None) -> bool:
-    """Whether what was chosen is what its owner bid, point and all."""
+    """Whether a chosen point equals its owner's bid, including the point itself."""
     rounds, candidate = said if said is not None else (set(), None)
     if candidate is None or win.bid_round not in rounds:
         return False
@@ -441,7 +441,7 @@ def _read(body: bytes, sender: str) -> Any:
 
 
 def _unsigned(evidence: Evidence) -> dict[tuple[str, str, int], frozenset[bytes]]:
-    """`Evidence.contents` but for the frames with a signed head."""
+    """`Evidence.contents` without the frames that contain a signed head."""
     signed = {
         (frame.sender, frame.receiver, frame.sequence)
         for frame in evidence.sent

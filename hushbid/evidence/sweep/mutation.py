@@ -1,7 +1,7 @@
-"""An owner that does not keep to the protocol: what it makes of the frames that its machine would send.
+"""An owner that breaks the protocol: how it changes the frames that its machine would send.
 
-It has its own key and its own connections, so what it sends comes from it. Frames of other parties it may
-know, byte for byte.
+It has its own key and connections, so its frames count as its own. It may know other parties' frames, byte
+for byte.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from protocol.wire.messages import (
 __all__ = ["MUTATIONS", "OF_ANY_FRAME", "Mutation", "Mutator", "edited"]
 
 KEPT: Final = 32
-"""Frames of each kind that an owner keeps to send them again."""
+"""Frames of each kind that an owner keeps in order to send them again."""
 _ENDLESS: Final = b"\xdd\xff\xff\xff\xff"
 """The head of a msgpack array of 2^32 - 1 elements."""
 
 
 class Mutator:
-    """Sends other frames than the owner's machine does.
+    """Replaces some of the frames of an owner's machine.
 
     Args:
-        rng: Decides which, and what becomes of them.
-        rate: The share of frames that are others.
-        mutations: What can be done to a frame, by name.
+        rng: Decides which frames, and how.
+        rate: The share of replaced frames.
+        mutations: Possible changes to a frame, by name.
     """
 
     def __init__(
@@ -58,20 +58,20 @@ class Mutator:
         self._rate = rate
         self._mutations = MUTATIONS if mutations is None else mutations
         self.own: deque[bytes] = deque(maxlen=KEPT)
-        """Frames that its machine sent, as they were."""
+        """Original frames of its machine."""
         self.captured: deque[bytes] = deque(maxlen=KEPT)
-        """Frames of others."""
+        """Frames of other parties."""
 
     def overhear(self, data: bytes) -> None:
         """Learn a frame of another party."""
         self.captured.append(data)
 
     def is_deaf(self) -> bool:
-        """Whether it goes on as if it had not been refused."""
+        """Whether it ignores refusals."""
         return bool(self.rng.random() < 0.5)
 
     def sent(self, frame: Outgoing, counts: Counter[str]) -> list[bytes]:
-        """What leaves in a frame's place."""
+        """The frames sent instead of a frame."""
         found: list[bytes] | None = None
         if self.rng.random() < self._rate:
             name = tuple(self._mutations)[int(self.rng.integers(len(self._mutations)))]
@@ -81,12 +81,12 @@ class Mutator:
         return [frame.data] if found is None else found
 
     def below(self, count: int) -> int:
-        """A number from 0 that is less than `count`."""
+        """A number from 0 to `count` - 1."""
         return int(self.rng.integers(count))
 
 
 Mutation: TypeAlias = Callable[[Mutator, bytes], list[bytes] | None]
-"""Makes frames of one; None: it is none that this can be done to."""
+"""Turns a frame into others; None if it does not apply to the frame."""
 
 
 def _bits(mutator: Mutator, data: bytes) -> list[bytes]:

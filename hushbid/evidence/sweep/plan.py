@@ -28,7 +28,7 @@ BLIND_ROUNDS: Final = (3, 4, 6, 8)
 BATCHES: Final = (1, 2, 3)
 MOST_OWNERS: Final = 5
 MOST_ROWS: Final = 12
-"""Of an owner, which has at least one: many run out of them."""
+"""Most rows of an owner, which has at least one: many owners run out of them."""
 HASTY: Final = TimeoutSection(
     enrolment=8.0,
     round=2.0,

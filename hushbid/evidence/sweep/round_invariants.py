@@ -39,7 +39,7 @@ HALF: Final = 0.5 + 1e-6
 
 
 def rounds_need_min_owners(evidence: Evidence) -> Iterator[str]:
-    """When bidding ends, at least `min_owners` have bid of whom no point is known not to match."""
+    """When bidding ends, at least `min_owners` have bid without a point known not to match."""
     needed = evidence.session.file.session.min_owners
     for each in evidence.rounds.rounds:
         if each.closed is not None and len(each.present) < needed:

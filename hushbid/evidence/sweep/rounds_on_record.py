@@ -81,7 +81,7 @@ class Round:
             earlier round of a session that buys a point once.
         closed: When bidding ended; None: it did not.
         over: When the next round, or the delivery, began; None: neither did.
-        unmatched: Owners of whom a point was known not to match, when the round was over.
+        unmatched: Owners with a point known not to match when the round was over.
         delayed: Whether it was paused, or the curator was started again in it.
     """
 
@@ -129,7 +129,7 @@ def mismatch(session: Session, point: PointOnRecord, weights: Weights) -> str:
     """In what a point does not match its features or its bid, in words; nothing: it does.
 
     Args:
-        point: The point. Of a sealed one, the curator can see neither whose features it has, nor its place.
+        point: The point. If it is sealed, the curator sees neither the owner of its features nor its place.
         weights: The weight that it was bid under.
     """
     features = point.candidate.features

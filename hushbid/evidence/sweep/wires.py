@@ -63,7 +63,7 @@ class Ends(Protocol):
         """A frame has arrived."""
 
     def ended(self, connection: Connection, due: float) -> None:
-        """A connection has ended, of which its participant can know from `due` on."""
+        """A connection has ended; its participant can know it from `due` on."""
 
     def connection_of(self, peer: str) -> Connection | None:
         """The connection that a participant has, if it has one."""

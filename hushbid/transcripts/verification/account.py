@@ -1,4 +1,4 @@
-"""A transcript's account of sent and received frames: a digest of each, and no body."""
+"""A transcript's account of sent and received frames: a digest of each, without bodies."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _HEADER_RECORD = -1
 
 
 class Noted(NamedTuple):
-    """The parts of a frame that are kept.
+    """The stored facts about a frame.
 
     Args:
-        record: Number of the record that it stands in.
+        record: Number of its record.
         message: The kind of its message.
-        digest: SHA-256 of the body as it travelled.
+        digest: SHA-256 of the body as sent.
         kept: SHA-256 of the body as its receiver records it: without the box of a sealed bid.
     """
 
@@ -41,7 +41,7 @@ class Noted(NamedTuple):
     kept: bytes
 
     def same(self, other: Noted) -> bool:
-        """Whether both are of the same bytes."""
+        """Whether both have the same bytes."""
         return (self.message, self.digest, self.kept) == (other.message, other.digest, other.kept)
 
 
@@ -50,7 +50,7 @@ class Traffic:
     """A party's account of the frames between it and one peer, in one direction.
 
     Attributes:
-        numbered: Each numbered frame as it was sent or received first.
+        numbered: Each numbered frame as it was first sent or received.
         unnumbered: The messages that make a link, by digest.
         last: The highest number.
         acknowledged: The highest number of the other direction that these frames acknowledge.
@@ -63,11 +63,11 @@ class Traffic:
 
 
 class Told(NamedTuple):
-    """Where a file has one broadcast.
+    """The place of a broadcast in a file.
 
     Args:
         record: Number of the first record.
-        owners: Whom it was sent to; none in an owner's own file.
+        owners: Its recipients; empty in an owner's own file.
     """
 
     record: int
@@ -81,14 +81,14 @@ class Account:
         path: The transcript.
 
     Attributes:
-        sent: By peer, what was sent to it.
-        received: By peer, what came from it.
+        sent: Frames sent, by peer.
+        received: Frames received, by peer.
         chain: Every digest of the chain, the header's first, with the number of its record.
-        broadcasts: Round → the broadcasts that the file has, by their digest.
-        awards: Of a blind curator, awards beside what was bid.
-        void: Of a consumer whose curator is blind, what it found void.
-        redacted: Frames that were taken out.
-        faults: Frames that cannot be so, whatever the other side says.
+        broadcasts: Round → the file's broadcasts, by digest.
+        awards: At a blind curator, awards compared with bids.
+        void: At a consumer with a blind curator, the boxes it found void.
+        redacted: Number of redacted frames.
+        faults: Frames that are impossible, whatever the other side says.
     """
 
     def __init__(self, path: Path, party: str) -> None:
@@ -188,10 +188,10 @@ class Account:
 
 
 def account_of(path: Path) -> tuple[Verification, Account]:
-    """Verify a transcript, and take its account in the same pass.
+    """Verify a transcript, and collect its account in the same pass.
 
     Raises:
-        DataError: No transcript, or of a newer version.
+        DataError: It is not a transcript, or has a newer version.
         TranscriptDamaged: A digest or commitment does not hold; it names the record.
     """
     with iterate(path) as reader:
@@ -204,7 +204,7 @@ def account_of(path: Path) -> tuple[Verification, Account]:
 
 
 def _awards(path: Path, reader: TranscriptReader) -> Awards | None:
-    """What compares awards with bids; None where the curator is not blind, or its file is redacted."""
+    """Compares awards with bids; None if the curator is not blind, or its file is redacted."""
     first = next(reader, None)
     if first is None or first.event.redacted:
         return None

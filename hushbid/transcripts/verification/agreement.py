@@ -1,4 +1,4 @@
-"""Whether two parties' transcripts tell the same: what one sent, and what the other received."""
+"""Whether two parties' transcripts agree: one party's sent frames, and the other's received ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from protocol.wire.messages import CONTROL_SEQUENCE
 __all__ = ["Disagreement", "Pair", "Place", "compare"]
 
 _LISTED: Final = 10
-"""Disagreements of two files that are told one by one."""
+"""Most disagreements of two files that are listed individually."""
 
 
 class Place(NamedTuple):
-    """A record of a file, and the digest that it has of what is in question.
+    """A record of a file, and its digest of the item in question.
 
     Args:
         path: The file.
@@ -31,17 +31,17 @@ class Place(NamedTuple):
 
 
 class Disagreement(NamedTuple):
-    """Something that two files do not tell alike.
+    """A disagreement between two files.
 
     Args:
         what: "never-sent", "never-received", "other-bytes"; "acknowledged": the receiver said that it had
             the frame, and its file has not; "other-head": the signed head is not the one that the signer's
             file has signed, or, where that does not come to the end, none of its chain.
-        sender: The party whose frame, or whose head, it is.
+        sender: The party that sent the frame or signed the head.
         sequence: The frame's number; 0 for messages that make a link, and for heads.
-        message: The kind of the frame's message; empty where no record of it is left.
-        sent: Where the sender has it; None: nowhere.
-        received: Where the receiver has it; None: nowhere.
+        message: The kind of the frame's message; empty if no record of it is left.
+        sent: Its place in the sender's file; None if it has none.
+        received: Its place in the receiver's file; None if it has none.
     """
 
     what: str
@@ -66,11 +66,11 @@ class Pair:
         curator: The curator's file.
         peer: The peer's.
         party: The peer.
-        compared: Whether frames were compared: not where a file is redacted.
+        compared: Whether frames were compared; they are not if a file is redacted.
         frames: Numbered frames that both have, with the same bytes.
         under_way: Numbered frames at the end that were sent, and that the other had not received when its
             file ends.
-        count: Disagreements.
+        count: Number of disagreements.
         disagreements: The first of them.
     """
 
@@ -85,7 +85,7 @@ class Pair:
 
     @property
     def ok(self) -> bool | None:
-        """Whether they agree; None if frames were not compared, and nothing else speaks against it."""
+        """Whether they agree; None if frames were not compared and nothing else contradicts."""
         if self.count:
             return False
         return True if self.compared else None
@@ -147,7 +147,7 @@ class _Way:
         self.under_way = 0
 
     def disagreements(self) -> Iterator[Disagreement]:
-        """Yield what differs, and count what does not."""
+        """Yield the differences, and count the frames that agree."""
         for sequence in sorted({*self._sent.numbered, *self._received.numbered}):
             sent, received = self._sent.numbered.get(sequence), self._received.numbered.get(sequence)
             if sent is None:
@@ -166,7 +166,7 @@ class _Way:
         yield from self._lost_acknowledgements()
 
     def _lost_acknowledgements(self) -> Iterator[Disagreement]:
-        """What the receiver has acknowledged, as the sender recorded it, stood in the receiver's file."""
+        """Frames whose receipt the sender recorded, but which the receiver's file lacks."""
         back = self._sender.received.get(self._receiver.party, Traffic())
         if back.acknowledged > self._received.last:
             sent = self._sent.numbered.get(back.acknowledged)

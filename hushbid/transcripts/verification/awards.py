@@ -1,8 +1,9 @@
-"""Whether a blind curator handed on what owners bid: the best of those present, in their own boxes.
+"""Whether a blind curator passed on what owners bid: the best boxes of those present.
 
-Its file has all that it ordered by: the masked scores, who bid in time, and SHA-256 of every box. Owners sign
-boxes and scores, so that a file with others in their place shows too. What the consumer found void is then
-the doing of one of the two: the curator's, if the award is not what was bid, and else the owner's.
+Its file contains everything that determined its order: the masked scores, which owners bid in time, and
+SHA-256 of every box. Owners sign boxes and scores, so a file with replaced ones is detected too. If the
+consumer found a box void, either the curator is responsible, if the award differs from the bid, or otherwise
+the owner.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _LEFT_OUT: Final = "it is among the best, and was not awarded"
 
 
 class OtherAward(NamedTuple):
-    """A place of an award that is not what was bid.
+    """A place of an award that differs from the bid.
 
     Args:
         record: Number of the record of the curator's file.
-        owner: Whose box was awarded.
-        handle: Its owner's number of it.
+        owner: The owner of the awarded box.
+        handle: The owner's number for the box.
         what: What is wrong with it, in a sentence.
     """
 
@@ -48,14 +49,14 @@ class OtherAward(NamedTuple):
 
 
 class Void(NamedTuple):
-    """A box that the consumer found to be void.
+    """A box that the consumer found void.
 
     Args:
-        round: In which it was awarded.
-        owner: Whose it is.
-        handle: Its owner's number of it.
-        what: What the consumer found.
-        by: Whose doing it is: the owner, or the curator.
+        round: The round of its award.
+        owner: Its owner.
+        handle: Its owner's number for it.
+        what: The consumer's finding.
+        by: The responsible party: the owner, or the curator.
     """
 
     round: int
@@ -68,20 +69,20 @@ class Void(NamedTuple):
 class _Kept(NamedTuple):
     bid_round: int
     box: bytes
-    """Its SHA-256."""
+    """SHA-256 of the box."""
     digests: bytes
     signature: bytes
 
 
 class VoidBoxes:
-    """Takes from the consumer's file what it found void."""
+    """Collects the void boxes from the consumer's file."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[int, str], list[str]] = {}
         """Round and owner → what was wrong with each point of its in that award, in order; empty: nothing."""
 
     def take(self, item: RecordedItem) -> None:
-        """Look at one item."""
+        """Examine one item."""
         if item.kind != PurchasesChecked.KIND or "delivered" not in item.private:
             return
         try:
@@ -94,15 +95,15 @@ class VoidBoxes:
 
 @dataclass
 class _Owner:
-    """What the curator has of one owner."""
+    """The curator's record of one owner."""
 
     rank: int
     boxes: dict[int, _Kept] = field(default_factory=dict)
-    """By number, those that were not awarded."""
+    """Boxes that were not awarded, by number."""
     bids: int = 0
     scores: bytes = b""
     round: int = 0
-    """Of its last bid."""
+    """Round of its last bid."""
     faulty: bool = False
 
     def scored(self) -> Iterable[tuple[bytes, int]]:

@@ -40,7 +40,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Equivocation:
-    """A round of which the files have more than one broadcast.
+    """A round with more than one broadcast in the files.
 
     Attributes:
         round: The round.
@@ -119,7 +119,7 @@ class Versions:
 
 
 def equivocations(accounts: Sequence[Account]) -> list[Equivocation]:
-    """The rounds of which the files, all together, have more than one broadcast.
+    """The rounds with more than one broadcast in all the files together.
 
     A file's own rounds count too: the curator's shows what it sent to each owner.
     """

@@ -1,4 +1,4 @@
-"""How privacy adds up: costs, the accountant, calibration, budgets; and Theorem 7 of the paper."""
+"""How privacy losses add up: costs, the accountant, calibration, budgets; and Theorem 7 of the paper."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The accountant: (ε, δ) of everything that was spent, by whatever bound is the smallest.
+"""The accountant: (ε, δ) of everything spent, by the smallest bound that applies.
 
-Composition is adaptive: each release may depend on those before it. Which releases there are and how much
-noise they have must not: the costs are fixed by public parameters (DESIGN §4).
+Composition is adaptive: each release may depend on earlier ones. The number of releases and their noise must
+not: the costs are fixed by public parameters (DESIGN §4).
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ from protocol.privacy.accounting.zcdp import delta_of_rho, epsilon_of_rho, epsil
 __all__ = ["delta_of", "epsilon_of", "odometer", "total_rho"]
 
 MAX_RHO: Final = 50.0
-"""Compositions of a larger ρ are left to zCDP: their ε is past all use, and e^loss past float64."""
+"""Compositions with a larger ρ are left to zCDP: their ε is useless, and e^loss exceeds float64."""
 
 NEGLIGIBLE_DELTA: Final = 1e-30
-"""What the comparison of discrete with rounded noise may add to a δ that is asked for."""
+"""Most that the comparison of discrete with rounded noise may add to a requested δ."""
 
 SMALLEST_SHARE: Final = 10.0
-"""Least multiple of its numerical error that a δ must be for the distribution to be asked."""
+"""δ must be at least this multiple of its numerical error for the distribution to be used."""
 
 LARGEST_EPSILON: Final = 1000.0
-"""ε up to which discrete noise is compared with rounded noise where no ρ bounds it."""
+"""Largest ε at which discrete noise is compared with rounded noise if no ρ bounds it."""
 
 
 def total_rho(costs: Sequence[Cost]) -> float:
-    """ρ of all costs together; infinite if one of them has none."""
+    """Total ρ of all costs; infinite if one of them has none."""
     return math.fsum(cost.rho for cost in costs)
 
 
 def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
-    """The ε that all costs together have at δ: the smallest of the bounds that apply.
+    """The ε of all costs together at δ: the smallest of the bounds that apply.
 
-    They are zCDP with its tight conversion; the sum of pure ε; the privacy-loss distribution, for Gaussian
-    noise alone in closed form, with what discrete noise costs beyond rounded noise
-    (`discrete_gaussian_epsilon`); and the sum of those known by their (ε, δ) alone and of one of the other
+    The bounds are zCDP with its tight conversion; the sum of pure ε; and the privacy-loss distribution, in
+    closed form for Gaussian noise alone, with the extra cost of discrete over rounded noise
+    (`discrete_gaussian_epsilon`). Costs known only by their (ε, δ) are summed and added to one of these
     bounds for the rest.
 
     Args:
-        costs: Costs of one neighbour relation, in any order; none: nothing was spent.
+        costs: Costs of one neighbour relation, in any order; empty if nothing was spent.
         delta: In (0, 1).
 
     Returns:
-        ε ≥ 0; infinite where no bound gives one at this δ.
+        ε ≥ 0; infinite if no bound gives one at this δ.
 
     Raises:
         ConfigError: `delta` outside of (0, 1).
@@ -90,7 +90,7 @@ def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
 
 
 def delta_of(costs: Sequence[Cost], epsilon: float) -> float:
-    """The δ that all costs together have at ε: as `epsilon_of`, which is its inverse but for rounding.
+    """The δ of all costs together at ε; the inverse of `epsilon_of` up to rounding.
 
     Args:
         costs: Costs of one neighbour relation, in any order.
@@ -117,13 +117,13 @@ def delta_of(costs: Sequence[Cost], epsilon: float) -> float:
 
 
 def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.float64]:
-    """ε at δ after each of n releases, for a report; ten thousand take well under a second.
+    """ε at δ after each of n releases, for a report; ten thousand releases take well under a second.
 
-    Gaussian releases, and what has a ρ, are composed at every release. Other bounds than these are taken for
-    all n together, and cap what comes before.
+    Gaussian releases, and costs with a ρ, are composed at every release. Other bounds are computed for all n
+    together, and cap the earlier values.
 
     Args:
-        costs: What each release costs, in order; an empty one costs nothing.
+        costs: The cost of each release, in order; an empty one costs nothing.
         delta: In (0, 1).
 
     Returns:
@@ -148,7 +148,7 @@ def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.fl
 
 @lru_cache(maxsize=256)
 def _epsilon_by_rho_or_distribution(costs: tuple[Cost, ...], delta: float) -> float:
-    """Kept for what was asked last: a party asks the same at each start, and it takes milliseconds."""
+    """Cached: a party computes the same value at each start, and it takes milliseconds."""
     if not costs:
         return 0.0
     if _all_gaussian(costs):
@@ -157,8 +157,8 @@ def _epsilon_by_rho_or_distribution(costs: tuple[Cost, ...], delta: float) -> fl
     simple = min(epsilon_of_rho(rho, delta), _sum_of_bounds(costs))
     if not _has_distribution(costs):
         return simple
-    # A bound on the ε that the comparison of discrete with rounded noise may be used for; past it zCDP is
-    # the smaller anyway, or nothing is promised.
+    # A bound on the ε for which the comparison of discrete with rounded noise may be used; beyond it zCDP is
+    # smaller anyway, or nothing is guaranteed.
     largest = min(simple, LARGEST_EPSILON)
     down, up = law_ratios(_discrete(costs), largest, delta)
     left = usable_delta(delta, down) if math.isfinite(up) else 0.0
@@ -206,7 +206,7 @@ def _has_distribution(costs: Sequence[Cost]) -> bool:
 
 
 def _sum_of_bounds(costs: Sequence[Cost]) -> float:
-    """ε of pure differential privacy: infinite where one of the costs has none."""
+    """The ε of pure differential privacy; infinite if one of the costs has none."""
     return math.fsum(cost.count * _pure_epsilon(cost) for cost in costs)
 
 

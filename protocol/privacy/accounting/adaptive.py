@@ -1,12 +1,12 @@
 """A privacy filter: a cap on releases that are chosen one after another, each in view of those before.
 
-Within a session all costs are fixed by its file before anything leaves, and `epsilon_of` composes them. From
-one session to the next they are not: people who have seen the releases of one session decide whether there is
-another, and at which ε. Composition theorems for fixed costs say nothing of that; a privacy filter does
-(Rogers et al. 2016). Nor does a session end before the next begins: sessions of one dataset may run side by
-side, each of many rounds. So a choice is an interactive mechanism, and what holds is a filter for these, run
-concurrently: one that is valid for mechanisms of one answer is, by (ε, δ) and by Rényi DP of a fixed order
-(Haney et al. 2023).
+Within a session its file fixes all costs before anything leaves, and `epsilon_of` composes them. Across
+sessions they are not fixed: people who have seen the releases of one session decide whether to run another,
+and at which ε. Composition theorems for fixed costs do not cover that; a privacy filter does (Rogers et al.
+2016). Nor does a session end before the next begins: sessions of one dataset may run concurrently, each with
+many rounds. So each choice is an interactive mechanism, and the guarantee must come from a filter for
+concurrently run interactive mechanisms. A filter that is valid for mechanisms with one answer is also valid
+for these, by (ε, δ) and by Rényi DP of a fixed order (Haney et al. 2023).
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from protocol.privacy.accounting.zcdp import epsilon_of_rho, pure_rho
 __all__ = ["APPROXIMATE_SHARE", "adaptive_epsilon"]
 
 APPROXIMATE_SHARE: Final = 0.5
-"""Share of a cap's δ that is kept for costs with a δ of their own. It is fixed: a share that followed from
-what was chosen would itself be chosen in view of releases."""
+"""Share of a cap's δ reserved for costs with a δ of their own. It is fixed: a share that depended on the
+choices would itself be chosen in view of releases.
+"""
 
 
 def adaptive_epsilon(choices: Sequence[Sequence[Cost]], delta: float) -> float:
@@ -102,7 +103,7 @@ def _rho_but_for_failures(costs: Sequence[Cost]) -> float:
 
 
 def _pure_epsilon(cost: Cost) -> float:
-    """ε of one such release except when it fails; infinite where it has none."""
+    """The ε of one such release, apart from its failures; infinite if it has none."""
     match cost:
         case LaplaceCost() | ApproximateCost():
             return cost.epsilon
@@ -113,7 +114,7 @@ def _pure_epsilon(cost: Cost) -> float:
 
 
 def _costly(costs: Sequence[Cost]) -> tuple[Cost, ...]:
-    """Without what costs nothing, such as a release that another has paid for."""
+    """The costs without free ones, such as a release that another party has paid for."""
     return tuple(
         cost
         for cost in merge_costs(costs)

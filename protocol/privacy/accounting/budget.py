@@ -1,4 +1,4 @@
-"""A budget, and the filter that refuses what would go over it."""
+"""A budget, and the filter that refuses charges beyond it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from protocol.privacy.accounting.validation import check_delta, check_epsilon
 __all__ = ["Budget", "PrivacyFilter"]
 
 HALVINGS: Final = 20
-"""How often a look-ahead is halved before a charge is composed alone."""
+"""Number of times a look-ahead is halved before a charge is composed alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Budget:
         delta: In (0, 1).
 
     Raises:
-        ConfigError: A value outside of its range; it names the key.
+        ConfigError: A value is out of range; the error names the key.
     """
 
     epsilon: float
@@ -43,21 +43,21 @@ class Budget:
 
 
 class PrivacyFilter:
-    """Admits releases as long as all of them together are within a budget.
+    """Admits releases as long as they are together within a budget.
 
-    The costs, and so the moment at which a release is refused, must not depend on data: in a session they are
-    public parameters. State is one count for each kind of release, whatever their number.
+    The costs, and so the moment of a refusal, must not depend on data: in a session they are public
+    parameters. The state is one count per kind of release, however many releases there are.
 
-    Composing takes milliseconds, so that a charge looks ahead: it finds out that twice as much of everything
-    would still be within the budget, and later charges up to that need no composition. With n charges of k
-    kinds about k·ln² n are composed.
+    Composing takes milliseconds, so a charge looks ahead: it checks whether twice as much of everything would
+    still be within the budget, and later charges up to that need no composition. n charges of k kinds need
+    about k·ln² n compositions.
 
     Args:
-        budget: What may be spent.
-        neighbours: The datasets that the budget compares. Every cost has to be for them.
+        budget: The allowed total.
+        neighbours: The datasets that the budget compares. Every cost must be for them.
 
     Raises:
-        ConfigError: No neighbour relation was named.
+        ConfigError: No neighbour relation was given.
     """
 
     def __init__(self, budget: Budget, *, neighbours: str) -> None:
@@ -73,14 +73,14 @@ class PrivacyFilter:
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """The charges, one entry for each kind of release."""
+        """The charges, one entry per kind of release."""
         return _as_costs(self._spent)
 
     def expect(self, *costs: Cost) -> None:
-        """Compose all that a session is going to charge, so that charges up to it need no composition.
+        """Compose all the charges planned for a session, so that charges up to them need no composition.
 
         Raises:
-            BudgetExceeded: They do not fit into what is left. Nothing is charged either way.
+            BudgetExceeded: They exceed the remaining budget. Nothing is charged either way.
         """
         wanted = self._with(costs)
         if not self.budget.admits(_as_costs(wanted)):
@@ -88,10 +88,10 @@ class PrivacyFilter:
         self._cleared = wanted
 
     def charge(self, *costs: Cost) -> None:
-        """Charge one or more costs, all of them or none.
+        """Charge one or more costs, either all or none.
 
         Raises:
-            BudgetExceeded: They do not fit into what is left; nothing was charged.
+            BudgetExceeded: They exceed the remaining budget; nothing was charged.
         """
         wanted = self._with(costs)
         if any(count > self._cleared.get(kind, 0) for kind, count in wanted.items()):
@@ -99,7 +99,7 @@ class PrivacyFilter:
         self._spent = wanted
 
     def spent(self, delta: float) -> float:
-        """The ε of all that was charged, at δ.
+        """The ε of all charges at δ.
 
         Raises:
             ConfigError: `delta` outside of (0, 1).
@@ -107,7 +107,7 @@ class PrivacyFilter:
         return epsilon_of(self.costs, delta)
 
     def _with(self, costs: Iterable[Cost]) -> dict[Cost, int]:
-        """The charges and these costs together: a count for each kind of release."""
+        """The charges plus these costs: a count per kind of release."""
         wanted = dict(self._spent)
         for cost in merge_costs(costs):
             kind = replace(cost, count=1)
@@ -115,7 +115,7 @@ class PrivacyFilter:
         return wanted
 
     def _look_ahead(self, wanted: dict[Cost, int]) -> dict[Cost, int]:
-        """The largest of `wanted` and a multiple of it, in halves, that is within the budget."""
+        """The largest multiple of `wanted`, found by halving, that is within the budget."""
         if not self.budget.admits(_as_costs(wanted)):
             raise self._exceeded(wanted, "This release")
         ahead = most = max(wanted.values())

@@ -1,7 +1,7 @@
 """From a target (ε, δ) to the noise that meets it, as the accountant states it.
 
-The neighbour relation of the target is the one that the caller took the sensitivity for. Each result was put
-through the accountant: what it states is at most the target, and hardly less.
+The target's neighbour relation is the one of the caller's sensitivity. Each result was checked with the
+accountant: its stated cost is at most the target, and barely below it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 SIGMA_TOLERANCE: Final = 1e-9
-"""Relative excess of a σ over the smallest that meets the target."""
+"""Relative excess of a σ over the smallest one that meets the target."""
 
 STEP_TOLERANCE: Final = 1e-4
-"""Relative shortfall of a step's ε below the largest that meets the target."""
+"""Relative shortfall of a step's ε below the largest one that meets the target."""
 
 LARGEST_SIGMA: Final = 2.0**60
-"""σ in grid units past which noise does not fit int64."""
+"""σ in grid units beyond which noise does not fit int64."""
 
 
 @lru_cache(maxsize=64)
@@ -46,11 +46,11 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float, releases: i
         delta: In (0, 1).
         sensitivity: L2 sensitivity of one release, in any unit: σ is in that unit. Discrete noise is on the
             whole numbers of that unit.
-        releases: How many releases there are.
+        releases: Number of releases.
         values: Noise values of all releases together.
 
     Raises:
-        ConfigError: A value outside of its range, or a target so small that no noise of int64 meets it.
+        ConfigError: A value is out of range, or the target is so small that no int64 noise meets it.
     """
     check_epsilon(epsilon)
     check_delta(delta)
@@ -61,7 +61,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float, releases: i
     def meets(sigma: float) -> bool:
         return discrete_gaussian_epsilon(sensitivity, sigma, releases, values, delta) <= epsilon
 
-    # Continuous noise of this σ would do, and discrete noise is never stated to be better.
+    # Continuous noise with this σ would suffice, and discrete noise is never claimed to be better.
     low = sensitivity * math.sqrt(releases) / gaussian_mu(epsilon, delta)
     excess, high = SIGMA_TOLERANCE, low * (1.0 + SIGMA_TOLERANCE)
     while high <= LARGEST_SIGMA and not meets(high):
@@ -90,7 +90,7 @@ def mwem_step_epsilon(epsilon: float, delta: float, steps: int) -> float:
         steps: Steps of all releases together.
 
     Raises:
-        ConfigError: A value outside of its range.
+        ConfigError: A value is out of range.
     """
     check_count("steps", steps)
     return _largest(lambda step: mwem_step_cost(step, steps), epsilon, delta)
@@ -98,7 +98,7 @@ def mwem_step_epsilon(epsilon: float, delta: float, steps: int) -> float:
 
 @lru_cache(maxsize=64)
 def count_epsilon(epsilon: float, delta: float, counts: int) -> float:
-    """The largest ε of a count with which `counts` counts that differ by one meet (ε, δ).
+    """The largest ε of a count such that `counts` counts that differ by one meet (ε, δ).
 
     A count with discrete Laplace noise of scale 1/ε' is ε'-DP where neighbours' counts differ by one:
     `shifted_count_cost`.
@@ -106,21 +106,21 @@ def count_epsilon(epsilon: float, delta: float, counts: int) -> float:
     Args:
         epsilon: Target of all counts together.
         delta: In (0, 1).
-        counts: How many counts differ, in all releases together.
+        counts: Number of counts that differ, over all releases.
 
     Raises:
-        ConfigError: A value outside of its range.
+        ConfigError: A value is out of range.
     """
     check_count("counts", counts)
     return _largest(lambda each: (shifted_count_cost(each, counts),), epsilon, delta)
 
 
 def shifted_count_cost(epsilon: float, counts: int) -> ApproximateCost:
-    """What `counts` counts that differ by one cost, with discrete Laplace noise of scale 1/ε each.
+    """The cost of `counts` counts that differ by one, with discrete Laplace noise of scale 1/ε each.
 
-    P(x) ∝ e^(-ε|x|) and the same moved by one have a likelihood ratio of e^ε or e^-ε and nothing between: its
+    P(x) ∝ e^(-ε|x|) and its shift by one have a likelihood ratio of e^ε or e^-ε and nothing between. Its
     privacy loss equals randomised response's, the worst of all ε-DP mechanisms, which `ApproximateCost` with
-    δ = 0 stands for. `LaplaceCost` does not: continuous noise has losses between.
+    δ = 0 represents. `LaplaceCost` does not: continuous noise has losses between.
     """
     return ApproximateCost(epsilon=epsilon, delta=0.0, count=counts)
 
@@ -139,14 +139,14 @@ def ask_epsilon(epsilon: float, delta: float, rounds: int) -> float:
         rounds: Rounds of the session.
 
     Raises:
-        ConfigError: A value outside of its range.
+        ConfigError: A value is out of range.
     """
     check_count("rounds", rounds)
     return _largest(lambda step: (BoundedRangeCost(eta=step, count=rounds),), epsilon, delta)
 
 
 def mwem_step_cost(step_epsilon: float, steps: int) -> tuple[Cost, ...]:
-    """What `steps` sound MWEM steps cost: as many selections and measurements, each of half a step's ε."""
+    """The cost of `steps` sound MWEM steps: as many selections and measurements, at half a step's ε."""
     return (
         BoundedRangeCost(eta=step_epsilon / 2.0, count=steps),
         LaplaceCost(epsilon=step_epsilon / 2.0, count=steps),
@@ -154,7 +154,7 @@ def mwem_step_cost(step_epsilon: float, steps: int) -> tuple[Cost, ...]:
 
 
 def _largest(costs: Callable[[float], tuple[Cost, ...]], epsilon: float, delta: float) -> float:
-    """The largest parameter whose costs meet the target; ρ grows with its square, pure ε with itself."""
+    """The largest parameter whose costs meet the target; ρ is quadratic in it, and pure ε linear."""
     check_epsilon(epsilon)
     check_delta(delta)
 
@@ -163,14 +163,14 @@ def _largest(costs: Callable[[float], tuple[Cost, ...]], epsilon: float, delta: 
 
     one = math.fsum(cost.rho for cost in costs(1.0))
     bounds = sum(cost.count for cost in costs(1.0))
-    # Met by zCDP alone, or by the sum of the steps' ε, which the accountant knows too.
+    # zCDP alone meets the target here, or the sum of the steps' ε does; the accountant knows both.
     low = math.log(max(math.sqrt(rho_of_epsilon(epsilon, delta) / one), epsilon / bounds)) - STEP_TOLERANCE
     at_low = excess(low)
     width = 0.05
     while (at_high := excess(high := low + width)) <= 0.0:
         low, at_low, width = high, at_high, 2.0 * width
-    # ln ε is nearly linear in the parameter's logarithm, so that the chord crosses 0 near the root: one end
-    # moves there, and the other within half a tolerance of it. `low` always meets the target.
+    # ln ε is nearly linear in the logarithm of the parameter, so the chord crosses 0 near the root. One end
+    # moves there, and the other to within half a tolerance of it. `low` always meets the target.
     margin = STEP_TOLERANCE / 2.0
     while high - low > STEP_TOLERANCE:
         crossing = low - at_low * (high - low) / (at_high - at_low)

@@ -30,16 +30,16 @@ def compose(
 
     Args:
         epsilons: ε_i: one number, or as many as there are kinds of mechanisms.
-        deltas: δ_i, likewise.
+        deltas: δ_i, in the same form.
         slack: δ̃ of the theorem, in [0, 1].
         form: ``original``, or ``printed`` for the third bound as DPDS has it.
-        counts: How many mechanisms there are of each kind.
+        counts: Number of mechanisms of each kind.
 
     Returns:
         ε, and δ = 1 - (1 - slack)·Π(1 - δ_i).
 
     Raises:
-        ConfigError: A value outside of its range, or lengths that differ.
+        ConfigError: A value is out of range, or lengths differ.
     """
     eps, dlt, number = _kinds(epsilons, deltas, counts)
     if not 0.0 <= slack <= 1.0:
@@ -64,7 +64,7 @@ def compose_as_claimed(epsilons: npt.ArrayLike, slack: float, *, counts: npt.Arr
     the printed 1.4 and 0.043, when one release of ε is counted a step; for reproduction only.
 
     Raises:
-        ConfigError: A value outside of its range, or lengths that differ.
+        ConfigError: A value is out of range, or lengths differ.
     """
     eps, _, number = _kinds(epsilons, 0.0, counts)
     if not 0.0 < slack <= 1.0:

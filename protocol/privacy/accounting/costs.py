@@ -1,7 +1,7 @@
-"""Privacy costs: a small frozen description for each kind of mechanism, which any accountant can add up.
+"""Privacy costs: a small frozen description of each kind of mechanism, which any accountant can add up.
 
-A cost belongs to the neighbour relation that its sensitivity was taken for; costs of different relations must
-not be added up. Costs are public: they depend on a session's parameters, never on data.
+A cost belongs to the neighbour relation of its sensitivity; costs of different relations must not be added.
+Costs are public: they depend on a session's parameters, never on data.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = [
 
 SMALLEST: Final = 1e-100
 LARGEST: Final = 1e100
-"""Bounds of what costs are made of: squares and quotients stay within float64."""
+"""Bound on the components of costs, so that squares and quotients stay within float64."""
 
 MAX_COUNT: Final = 2**53
-"""Most repetitions of a cost: above it their number is not exact in float64."""
+"""Most repetitions of a cost; a larger number is not exact in float64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianCost:
-    """Continuous Gaussian noise, or such noise rounded to whole numbers on totals that are whole.
+    """Continuous Gaussian noise, or such noise rounded to whole numbers if totals are whole.
 
     Attributes:
         noise_multiplier: σ/Δ, with Δ the L2 sensitivity of one release.
-        count: How many releases.
+        count: Number of releases.
     """
 
     noise_multiplier: float
@@ -69,7 +69,7 @@ class DiscreteGaussianCost:
         sensitivity: L2 sensitivity Δ of one release.
         sigma: σ of the noise on a coordinate.
         width: Coordinates of one release.
-        count: How many releases.
+        count: Number of releases.
     """
 
     sensitivity: float
@@ -87,7 +87,7 @@ class DiscreteGaussianCost:
 
     @property
     def mu_squared(self) -> float:
-        """μ² of all releases together, were the noise a rounded Gaussian instead."""
+        """μ² of all releases together, if the noise were a rounded Gaussian."""
         return self.count * (self.sensitivity / self.sigma) ** 2
 
     @property
@@ -102,7 +102,7 @@ class LaplaceCost:
 
     Attributes:
         epsilon: L1 sensitivity divided by the noise's scale.
-        count: How many releases.
+        count: Number of releases.
     """
 
     epsilon: float
@@ -119,11 +119,11 @@ class LaplaceCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedRangeCost:
-    """A mechanism of bounded range: an exponential mechanism, or a coin whose log-odds move by η.
+    """A mechanism of bounded range: an exponential mechanism, or a coin whose log-odds change by η.
 
     Attributes:
         eta: Range η. With weights e^(cψ) and a score of sensitivity Δ, η = 2cΔ (Dong, Durfee, Rogers 2020).
-        count: How many selections.
+        count: Number of selections.
     """
 
     eta: float
@@ -140,11 +140,11 @@ class BoundedRangeCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZcdpCost:
-    """Anything of which only its zero-concentrated differential privacy is known.
+    """A mechanism known only by its zero-concentrated differential privacy.
 
     Attributes:
         rho_each: ρ of one release.
-        count: How many releases.
+        count: Number of releases.
     """
 
     rho_each: float
@@ -161,12 +161,12 @@ class ZcdpCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproximateCost:
-    """Anything of which only its (ε, δ) is known.
+    """A mechanism known only by its (ε, δ).
 
     Attributes:
         epsilon: ε of one release; 0 for a mere probability of failure.
         delta: δ of one release; 0 for pure differential privacy.
-        count: How many releases.
+        count: Number of releases.
     """
 
     epsilon: float
@@ -183,7 +183,7 @@ class ApproximateCost:
 
     @property
     def rho(self) -> float:
-        """ρ of all releases together: infinite where δ > 0, as no zCDP then follows."""
+        """ρ of all releases together; infinite if δ > 0, which implies no zCDP."""
         return math.inf if self.delta > 0.0 else self.count * pure_rho(self.epsilon)
 
 
@@ -203,7 +203,7 @@ _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
 
 def merge_costs(costs: Iterable[Cost]) -> tuple[Cost, ...]:
-    """The same costs, with one entry for each kind of release.
+    """The same costs, with one entry per kind of release.
 
     The result is sorted by kind, so figures computed from it do not depend on the order of `costs`, not even
     in the last digit: a session that spends its budget exactly must not be refused its last release.
@@ -221,10 +221,10 @@ def cost_to_record(cost: Cost) -> dict[str, Any]:
 
 
 def cost_from_record(record: Mapping[str, Any]) -> Cost:
-    """What `cost_to_record` wrote.
+    """Rebuild a cost from the result of `cost_to_record`.
 
     Raises:
-        ConfigError: It is no cost, or one with a value that no cost has.
+        ConfigError: It is not a cost, or has a value that no cost has.
     """
     kind = _KINDS.get(str(record.get("kind")))
     if kind is None:
@@ -246,7 +246,7 @@ def cost_from_record(record: Mapping[str, Any]) -> Cost:
 def _check(cost: Any, *, positive: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> None:
     for name in positive:
         value = getattr(cost, name)
-        if not SMALLEST <= value <= LARGEST:  # NaN is neither
+        if not SMALLEST <= value <= LARGEST:  # excludes NaN
             raise ConfigError(
                 f"A cost has {name} {value}.",
                 advice=f"Set it to a number from {SMALLEST:g} to {LARGEST:g}.",

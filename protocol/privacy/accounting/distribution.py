@@ -1,9 +1,10 @@
-"""Privacy-loss distributions, by dp-accounting: composition that is tight for any mechanisms.
+"""Privacy-loss distributions, by dp-accounting: tight composition of any mechanisms.
 
-A mechanism is known by its profile δ(t), a bound on its hockey-stick divergence at every real t. On a grid of
-losses dp-accounting replaces the profile by the curve that connects its values, piecewise linear in e^t: it
-lies above the profile, so it is pessimistic, and it has no drift (Doroshenko et al. 2022). Its constructors
-are used where they have no drift either; other mechanisms go through their profiles.
+A mechanism is given by its profile δ(t), a bound on its hockey-stick divergence at every real t. On a grid of
+losses, dp-accounting replaces the profile by the curve that connects its values, piecewise linear in e^t.
+That curve lies above the profile, so it is pessimistic, and it has no drift (Doroshenko et al. 2022).
+dp-accounting's own constructors are used where they have no drift either; other mechanisms use their
+profiles.
 """
 
 from __future__ import annotations
@@ -40,20 +41,21 @@ MAX_GRID_POINTS: Final = 2**21
 """Grid points within twenty standard deviations of a composition; a coarser grid is used above."""
 
 STAGE: Final = 256
-"""Compositions in one transform. dp-accounting bounds the support of a composition by moments that suit a few
-hundred at a time; a million at once would keep a hundred times the losses that matter."""
+"""Compositions per transform. dp-accounting bounds the support of a composition by moments that suit a few
+hundred at a time; a million at once would keep a hundred times the relevant losses.
+"""
 
 
 def compose_distribution(costs: Sequence[Cost]) -> Distribution:
-    """The privacy-loss distribution of all costs together, pessimistic.
+    """A pessimistic privacy-loss distribution of all costs together.
 
-    The Gaussian ones, rounded or continuous, are one Gaussian of Σμ². For discrete noise the caller allows
-    for what its law differs (`protocol.privacy.accounting.gaussian.law_ratios`).
+    The Gaussian costs, rounded or continuous, become one Gaussian with their Σμ². For discrete noise, the
+    caller allows for the difference of its law (`protocol.privacy.accounting.gaussian.law_ratios`).
 
     Args:
-        costs: At least one, and none of `ZcdpCost`, which has no distribution.
+        costs: At least one, and no `ZcdpCost`, which has no distribution.
     """
-    # Here, for it takes half the time in which a party starts, and most sessions have no use for it.
+    # Imported here because it takes half of a party's start-up time, and most sessions do not use it.
     from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
 
     step = _step(costs)
@@ -79,7 +81,7 @@ def compose_distribution(costs: Sequence[Cost]) -> Distribution:
 def bounded_range_profile(losses: npt.NDArray[np.float64], eta: float) -> npt.NDArray[np.float64]:
     """δ(t) = (1 - e^((t - η)/2))²/(1 - e^-η) for |t| ≤ η, 0 above, 1 - e^t below.
 
-    The worst of all mechanisms of range η: Dong, Durfee and Rogers (2020).
+    This is the worst mechanism of range η: Dong, Durfee and Rogers (2020).
 
     Args:
         losses: t, float64 of any shape.
@@ -95,13 +97,13 @@ def approximate_profile(
 ) -> npt.NDArray[np.float64]:
     """Δ + (1 - δ)·(1 - e^(t - ε))/(1 + e^-ε) for |t| ≤ ε, δ above, δ + (1 - δ)·(1 - e^t) below.
 
-    The worst of all (ε, δ)-differentially private mechanisms: Kairouz, Oh, Viswanath (2017). dp-accounting's
+    This is the worst (ε, δ)-differentially private mechanism: Kairouz, Oh, Viswanath (2017). dp-accounting's
     own constructor rounds both losses up to the grid, and so drifts.
 
     Args:
         losses: t, float64 of any shape.
         epsilon: ε of the mechanism.
-        delta: Its δ.
+        delta: δ of the mechanism.
     """
     inside = -np.expm1(np.clip(losses, -epsilon, epsilon) - epsilon) / (1.0 + math.exp(-epsilon))
     pure = np.where(losses <= -epsilon, -np.expm1(np.minimum(losses, 0.0)), inside)
@@ -109,9 +111,9 @@ def approximate_profile(
 
 
 def numerical_allowance(costs: Sequence[Cost]) -> float:
-    """What rounding in the transforms may add to or take from a δ.
+    """Most that rounding in the transforms may change a δ by.
 
-    The spectrum of a distribution has errors of a few 2^-53, which its power of n multiplies by n; the few
+    The spectrum of a distribution has errors of a few 2^-53, which its n-th power multiplies by n. The few
     frequencies at which that power is not negligible spread them over all losses.
     """
     return 2.0**-43 + 2.0**-49 * sum(cost.count for cost in costs)
@@ -133,7 +135,7 @@ def _is_gaussian(cost: Cost) -> bool:
 
 
 def _loss_bound(cost: Cost) -> float:
-    """Largest finite loss of one mechanism; of a Gaussian, which has none, that of all of them together."""
+    """Largest finite loss of one mechanism; for a Gaussian, which has none, that of all together."""
     match cost:
         case GaussianCost() | DiscreteGaussianCost():
             return math.sqrt(cost.mu_squared)

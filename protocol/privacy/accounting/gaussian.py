@@ -1,4 +1,4 @@
-"""The Gaussian mechanism's own privacy profile, and that of discrete Gaussian noise beside it.
+"""The Gaussian mechanism's privacy profile, and that of discrete Gaussian noise.
 
 μ-Gaussian differential privacy composes as Σμ² and has the profile
 δ(ε) = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) (Balle and Wang 2018, Theorem 8; Dong, Roth, Su 2022, Corollary 2.13).
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 SMALLEST_SIGMA: Final = 1.0
-"""σ in grid units below which discrete noise is not compared with rounded noise: zCDP alone then holds."""
+"""σ in grid units below which discrete noise is not compared with rounded noise: only zCDP then applies."""
 
 NEGLIGIBLE: Final = 40.0
 """The comparison fails with a probability of e^-40·δ: 4·10^-18 of what δ allows."""
@@ -66,7 +66,7 @@ def gaussian_epsilons(mus: Floats, delta: float | Floats) -> Floats:
 
     Args:
         mus: float64 of shape (n,).
-        delta: One for all, or float64 of shape (n,).
+        delta: One value for all, or float64 of shape (n,).
 
     Returns:
         ε, float64 of shape (n,).
@@ -104,7 +104,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """
     check_epsilon(epsilon)
     check_delta(delta)
-    # μ²/2 + μ√(2·ln 1/δ) = ε: enough by zCDP's simple conversion.
+    # μ²/2 + μ√(2·ln 1/δ) = ε: sufficient by zCDP's simple conversion.
     simple = math.sqrt(-2.0 * math.log(delta))
     low = 2.0 * epsilon / (math.hypot(simple, math.sqrt(2.0 * epsilon)) + simple)
     high = 2.0 * low
@@ -138,12 +138,12 @@ def gaussian_odometer(mu_squared_per_release: npt.ArrayLike, delta: float) -> Fl
 def discrete_gaussian_epsilon(
     sensitivity: float, sigma: float, releases: int, values: int, delta: float
 ) -> float:
-    """ε at δ of adaptive releases of whole-numbered vectors with discrete Gaussian noise on each coordinate.
+    """ε at δ of adaptive releases of integer vectors with discrete Gaussian noise on each coordinate.
 
     The smaller of two guarantees. One is zCDP with its tight conversion (Canonne, Kamath, Steinke 2020). The
-    other compares the noise with a continuous Gaussian of the same σ that is rounded to whole numbers, whose
-    profile is exactly the continuous mechanism's: totals are whole, so that round(total + g) = total +
-    round(g), and rounding is post-processing.
+    other compares the noise with a continuous Gaussian of the same σ that is rounded to whole numbers. Its
+    profile is exactly the continuous mechanism's: totals are whole, so round(total + g) = total + round(g),
+    and rounding is post-processing.
 
     *Claim.* Let D be the law of all n noise values of the discrete Gaussian, and R that of n independent
     rounded Gaussians; both are independent of data. If a session with noise R is (ε, δ')-DP, then with noise
@@ -172,17 +172,17 @@ def discrete_gaussian_epsilon(
        between. For neighbours X, X' and an event S, D_X(S) ≤ e^a·R_X(S) ≤ e^a·(e^ε·R_X'(S) + δ') by 3 and
        the assumption, and R_X'(S) ≤ e^b·D_X'(S) + τ by 4 and 5. ∎
 
-    So the continuous profile is taken at δ' = e^-a·δ - e^ε·τ. x is chosen such that e^ε·τ ≤ e^-40·δ for all ε
-    up to that of zCDP; above it zCDP is returned anyway. At σ below `SMALLEST_SIGMA` the comparison is not
-    tried, nor where a is above `LARGEST_RATIO`; and where a + b is not small, zCDP gives the smaller ε
+    So the continuous profile is evaluated at δ' = e^-a·δ - e^ε·τ. x is chosen such that e^ε·τ ≤ e^-40·δ for
+    all ε up to that of zCDP; above it zCDP is returned anyway. The comparison is skipped at σ below
+    `SMALLEST_SIGMA`, and where a exceeds `LARGEST_RATIO`; where a + b is not small, zCDP gives the smaller ε
     anyway.
 
     Args:
-        sensitivity: L2 sensitivity of one release, in units of the grid; which datasets it compares, and so
-            which the ε does, is the caller's to say.
+        sensitivity: L2 sensitivity of one release, in units of the grid; the caller states which datasets it,
+            and so the ε, compares.
         sigma: σ of the noise on each coordinate, in units of the grid.
-        releases: How many releases there are.
-        values: n, noise values of all releases together.
+        releases: Number of releases.
+        values: n, the noise values of all releases together.
         delta: In (0, 1).
 
     Raises:
@@ -198,7 +198,7 @@ def discrete_gaussian_epsilon(
 
 
 def epsilon_of_gaussians(costs: Sequence[GaussianCost | DiscreteGaussianCost], delta: float) -> float:
-    """`discrete_gaussian_epsilon` for releases of different noise: μ² and ρ add up, and so do a and b.
+    """`discrete_gaussian_epsilon` for releases with different noise: μ², ρ, a and b all add up.
 
     Raises:
         ConfigError: `delta` outside of (0, 1).
@@ -219,12 +219,12 @@ def law_ratios(costs: Sequence[DiscreteGaussianCost], epsilon: float, delta: flo
     but for e^-x, here with w_i = 1/(24σ_i²), and Minkowski's inequality adds the rounding of each by ½.
 
     Args:
-        costs: Costs of discrete noise; none: laws do not differ.
-        epsilon: The largest ε that the claim is to be used for.
-        delta: The δ of which τ·e^ε is to be a negligible part.
+        costs: Costs of discrete noise; without any, the laws are equal.
+        epsilon: The largest ε for which the claim will be used.
+        delta: The δ relative to which τ·e^ε must be negligible.
 
     Returns:
-        (0, 0) for no costs; (∞, ∞) where the claim is not used.
+        (0, 0) without costs; (∞, ∞) if the claim is not used.
     """
     if not costs:
         return 0.0, 0.0
@@ -242,19 +242,19 @@ def law_ratios(costs: Sequence[DiscreteGaussianCost], epsilon: float, delta: flo
         rounding += cost.values * weight / cost.sigma**2
         largest = max(largest, weight)
     radius = math.sqrt(total + 2.0 * math.sqrt(squares * x) + 2.0 * largest * x) + math.sqrt(rounding) / 2.0
-    # Past that nothing is left of δ, and zCDP is far better.
+    # Beyond that nothing is left of δ, and zCDP is far better.
     return (down, normaliser + radius**2) if down <= LARGEST_RATIO else (math.inf, math.inf)
 
 
 def usable_delta(delta: float, down: float) -> float:
-    """δ' = e^-a·δ - e^ε·τ, for which `law_ratios` chose τ."""
+    """δ' = e^-a·δ - e^ε·τ, with the τ that `law_ratios` chose."""
     return delta * (math.exp(-down) - math.exp(-NEGLIGIBLE))
 
 
 def odometer_of_gaussians(costs: Sequence[GaussianCost | DiscreteGaussianCost], delta: float) -> Floats:
     """`epsilon_of_gaussians` of the first 1, 2, …, n costs: float64 of shape (n,), never decreasing.
 
-    a and b are those of all n releases: they bound those of fewer.
+    a and b are those of all n releases, which bound those of fewer.
 
     Raises:
         ConfigError: `delta` outside of (0, 1).
@@ -271,7 +271,7 @@ def odometer_of_gaussians(costs: Sequence[GaussianCost | DiscreteGaussianCost], 
 
 def _log_delta(mus: Floats, epsilons: Floats) -> Floats:
     """Ln δ, for μ > 0. Its relative error is about 10^-15·(1 + ε)/μ."""
-    # Here, for it takes a tenth of the time in which a party starts, and owners have no use for it.
+    # Imported here because it takes a tenth of a party's start-up time, and owners do not need it.
     from scipy.special import log_ndtr  # noqa: PLC0415
 
     first = log_ndtr(mus / 2.0 - epsilons / mus)

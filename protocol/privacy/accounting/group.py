@@ -22,12 +22,12 @@ __all__ = ["for_two_steps"]
 def for_two_steps(costs: Sequence[Cost]) -> tuple[Cost, ...] | None:
     """Costs for datasets that are two steps of the costs' own neighbour relation apart.
 
-    Under `add-remove-one` a step adds a record or removes one. A record that is *another* is two steps: D,
-    D without it, D with the other in its place. So what a release costs by `add-remove-one` tells what it
-    costs by `substitute-one`. The other direction does not hold: a release that is private by substitution
-    may show the number of records exactly, and datasets that differ by a record differ in it.
+    Under `add-remove-one` a step adds or removes a record. Replacing a record takes two steps: D, D without
+    it, D with the other in its place. So the cost of a release under `add-remove-one` determines its cost
+    under `substitute-one`. The converse does not hold: a release that is private under substitution may
+    reveal the exact number of records, which differs between datasets that differ by a record.
 
-    Proof, for P, Q, R the release's laws on the three datasets, each of the steps at the stated cost.
+    Proof, with P, Q, R the release's laws on the three datasets, and each step at the stated cost.
 
     - Gaussian noise, continuous and discrete: ‖s(D) - s(D'')‖ ≤ ‖s(D) - s(D')‖ + ‖s(D') - s(D'')‖ ≤ 2Δ. So μ
       doubles, and ρ is four times as large.
@@ -37,13 +37,14 @@ def for_two_steps(costs: Sequence[Cost]) -> tuple[Cost, ...] | None:
     - zCDP: k² times ρ for k steps (Bun and Steinke 2016, Proposition 27), four times for two.
     - (ε, δ): P(E) ≤ e^ε·Q(E) + δ ≤ e^ε·(e^ε·R(E) + δ) + δ = e^2ε·R(E) + (1 + e^ε)·δ.
 
-    Adaptive releases keep this: given what was released before, each is a release with these laws. ∎
+    Adaptive releases preserve this: given the earlier releases, each has these laws. ∎
 
     Args:
-        costs: For one step.
+        costs: The costs for one step.
 
     Returns:
-        The costs for two, of the same kinds and counts; None where a δ would reach 1, and nothing is left.
+        The costs for two steps, with the same kinds and counts; None if a δ would reach 1, so that nothing is
+        guaranteed.
     """
     doubled = [_doubled(cost) for cost in costs]
     return None if None in doubled else tuple(cost for cost in doubled if cost is not None)
@@ -62,7 +63,7 @@ def _doubled(cost: Cost) -> Cost | None:
         case ZcdpCost():
             return replace(cost, rho_each=4.0 * cost.rho_each)
         case ApproximateCost():
-            # As e^(ε + ln δ): e^ε alone may be past float64.
+            # As e^(ε + ln δ): e^ε alone may exceed float64.
             delta = (
                 cost.delta + math.exp(min(cost.epsilon + math.log(cost.delta), 0.0)) if cost.delta else 0.0
             )

@@ -1,4 +1,4 @@
-"""The checks that every public function of accounting makes of what it is given."""
+"""The checks that public functions of accounting make of their arguments."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def check_delta(delta: float) -> None:
 
 
 def check_delta_of(delta: float, rows: int, whose: str) -> None:
-    """Refuse a δ that would let a record of so many be published: the guarantee says nothing then.
+    """Refuse a δ that would permit publishing a record: the guarantee then says nothing.
 
-    A mechanism that gives away one of n records at random is (0, 1/n)-private (Dwork and Roth 2014, §2.3).
-    How many rows there are is private, and is not said.
+    A mechanism that reveals one of n records at random is (0, 1/n)-private (Dwork and Roth 2014, §2.3). The
+    number of rows is private, and the error does not state it.
 
     Args:
         delta: δ.
         rows: n.
-        whose: The data, in words.
+        whose: The data, for the error.
 
     Raises:
         ConfigError: δ·n is 1 or more.

@@ -31,10 +31,10 @@ RHO_TOLERANCE: Final = 1e-9
 """Relative shortfall of `rho_of_epsilon`."""
 
 DELTA_ORDERS: Final = 20_001
-"""Orders α at which `delta_of_rho` looks, less than 0.5 % apart."""
+"""Number of orders α that `delta_of_rho` tries, less than 0.5 % apart."""
 
 LOWEST_LOG_EXCESS: Final = -10.0
-"""ln(α - 1) at which it begins: below, no δ of use is found."""
+"""ln(α - 1) of the lowest order; lower ones give no useful δ."""
 
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:
@@ -57,7 +57,7 @@ def bounded_range_rho(eta: float) -> float:
 
 
 def compose_rho(*parts: tuple[float, int]) -> float:
-    """ρ of adaptively composed releases, from (ρ of one, how many) of each kind."""
+    """ρ of adaptively composed releases, from (ρ of one, number) of each kind."""
     return math.fsum(rho * count for rho, count in parts)
 
 
@@ -92,7 +92,7 @@ def epsilons_of_rho(rhos: npt.NDArray[np.float64], delta: float) -> npt.NDArray[
         log_order = np.log1p(excess)
         return (1.0 + excess) * scale + log_excess - log_order - (math.log(delta) + log_order) / excess
 
-    # Around the optimum of the simple conversion ρ + 2√(ρ ln 1/δ); the tight one has its own a little
+    # Around the optimum of the simple conversion ρ + 2√(ρ ln 1/δ); the optimum of the tight one is slightly
     # to the left.
     centre = 0.5 * np.log(-math.log(delta) / scale)
     low, high = centre - 8.0, centre + 4.0
@@ -110,7 +110,7 @@ def epsilons_of_rho(rhos: npt.NDArray[np.float64], delta: float) -> npt.NDArray[
 @lru_cache(maxsize=256)
 def rho_of_epsilon(epsilon: float, delta: float) -> float:
     """The largest ρ whose `epsilon_of_rho` at δ is at most ε > 0, rounded down."""
-    # ρ + 2√(ρ·ln 1/δ) = ε is the simple conversion, which the tight one is below.
+    # ρ + 2√(ρ·ln 1/δ) = ε is the simple conversion, which the tight one never exceeds.
     simple = math.sqrt(-math.log(delta))
     low = (epsilon / (math.sqrt(epsilon - math.log(delta)) + simple)) ** 2
     high = 2.0 * low
@@ -132,7 +132,7 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
         return 0.0
     if not math.isfinite(rho):
         return 1.0
-    # The optimum is near (ε - ρ)/2ρ for a small δ, and near 1/√ρ where ε is next to nothing.
+    # The optimum is near (ε - ρ)/2ρ for a small δ, and near 1/√ρ if ε is close to 0.
     highest = math.log(max(epsilon / (2.0 * rho), 1.0 / math.sqrt(rho), 1.0)) + 2.0
     log_excess = np.linspace(LOWEST_LOG_EXCESS, highest, DELTA_ORDERS)
     excess = np.exp(log_excess)

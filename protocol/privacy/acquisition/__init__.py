@@ -1,6 +1,6 @@
 """Acquisition rules: how the curator gets the points (DESIGN §3).
 
-One file each, and one line of `RULES`; others come by `register_rule`.
+One file each, and one line of `RULES`; other packages add rules with `register_rule`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ register_rule: Final = RULES.register
 
 
 def asks(name: str) -> bool:
-    """Whether a rule asks owners for points, so that who is asked is private.
+    """Whether a rule asks owners for points, so that the asked owners are private.
 
-    An unknown name counts as one that does.
+    An unknown name counts as a rule that does.
 
     Args:
         name: A key of `RULES`.
@@ -54,7 +54,7 @@ def asks(name: str) -> bool:
 def acquisition_rule(
     name: str, parameters: Mapping[str, Any], *, owners: int, rounds: int, delta: float
 ) -> AcquisitionRule:
-    """The rule of that name.
+    """The rule with that name.
 
     Args:
         name: A key of `RULES`.
@@ -64,7 +64,8 @@ def acquisition_rule(
         delta: The δ at which the session states its privacy, in (0, 1).
 
     Raises:
-        ConfigError: No such rule, parameters that it does not take, or a session that it is not for.
+        ConfigError: There is no such rule, it does not accept the parameters, or it does not suit the
+            session.
     """
     rule, checked = RULES.chosen(name, parameters)
     return rule(checked, owners=owners, rounds=rounds, delta=delta)

@@ -13,9 +13,9 @@ __all__ = ["AskAll"]
 
 
 class AskAll(AcquisitionRule):
-    """The point comes with the bid, so nobody is asked and nobody learns anything (DPDS §3, way b).
+    """The point comes with the bid, so nobody is asked and no owner learns anything (DPDS §3, way b).
 
-    The curator sees up to K·p raw points, each once. Right for few owners who trust the curator.
+    The curator sees up to K·p raw points, each once. This suits a few owners who trust the curator.
     """
 
     name = "ask-all"
@@ -31,5 +31,5 @@ class AskAll(AcquisitionRule):
         obtained: frozenset[str],
         noise: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[str, ...]:
-        """Nobody: the points are there."""
+        """Ask nobody: the points have arrived with the bids."""
         return ()

@@ -23,11 +23,11 @@ class Standing:
 
     owner: str
     score: int
-    """wᵀφ in units of 2^-37; where points have prices, what it is for its price (`protocol.space.prices`)."""
+    """wᵀφ in units of 2^-37, adjusted for the price if points have prices (`protocol.space.prices`)."""
     times: int
-    """In how many rounds, this one included, the owner has bid this point."""
+    """Number of rounds, including this one, in which the owner has bid this point."""
     position: int = 0
-    """The owner's place among the session's sorted names, from 0: which coin is its own."""
+    """The owner's place among the session's sorted names, from 0; it selects the owner's coin."""
     rank: int = 0
     """From 1, for rules that are `ranked` (`protocol.privacy.acquisition.ranks`); else 0."""
 
@@ -35,8 +35,8 @@ class Standing:
 class AcquisitionRule(ABC):
     """How the curator gets the points behind the bids.
 
-    In a round the curator collects the bids of all present owners, then calls `ask` with stage 0, 1, …
-    until it names nobody, and collects and verifies the named owners' points each time. It then takes
+    In a round the curator collects the bids of all present owners. It then calls `ask` with stage 0, 1, …
+    until it names nobody, and each time collects and verifies the named owners' points. Finally it chooses
     the best point of the pool.
 
     Args:
@@ -49,36 +49,38 @@ class AcquisitionRule(ABC):
     name: ClassVar[str]
     Parameters: ClassVar[type[Parameters]] = Parameters
     private: ClassVar[bool]
-    """Whether what an owner learns about the others' data is bounded; else a session needs
-    ``allow_nonprivate``."""
+    """Whether the information that an owner gets about the others' data is bounded; if not, a session needs
+    ``allow_nonprivate``.
+    """
     candidate_with_bid: ClassVar[bool]
     """Whether every bid carries its point, so that nobody has to be asked."""
     exact: ClassVar[bool]
-    """Whether the best available point is obtained in every round, so that S is the exact greedy one."""
+    """Whether the best available point is obtained in every round, so that S is the exact greedy choice."""
     learns: ClassVar[str]
-    """What an owner learns about the other owners' data, for people."""
+    """Text for people: what an owner learns about the other owners' data."""
     against: ClassVar[str] = "every other owner"
-    """From whom owners' records are protected, for people."""
+    """Text for people: from whom owners' records are protected."""
     sealed: ClassVar[bool] = False
-    """Whether points travel sealed to the consumer, and the feature map is kept from the curator."""
+    """Whether points travel sealed to the consumer, and the curator does not know the feature map."""
     blind: ClassVar[bool] = False
-    """Whether the consumer weighs, and the curator orders masked bids: then `sealed` too."""
+    """Whether the consumer computes weights and the curator orders masked bids; implies `sealed`."""
     unpriced: ClassVar[str] = ""
-    """Why points cannot have prices that differ, for people: a clause; empty: they can."""
+    """Text for people: why prices of points cannot differ, as a clause; empty if they can."""
     curator_sees: ClassVar[str] = (
         "the curator is handed raw points, and the consumer the chosen ones: owners have to trust them with "
         "these"
     )
-    """What owners have to trust the curator and the consumer with, for people: a clause."""
+    """Text for people: what owners have to trust the curator and the consumer with, as a clause."""
     one_at_a_time: ClassVar[str] = ""
-    """Where bids bring no points: why a round buys one, for people: a clause."""
+    """Text for people: why a round buys one point, if bids bring no points, as a clause."""
     even_owners: ClassVar[str] = ""
-    """Why all owners have to be treated alike, by prices and turns, for people: a clause; empty: they need
-    not be."""
+    """Text for people: why prices and turns must treat all owners alike, as a clause; empty if they need
+    not.
+    """
     ranked: ClassVar[bool] = False
-    """Whether `ask` looks at ranks: they take a pass over the pool each time."""
+    """Whether `ask` uses ranks, which take a pass over the pool each time."""
     fewest_owners: ClassVar[int] = 1
-    """With fewer it is refused, whatever its keys."""
+    """The rule is refused with fewer owners, whatever its keys."""
 
     def __init__(self, parameters: Any, *, owners: int, rounds: int, delta: float) -> None:
         self.parameters = parameters
@@ -88,7 +90,7 @@ class AcquisitionRule(ABC):
 
     @classmethod
     def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
-        """Its own keys in a session of few owners: sweeps make such. None, unless it needs some.
+        """The keys that it needs in a session of few owners, as sweeps run; empty if it needs none.
 
         Args:
             owners: K.
@@ -96,15 +98,15 @@ class AcquisitionRule(ABC):
             delta: The δ at which the session states its privacy.
 
         Raises:
-            ConfigError: It is not for so few owners.
+            ConfigError: It does not work with so few owners.
         """
         return {}
 
     @property
     def expected_points(self) -> float:
-        """Raw points that the curator is handed in all rounds, in expectation, if owners have enough of them.
+        """Expected number of raw points handed to the curator in all rounds, if owners have enough.
 
-        One of every owner in every round, unless a rule says otherwise.
+        One per owner and round, unless a rule overrides it.
         """
         return float(self.owners * self.rounds)
 
@@ -113,14 +115,14 @@ class AcquisitionRule(ABC):
         return ()
 
     def costs(self) -> tuple[Cost, ...]:
-        """What all rounds' asks tell one owner of another owner's data, one record there or not."""
+        """The cost of all rounds' asks: what they reveal to one owner about one record of another owner."""
         return ()
 
     @property
     def slack(self) -> tuple[float, float]:
-        """The amounts added to the ε and to the δ of all costs together, including the releases'.
+        """Additions to the ε and the δ of all costs together, including the releases'.
 
-        Releases are charged as if the best available point were taken in every round. A rule that may miss
+        Releases are charged as if the best available point were chosen in every round. A rule that may miss
         it pays for the difference here.
         """
         return 0.0, 0.0
@@ -133,14 +135,14 @@ class AcquisitionRule(ABC):
         obtained: frozenset[str],
         noise: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[str, ...]:
-        """Whom to ask next in this round.
+        """The owners to ask next in this round.
 
         Args:
-            stage: How many times this was called before in the round.
-            standings: The bids of the owners that are still present, best first.
+            stage: Number of earlier calls in the round.
+            standings: The bids of the owners still present, best first.
             obtained: Owners whose point of this round is verified and in the pool.
-            noise: What `draws` asked for.
+            noise: The noise requested by `draws`.
 
         Returns:
-            Owners' names, none twice; nobody: the round can be decided.
+            Names of owners without duplicates; empty when the round can be decided.
         """

@@ -1,4 +1,4 @@
-"""`blind`: as `sealed`, but the curator sees no features and no weights, and orders bids that are masked."""
+"""`blind`: like `sealed`, but the curator sees neither features nor weights, and orders masked bids."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ __all__ = ["Blind"]
 
 
 class Blind(Sealed):
-    """The consumer weighs, owners score, and the curator orders masked scores and passes boxes on.
+    """The consumer computes weights, owners score, and the curator orders masked scores and forwards boxes.
 
-    The consumer makes every release, with noise of its own, and sends the weight encrypted to all owners. An
-    owner answers with b new boxes and a masked score of each box that it ever sent. The curator takes the b
-    highest of the owners that answered and hands these boxes to the consumer, which opens them in the round,
-    computes φ itself, and compares scores. Nobody is asked, and nobody is told what was bought.
+    The consumer makes every release with its own noise, and sends the weight encrypted to all owners. An
+    owner answers with b new boxes and a masked score of each box that it ever sent. The curator chooses the b
+    highest boxes of the owners that answered and passes them to the consumer, which opens them in the round,
+    computes φ itself, and compares scores. Nobody is asked, and no owner is told what was bought.
 
-    Against an honest-but-curious curator, and no differential privacy towards it: it has the order of points
-    under fifty weights that it does not know. Owners trust the consumer with the noise that protects them
-    from each other, where under other rules they trust the curator.
+    It protects against an honest-but-curious curator, without differential privacy: the curator learns the
+    order of points under fifty weights that it does not know. Owners trust the consumer with the noise that
+    protects them from each other; under other rules they trust the curator.
 
-    **A box that is not what it says is void, and nothing follows from it in the session.** Whether it is
-    found depends on whether it is bought, and so on other owners' data. An owner that were left out for it
-    would make every later choice depend on that: one record of another owner would change more than a point
-    of S. A void box counts as a point of S whose statistic is 0, and as no sale. A point that was scored
-    wrongly is disputed and not paid, but counts in S with its own statistic: whether its score is wrong
-    depends on the round in which it was taken, which that record changes too.
+    **A box with a false content is void, and has no consequences in the session.** It is discovered only if
+    it is bought, which depends on other owners' data. Excluding its owner would make every later choice
+    depend on that: one record of another owner would change more than a point of S. A void box counts as a
+    point of S whose statistic is 0, and as no sale. A wrongly scored point is disputed and not paid, but
+    counts in S with its own statistic: whether its score is wrong depends on the round in which it was
+    chosen, which that record changes too.
     """
 
     name = "blind"

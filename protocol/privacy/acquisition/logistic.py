@@ -1,4 +1,4 @@
-"""`logistic`: owners are asked by a coin whose odds fall with the rank of their bid. For K far above 1000."""
+"""`logistic`: owners are asked by a coin whose odds fall with their bid's rank. For K far above 1000."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ from protocol.privacy.registry import Parameters
 __all__ = ["Logistic", "LogisticParameters"]
 
 _EPSILONS: Final = tuple(1.25**power for power in range(8, 48))
-"""So large that they protect nobody: with few owners the rule takes no other."""
+"""Values so large that they protect nobody; with few owners the rule accepts no others."""
 
 COINS: Final = 2**53
 """Values of a coin: the multiples of 2^-53 in [0, 1)."""
 
 LEAST_PROBABILITY: Final = 2.0**-26
-"""Of being asked, at any rank: a coin of 53 bits has it, and its neighbours on the curve, to 1 in 2^27. It
-adds an ask every 2^26/K rounds."""
+"""Least probability of an ask, at any rank. A coin of 53 bits represents it, and its neighbours on the curve,
+to 1 in 2^27. It adds an ask every 2^26/K rounds.
+"""
 
 MISSED_SHARE: Final = 0.1
-"""Most of δ that all misses together have as probability (DESIGN §3)."""
+"""Largest probability of any miss, as a share of δ (DESIGN §3)."""
 
 SLACK_SHARE: Final = 0.25
-"""Most of δ that misses take; `Logistic.epsilon` is met at the rest."""
+"""Largest share of δ for misses; `Logistic.epsilon` is met at the rest."""
 
 
 class LogisticParameters(Parameters):
     """Keys of `logistic`."""
 
     epsilon: float = Field(gt=0)
-    """What all rounds' asks together tell an owner of one record of another owner, at most."""
+    """Bound on what all rounds' asks together reveal to an owner about one record of another owner."""
 
 
 class Logistic(AcquisitionRule):
     """The owner of rank r is asked with probability p_r = 1/(1 + e^(η(r - r0))), by its own coin each round.
 
-    For K far above 1000: r0 is hundreds to thousands, and below that nearly everyone would be asked. There
-    it is refused, and `sealed` or `ask-all` is right.
+    It is for K far above 1000: r0 is hundreds to thousands, and with fewer owners nearly everyone would be
+    asked. The rule is then refused, and `sealed` or `ask-all` is right.
 
     **Asks.** One record of another owner shifts a rank by at most one (`protocol.privacy.acquisition.ranks`),
     hence the log-odds of an ask by at most η: a mechanism of bounded range η, and η²/8-zCDP, in each of p
@@ -77,12 +78,13 @@ class Logistic(AcquisitionRule):
     and then by infinity; p_r is at least 2^-26 instead. The η that is charged is the largest difference of
     log-odds that the rounded probabilities have; the slope of the curve is smaller by what rounding takes.
 
-    **Stages.** A coin serves its owner for the whole round. If an owner that was asked does not deliver, it
-    is absent, others' ranks improve, and those are asked whose coin that reaches.
+    **Stages.** A coin serves its owner for the whole round. If an asked owner does not deliver, it is absent
+    and others' ranks improve; the owners whose coins now suffice are asked.
 
-    **Not covered**: in which stage an ask came, which its time tells; and an owner other than i that bids and
-    then fails when it is asked. Whether it is asked depends on others' data, and so does then its absence: S
-    may differ by a point more for each. Absences of any other cause are covered, and whatever i does itself.
+    **Not covered**: the stage of an ask, which its time reveals; and an owner other than i that bids and then
+    fails when it is asked. Whether it is asked, and so whether it becomes absent, depends on others' data: S
+    may differ by one more point for each. Absences with any other cause are covered, and so is anything that
+    i does itself.
     """
 
     name = "logistic"
@@ -120,7 +122,7 @@ class Logistic(AcquisitionRule):
         super().__init__(parameters, owners=owners, rounds=rounds, delta=delta)
         target = ask_epsilon(parameters.epsilon, (1.0 - SLACK_SHARE) * delta, rounds)
         missed = min(MISSED_SHARE, SLACK_SHARE / (1.0 + math.exp(min(target, 700.0)))) * delta / rounds
-        # n_r is off by less than one, its log-odds by less than 2 in the smaller of n_r and 2^53 - n_r.
+        # n_r is off by less than one, and its log-odds by less than 2 over the smaller of n_r and 2^53 - n_r.
         rounding = 4.0 / (COINS * min(missed, LEAST_PROBABILITY))
         if rounding > 0.1 * target:
             raise ConfigError(
@@ -145,26 +147,26 @@ class Logistic(AcquisitionRule):
         """Probabilities of being asked, by rank from 1: float64 of shape (K,), multiples of 2^-53. Exact."""
         self.probabilities.flags.writeable = False
         self.eta = _largest_step(accepted)
-        """η: the most by which log-odds of neighbouring ranks differ."""
+        """η: the largest difference of log-odds between neighbouring ranks."""
         self.missed = 1.0 - float(self.probabilities[0])
-        """q: how likely the best available point is not asked for, in one round."""
+        """q: probability that the best available point is not asked for in a round."""
 
     @property
     def failure(self) -> float:
-        """p·q: how likely any round misses the best available point, at most."""
+        """p·q: upper bound on the probability that any round misses the best available point."""
         return self.rounds * self.missed
 
     @property
     def expected_points(self) -> float:
-        """Raw points that the curator is handed in all rounds, in expectation, if owners have enough of them.
+        """Expected number of raw points handed to the curator in all rounds, if owners have enough.
 
-        About p·r0, and less than p·(r0 + ln 2/η) + p·K·2^-26. Bids of equal score have equal ranks, so that
-        many of these are asked for more.
+        It is about p·r0, and less than p·(r0 + ln 2/η) + p·K·2^-26. Bids of equal score have equal ranks, so
+        many equal bids mean more asks.
         """
         return self.rounds * float(self.probabilities.sum())
 
     def costs(self) -> tuple[Cost, ...]:
-        """All p rounds are charged, as ranks may differ in any of them."""
+        """The cost of all p rounds, as ranks may differ in any of them."""
         return (BoundedRangeCost(eta=self.eta, count=self.rounds),)
 
     @property
@@ -183,7 +185,7 @@ class Logistic(AcquisitionRule):
         obtained: frozenset[str],
         noise: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[str, ...]:
-        """The owners whose coin their rank reaches, and whose point is not there yet."""
+        """The owners whose coin is low enough for their rank, and whose point has not arrived."""
         (coins,) = noise
         return tuple(
             standing.owner
@@ -197,13 +199,13 @@ def _accepted_coins(slope: float, middle: float, owners: int) -> npt.NDArray[np.
     """2^53·p_r, rounded up, for ranks 1 to K: whole numbers, float64 of shape (K,)."""
     distances = slope * (np.arange(1, owners + 1) - middle)
     smaller = 1.0 / (1.0 + np.exp(np.minimum(np.abs(distances), 700.0)))
-    # The smaller of the two probabilities is accurate, and the larger one is its complement.
+    # The smaller of the two probabilities is accurate; the larger is computed as its complement.
     asked = np.ceil(COINS * np.maximum(smaller, LEAST_PROBABILITY))
     accepted: npt.NDArray[np.float64] = np.where(distances < 0.0, COINS - np.floor(COINS * smaller), asked)
     return accepted
 
 
 def _largest_step(accepted: npt.NDArray[np.float64]) -> float:
-    """The largest difference of ln(n/(2^53 - n)) between neighbouring ranks, and a little for float64."""
+    """The largest difference of ln(n/(2^53 - n)) between neighbouring ranks, plus a margin for float64."""
     log_odds = np.log(accepted) - np.log(COINS - accepted)
     return float(np.abs(np.diff(log_odds)).max()) * (1.0 + 1e-9) + 1e-12

@@ -26,19 +26,19 @@ class PublishedParameters(Parameters):
     """A point that was its owner's best τ times is asked for (line 14); None: ⌈K^(2/3)⌉ (Theorem 6)."""
 
     def tau_among(self, owners: int) -> int:
-        """τ where there are K owners."""
+        """τ for K owners."""
         return self.tau if self.tau is not None else math.ceil(owners ** (2 / 3) - 1e-9)
 
     def in_force(self, *, columns: int, owners: int) -> Self:
-        """With τ; see `Parameters.in_force`."""
+        """The keys with τ filled in; see `Parameters.in_force`."""
         return self.model_copy(update={"tau": self.tau_among(owners)})
 
 
 class Published(AcquisitionRule):
-    """Rank i is asked with probability exp(-ε_auc·(i-1)), and a point that was bid τ times is asked.
+    """Rank i is asked with probability exp(-ε_auc·(i-1)), and every point that was bid τ times is asked for.
 
-    **Not differentially private at any ε**: not being asked has probability 0 at rank 1 and
-    1-exp(-ε_auc) at rank 2, an infinite ratio (docs/errata.md). It is here for reproduction, and as a
+    **Not differentially private at any ε**: the probability of not being asked is 0 at rank 1 and
+    1-exp(-ε_auc) at rank 2, an infinite ratio (docs/errata.md). The rule exists for reproduction, and as a
     control that an audit must reject. The curator sees about p/ε_auc + pK/τ raw points.
     """
 
@@ -72,10 +72,10 @@ class Published(AcquisitionRule):
         obtained: frozenset[str],
         noise: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[str, ...]:
-        """Lines 13 and 14, once a round. Equal bids have equal ranks, so that the best is always asked.
+        """Lines 13 and 14, once a round. Equal bids have equal ranks, so the best is always asked for.
 
-        The printed algorithm knows no owner that does not answer. If the best bidder is gone, the next one
-        has the best bid and is asked, so that the best available point is obtained in every round.
+        The printed algorithm assumes that every owner answers. If the best bidder is gone, the next one has
+        the best bid and is asked, so that the best available point is obtained in every round.
         """
         if stage > 0:
             best = standings[0].score if standings else 0

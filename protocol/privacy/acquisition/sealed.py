@@ -18,24 +18,25 @@ class SealedParameters(Parameters):
     """Keys of `sealed`."""
 
     box_bytes: Annotated[int, Field(ge=64, le=limits.MAX_CONTENT_BYTES)] | None = None
-    """What every point with its label is padded to before it is sealed, so that a box tells nothing by its
-    size; None: `protocol.crypto.sealing.default_content_size` of the session's columns."""
+    """The size to which every point with its label is padded before sealing, so that a box reveals nothing by
+    its size; None: `protocol.crypto.sealing.default_content_size` of the session's columns.
+    """
 
     def in_force(self, *, columns: int, owners: int) -> Self:
-        """With the size of a box; see `Parameters.in_force`."""
+        """The keys with the box size filled in; see `Parameters.in_force`."""
         return self.model_copy(update={"box_bytes": self.box_bytes or default_content_size(columns)})
 
 
 class Sealed(AskAll):
-    """With each bid come φ and the point in a box that only the consumer can open.
+    """Each bid brings φ, and the point in a box that only the consumer can open.
 
-    That is the hash-only curator of DPDS §F. Every owner sends its best point that it has not sent yet, once
-    a round; the curator pools, scores the pool anew under every broadcast, and takes the best. Nobody is
-    asked, so nobody learns anything but the broadcasts. The curator holds φ under a map that it does not
-    know, and no raw point, label or D_v.
+    This is the hash-only curator of DPDS §F. Every owner sends its best unsent point once a round. The
+    curator pools the points, scores the pool again under every broadcast, and chooses the best. Nobody is
+    asked, so owners learn nothing but the broadcasts. The curator holds φ under a map that it does not know,
+    and no raw point, label or D_v.
 
-    Against an honest-but-curious curator, and no differential privacy towards it: pairwise distances of
-    points can be read off their φ, and a curator that has the map, from any party, can invert φ.
+    It protects against an honest-but-curious curator, without differential privacy: φ reveals the pairwise
+    distances of points, and a curator that gets the map from any party can invert φ.
     """
 
     name = "sealed"

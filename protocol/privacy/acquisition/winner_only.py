@@ -27,7 +27,7 @@ class WinnerOnly(AcquisitionRule):
 
     @property
     def expected_points(self) -> float:
-        """p, plus bids of equal score."""
+        """p, plus the bids of equal score."""
         return float(self.rounds)
 
     def ask(
@@ -37,9 +37,9 @@ class WinnerOnly(AcquisitionRule):
         obtained: frozenset[str],
         noise: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[str, ...]:
-        """The best bidder; if its point did not come or does not match its bid, the next one.
+        """The best bidder; if its point does not arrive or does not match its bid, the next one.
 
-        Bids of one score are asked together: only the points tell which is first in the total order.
+        Bids of equal score are asked for together: only the points show which is first in the total order.
         """
         if obtained or not standings:
             return ()

@@ -30,5 +30,6 @@ NOISE_SOURCES: Final[dict[str, type[NoiseSource]]] = {
     SimulatedNoise.name: SimulatedNoise,
     RecordedNoise.name: RecordedNoise,
 }
-"""Every source, by the name that stands in records. What one is made from is its own affair: nothing, a seed,
-a recording."""
+"""Every source, by its name in records. Each takes its own constructor arguments: none, a seed, or a
+recording.
+"""

@@ -27,14 +27,14 @@ probability of e^-64 at this scale, once in 10^27 values.
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One request for noise. It depends on public values only, so noise can be drawn ahead of its use.
+    """A request for noise. It depends only on public values, so noise can be drawn ahead of its use.
 
     Args:
         distribution: ``uniform``: float64 in [0, 1), `scale` is 1. ``laplace``: float64 of density
             exp(-|x|/scale)/(2·scale). ``discrete-gaussian``: int64 with P(x) ∝ exp(-x²/(2·scale²)),
             `scale` in units of the integer grid. ``discrete-laplace``: int64 with P(x) ∝ exp(-|x|/scale).
         scale: Positive and finite.
-        size: How many independent values, at least 1.
+        size: Number of independent values, at least 1.
 
     Raises:
         LocalProtocolError: A scale or size outside of these bounds.
@@ -59,7 +59,7 @@ class Draw:
 
     @property
     def variance(self) -> float:
-        """Of one value; of a discrete Gaussian the continuous one's, which its own never exceeds."""
+        """Variance of one value; for a discrete Gaussian the continuous one's, which bounds its own."""
         match self.distribution:
             case "uniform":
                 return 1.0 / 12.0
@@ -76,11 +76,11 @@ class Draw:
 
 
 class NoiseSource(Protocol):
-    """Where noise comes from: simulated, secure, or recorded. Not for two threads at once."""
+    """A source of noise: simulated, secure, or recorded. Not for use by two threads at once."""
 
     @property
     def name(self) -> str:
-        """The source, as it stands in every record of a release."""
+        """The source's name in every record of a release."""
         ...
 
     @property
@@ -89,7 +89,7 @@ class NoiseSource(Protocol):
         ...
 
     def check(self, request: Draw) -> None:
-        """Refuse what `draw` would refuse of any request like it, before a session starts.
+        """Refuse a request that `draw` would refuse, before a session starts.
 
         Raises:
             ConfigError: The source has no such noise.
@@ -105,7 +105,7 @@ class NoiseSource(Protocol):
         ...
 
     def random_bytes(self, count: int) -> bytes:
-        """`count` fresh bytes, at least one, for keys. They move no noise: draws are the same without them.
+        """`count` fresh bytes, at least one, for keys. They do not affect the noise that `draw` returns.
 
         Raises:
             LocalProtocolError: `count` is less than 1.
@@ -114,7 +114,7 @@ class NoiseSource(Protocol):
 
 
 def drawn_type(request: Draw) -> type[np.float64] | type[np.int64]:
-    """What a source answers a request with: int64 for discrete noise, float64 for the rest."""
+    """The type of a source's answer: int64 for discrete noise, otherwise float64."""
     return np.int64 if request.distribution.startswith("discrete-") else np.float64
 
 

@@ -1,4 +1,4 @@
-"""Noise that was drawn before, for replay. A replay that wants other noise has left its transcript."""
+"""Recorded noise, for replay. A replay that requests other noise has diverged from its transcript."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Recorded = npt.NDArray[Any] | tuple[Draw, npt.NDArray[Any]]
 
 
 class RecordedNoise:
-    """Hands out recorded noise in the order of its recording, each array once. It never draws.
+    """Returns recorded noise in the order of recording, each array once. It never draws.
 
     Args:
-        recorded: Of each draw the array, alone or with its request. Read as it is needed. Of an array alone,
-            only type and size are compared with what a replay asks for.
-        keys: What each call of `random_bytes` gave.
-        protects: What the source that drew it said: noise keeps its secrecy, or lack of it.
+        recorded: The array of each draw, alone or with its request; read as needed. For an array without a
+            request, only type and size are compared with the replay's request.
+        keys: The result of each call of `random_bytes`.
+        protects: Whether the source that drew the noise protects.
     """
 
     name = "recorded"
@@ -37,13 +37,13 @@ class RecordedNoise:
         self._keys = _Ahead(iter(keys))
 
     def check(self, request: Draw) -> None:
-        """Any noise may have been recorded; whether this was, `draw` tells."""
+        """Accept any request; `draw` finds out whether it was recorded."""
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
         """The next array of the recording, read-only, shape (request.size,).
 
         Raises:
-            ReplayDivergence: Something else was recorded here, or nothing more; the source is as it was.
+            ReplayDivergence: Something else, or nothing, was recorded here; the source is unchanged.
         """
         found = self._recorded.peek()
         if found is None:
@@ -62,8 +62,7 @@ class RecordedNoise:
         """The next bytes of the recording.
 
         Raises:
-            ReplayDivergence: Another number of bytes was recorded here, or nothing more; the source is as
-                it was.
+            ReplayDivergence: Another number of bytes, or nothing, was recorded here; the source is unchanged.
             LocalProtocolError: `count` is less than 1.
         """
         check_byte_count(count)
@@ -78,7 +77,7 @@ class RecordedNoise:
         return found
 
     def ensure_used(self) -> None:
-        """Check, at the end of a replay, that it asked for all that was recorded.
+        """Check, at the end of a replay, that all recorded noise was used.
 
         Raises:
             ReplayDivergence: Noise or bytes are left.
@@ -98,11 +97,11 @@ T = TypeVar("T")
 
 
 class _Ahead(Generic[T]):
-    """An iterator whose next item can be looked at before it is taken."""
+    """An iterator whose next item can be seen before it is taken."""
 
     def __init__(self, items: Iterator[T]) -> None:
         self.place = 0
-        """How many items were taken."""
+        """Number of items taken."""
         self._items = items
         self._next: T | None = None
 
@@ -113,6 +112,6 @@ class _Ahead(Generic[T]):
         return self._next
 
     def take(self) -> None:
-        """Go past the item that `peek` showed."""
+        """Skip the item that `peek` returned."""
         self._next = None
         self.place += 1

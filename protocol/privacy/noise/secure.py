@@ -16,7 +16,7 @@ __all__ = ["SecureNoise"]
 
 
 class SecureNoise:
-    """Noise from exact samplers on the operating system's randomness, which nobody can repeat.
+    """Unrepeatable noise from exact samplers on the operating system's randomness.
 
     - ``discrete-gaussian``: OpenDP's sampler (Canonne, Kamath, Steinke 2020) in integer and rational
       arithmetic of any size. P(x) ∝ exp(-x²/(2σ²)) holds exactly, with σ the float64 that is asked for, into
@@ -27,18 +27,18 @@ class SecureNoise:
     - ``laplace``: refused. Its values are real numbers, and the low bits of float64 Laplace noise give away
       what it was added to (Mironov 2012).
 
-    Randomness is the operating system's: OpenDP's cryptographic generator is seeded by it, libsodium asks
-    it for every byte. A child process draws other noise than its parent.
+    The operating system supplies the randomness: it seeds OpenDP's cryptographic generator and provides every
+    byte for libsodium. A child process draws other noise than its parent.
     """
 
     name = "secure"
     protects = True
 
     def __init__(self) -> None:
-        _gaussian(1.0)  # OpenDP is loaded now, and not in the first round
+        _gaussian(1.0)  # loads OpenDP now instead of in the first round
 
     def check(self, request: Draw) -> None:
-        """Refuse ``laplace``.
+        """Refuse ``laplace``; accept everything else.
 
         Raises:
             ConfigError: Always for it.
@@ -61,12 +61,12 @@ class SecureNoise:
         if request.distribution == "uniform":
             words = np.frombuffer(randombytes(8 * request.size), dtype="<u8")
             return np.asarray((words >> 11) * 2.0**-53, dtype=np.float64)
-        # A measurement of zeros is its noise.
+        # A measurement of zeros is pure noise.
         measurement = _laplace if request.distribution == "discrete-laplace" else _gaussian
         return np.array(measurement(request.scale)([0] * request.size), dtype=np.int64)
 
     def random_bytes(self, count: int) -> bytes:
-        """`count` bytes of the operating system.
+        """`count` bytes from the operating system.
 
         Raises:
             LocalProtocolError: `count` is less than 1.
@@ -75,7 +75,7 @@ class SecureNoise:
         return bytes(randombytes(count))
 
 
-@lru_cache(maxsize=8)  # a session has two scales; making a measurement costs as much as a dozen values
+@lru_cache(maxsize=8)  # a session has two scales; a measurement costs as much as a dozen values
 def _gaussian(scale: float) -> Any:
     """OpenDP's measurement that adds a discrete Gaussian of that scale to each of a list of integers."""
     # Parties without secure noise do not wait for its library.
@@ -99,7 +99,7 @@ def _integers() -> Any:
     from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
     from opendp.mod import enable_features  # noqa: PLC0415
 
-    # The samplers are behind a switch of the whole process, as all of OpenDP that is not yet vetted by it.
+    # A process-wide switch enables the samplers, as with all of OpenDP that it has not yet vetted.
     enable_features("contrib")
     # i64, not the default i32: scales reach 2^26 and more, where i32 would clamp the tail.
     return vector_domain(atom_domain(T="i64"))

@@ -1,4 +1,4 @@
-"""Seeded noise, for simulation and tests. It protects nobody: whoever has the seed has the noise."""
+"""Seeded noise, for simulation and tests. It protects nobody: the seed determines the noise."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["SimulatedNoise"]
 
 
 class SimulatedNoise:
-    """Noise of the right distribution from a seeded generator of the party's own.
+    """Noise with the right distribution from a seeded generator for one party.
 
     Equal seeds, parties and sequences of requests give equal noise.
 
     Args:
         seed: Not negative.
-        party: Name of the party that draws; each has a stream of its own.
+        party: The party that draws; each party has its own stream.
 
     Raises:
         ConfigError: A negative seed.
@@ -34,16 +34,16 @@ class SimulatedNoise:
         if seed < 0:
             raise ConfigError("The seed of simulated noise is negative.", advice="Set it to 0 or more.")
         label = party.encode()
-        # The length comes first, so that no party, not even one without a name, shares the stream that
-        # the bare seed starts (a feature map's).
+        # The length comes first, so that no party, not even a nameless one, shares the stream of the bare
+        # seed (a feature map's).
         sequence = np.random.SeedSequence(entropy=seed, spawn_key=(len(label), *label))
         self._generator = np.random.Generator(np.random.PCG64(sequence))
-        # A stream of its own, which no party's label can reach: it is one longer than its first item says.
+        # A separate stream that no party's label can reach: it is one longer than its first item says.
         sequence = np.random.SeedSequence(entropy=seed, spawn_key=(len(label), *label, 1))
         self._keys = np.random.Generator(np.random.PCG64(sequence))
 
     def check(self, request: Draw) -> None:
-        """There is nothing that it refuses."""
+        """Accept every request."""
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
         """Noise as `request` asks, of `drawn_type`, shape (request.size,).
@@ -63,7 +63,7 @@ class SimulatedNoise:
                 return self._discrete_laplace(-math.expm1(-1.0 / request.scale), request.size)
 
     def random_bytes(self, count: int) -> bytes:
-        """`count` bytes of a stream beside that of `draw`: keys move no noise, nor noise keys.
+        """`count` bytes from a stream separate from that of `draw`, so neither affects the other.
 
         Raises:
             LocalProtocolError: `count` is less than 1.

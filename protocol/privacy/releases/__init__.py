@@ -1,4 +1,4 @@
-"""Release mechanisms: one file each, and one line of `RELEASES`; others come by `register_release`."""
+"""Release mechanisms: one file each, and one line of `RELEASES`; others are added with `register_release`."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ register_release: Final = RELEASES.register
 
 
 def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism:
-    """The mechanism of that name, for one dataset and a fixed number of releases.
+    """The mechanism with that name, for one dataset and a fixed number of releases.
 
     Args:
         name: A key of `RELEASES`.
-        parameters: The mechanism's own table of the session file.
-        setting: What it is to release: 1 release for the consumer's target, p for the curator's summary.
+        parameters: The mechanism's own table in the session file.
+        setting: Its task: 1 release for the consumer's target, p for the curator's summary.
 
     Raises:
         ConfigError: An unknown name; a key of `parameters` that is unknown, missing, of a wrong type

@@ -1,6 +1,6 @@
-"""Releases of the consumer and the curator: one interface for every release mechanism (DESIGN §2).
+"""Releases by the consumer and the curator: one interface for every release mechanism (DESIGN §2).
 
-A mechanism is frozen and answers questions; a stream of it releases one dataset, and keeps state.
+A mechanism is frozen and answers questions; its streams each release one dataset and hold state.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ __all__ = [
 
 
 class Neighbours(StrEnum):
-    """Which datasets a guarantee compares. Stated wherever ε is, never assumed.
+    """The datasets that a guarantee compares. It is stated with every ε, never assumed.
 
-    Either way Σφ changes by one point for another, hence by up to 2·max‖φ‖.
+    Under either relation, one point of Σφ is replaced, which changes it by up to 2·max‖φ‖.
     """
 
     ADD_REMOVE_ONE = "add-remove-one"
-    """One record of one owner is there or not. By the lemma of DESIGN §1 the summary S then differs by
-    one substituted point."""
+    """One record of one owner is added or removed. By the lemma of DESIGN §1 the summary S then differs by
+    one substituted point.
+    """
     SUBSTITUTE_ONE = "substitute-one"
-    """One record of the released set itself, the consumer's D_v, is another. Its size is public."""
+    """One record of the released set itself, the consumer's D_v, is replaced. Its size is public."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,9 @@ class Guarantee:
     """(ε, δ) of all releases of a mechanism together.
 
     Attributes:
-        epsilon: The ε that holds; None where nothing is guaranteed.
+        epsilon: The ε that holds; None if nothing is guaranteed.
         delta: The δ it holds with.
-        claimed_epsilon: The ε by the source paper's own arithmetic; None where that is `epsilon`.
+        claimed_epsilon: The ε by the source paper's own arithmetic; None if that equals `epsilon`.
         claimed_delta: The δ of that arithmetic; None with `claimed_epsilon`.
     """
 
@@ -70,10 +71,11 @@ class Guarantee:
 
 
 class PrivateParameters(Parameters):
-    """The table of a mechanism that protects somebody.
+    """The table of a mechanism with a privacy guarantee.
 
     Attributes:
-        neighbours: The datasets that the guarantee compares. There is no default: what ε means depends on it.
+        neighbours: The datasets that the guarantee compares. There is no default, because ε has no meaning
+            without it.
     """
 
     advice: ClassVar[Mapping[str, str]] = {
@@ -86,18 +88,18 @@ class PrivateParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The public task of a mechanism, besides its own parameters.
+    """A mechanism's public task, apart from its own parameters.
 
     Attributes:
         dimension: Coordinates d of φ.
-        releases: How many releases will be made, at least 1.
+        releases: Number of releases, at least 1.
         norm_bound: Largest ‖φ‖ of the feature map in use (`FeatureMap.norm_bound`).
-        delta: The δ at which a target ε is to hold, in (0, 1).
-        starts_public: Whether release 0 is of the public points alone, so that it costs nobody anything.
-        seed_weight: s, what a public point counts for beside a private one, in (0, 1].
-        batch: b, how many private points more each release has than the one before.
-        rows: Rows of the feature map, in each of which one coordinate of a point is not 0
-            (`FeatureSpace.rows`); 0: features are of another kind.
+        delta: The δ for a target ε, in (0, 1).
+        starts_public: Whether release 0 contains only public points and so costs nothing.
+        seed_weight: s, the weight of a public point relative to a private one, in (0, 1].
+        batch: b, the number of private points added in each release.
+        rows: Rows of the feature map, if each of them has exactly one nonzero coordinate of a point
+            (`FeatureSpace.rows`); 0 for features of another kind.
     """
 
     dimension: int
@@ -111,25 +113,25 @@ class Setting:
 
     @property
     def charged(self) -> int:
-        """How many of the releases have private points in them."""
+        """Number of releases that contain private points."""
         return self.releases - 1 if self.starts_public else self.releases
 
 
 class ReleaseStream:
-    """The releases of one dataset, with the state that goes from one to the next.
+    """The releases of one dataset, with the state that carries over between them.
 
-    This one releases the total itself, with the noise that is on it. Where more is done, a mechanism's own
-    `Stream` overrides `_release`.
+    This class releases the total itself, with its noise. A mechanism that does more overrides `_release` in
+    its own `Stream`.
 
     Attributes:
         mechanism: The mechanism of these releases.
-        deviation: Standard deviation of what noise left on a coordinate of Σφ in the last release, in units
-            of φ; 0.0: there was no noise, or what it leaves is not known. It never depends on data.
+        deviation: Standard deviation of the remaining noise on a coordinate of Σφ in the last release, in
+            units of φ; 0.0 if there was no noise, or the remainder is unknown. It never depends on data.
 
     Args:
-        mechanism: As above.
-        offset: As `ReleaseMechanism.stream` has it.
-        prior: Likewise.
+        mechanism: The mechanism.
+        offset: See `ReleaseMechanism.stream`.
+        prior: See `ReleaseMechanism.stream`.
     """
 
     mechanism: ReleaseMechanism
@@ -142,25 +144,25 @@ class ReleaseStream:
 
     @property
     def prior(self) -> Prior:
-        """What the public seed set tells (`ReleaseMechanism.known`)."""
+        """Public facts from the seed set (`ReleaseMechanism.known`)."""
         return self.mechanism.known(self._prior)
 
     @cached_property
     def statistic(self) -> Statistic:
-        """What each point adds to a total (`ReleaseMechanism.statistic`)."""
+        """The vector that each point adds to a total (`ReleaseMechanism.statistic`)."""
         return self.mechanism.statistic(self._prior)
 
     @property
     def unit(self) -> float:
-        """Root mean square of a coordinate of φ, in its units, where those of the statistic have 1."""
+        """Root mean square of a coordinate of φ that corresponds to 1 in the statistic's units."""
         return 1.0
 
     @property
     def error(self) -> float | None:
-        """Standard deviation of the noise on a coordinate of Σφ in a release that no filter has seen.
+        """Standard deviation of the noise on a coordinate of Σφ in an unfiltered release.
 
-        In units of φ, the root mean square over the d coordinates; it never depends on data. 0.0 where there
-        is no noise; None where what noise leaves is not known.
+        It is in units of φ, the root mean square over the d coordinates, and never depends on data. 0.0
+        without noise; None if the remaining noise is unknown.
         """
         mechanism = self.mechanism
         if mechanism.sigma is None:
@@ -168,11 +170,11 @@ class ReleaseStream:
         return self.unit * mechanism.sigma * math.sqrt(mechanism.noise_directions / mechanism.width)
 
     def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
-        """The noiseless part of a release about private points: linear in their total.
+        """The noiseless part of a release about private points, which is linear in their total.
 
         Args:
             total: Sum of their `statistic`, int64 of shape (statistic.width,).
-            points: How many they are; positive.
+            points: Their number; positive.
 
         Returns:
             Their mean, float64 in units of φ, shape (d,).
@@ -182,20 +184,19 @@ class ReleaseStream:
     def release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
-        """Release number `index`: the mean embedding of the public points and the private ones.
+        """Make release number `index`: the mean embedding of the public and the private points.
 
         Args:
             index: From 0 to `releases` - 1, in order.
             total: Sum of the private points' `statistic`, int64 of shape (statistic.width,).
-            count: Number of points that the mean is over, the public ones among them by their weight; public
-                and positive.
-            noise: What a noise source answered to each of `draws(index)`, in order.
+            count: Number of points in the mean, counting public points by their weight; public and positive.
+            noise: The noise source's answer to each of `draws(index)`, in order.
 
         Returns:
             float64 in units of φ (not of the grid), shape (d,), read-only.
 
         Raises:
-            LocalProtocolError: An argument that does not fit; the stream's state is as it was.
+            LocalProtocolError: An argument does not fit; the stream's state is unchanged.
         """
         wanted = self.mechanism.draws(index)
         if total.shape != (self.mechanism.width,) or total.dtype != np.int64 or not count > 0:
@@ -220,12 +221,12 @@ class ReleaseStream:
         return np.asarray(noisy * (FEATURE_UNIT / count), dtype=np.float64)
 
     def private_count(self, count: float) -> int:
-        """How many of the points that a mean is over are private; public (`release`)."""
+        """Number of private points in a mean; public (see `release`)."""
         public = 0.0 if self._offset is None else self.mechanism.setting.seed_weight * self.prior.size
         return round(count - public)
 
     def public_sum(self) -> npt.NDArray[np.float64] | float:
-        """Σφ of the public points by their weight, in units of 2^-15: it needs no noise."""
+        """Σφ of the public points times their weight, in units of 2^-15; it needs no noise."""
         if self._offset is None:
             return 0.0
         return self.mechanism.setting.seed_weight * self._offset.astype(np.float64)
@@ -233,14 +234,15 @@ class ReleaseStream:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseMechanism(ABC):
-    """How the mean embedding of a set of points is released, once or once a round: all that is fixed of it.
+    """How the mean embedding of a set of points is released, once or once a round: the fixed part.
 
-    It answers whatever can be asked without data, and makes streams, which release (`stream`). It draws no
-    noise itself: the driver draws what `draws` names, records it, and hands it to `ReleaseStream.release`.
+    It answers every question that needs no data, and makes streams, which release (`stream`). It draws no
+    noise itself: the driver draws what `draws` requests, records it, and passes it to
+    `ReleaseStream.release`.
 
     Args:
-        parameters: Keys of this mechanism: an instance of `Parameters`.
-        setting: What it is to release.
+        parameters: This mechanism's keys: an instance of `Parameters`.
+        setting: Its task.
     """
 
     parameters: Any
@@ -251,17 +253,17 @@ class ReleaseMechanism(ABC):
     Parameters: ClassVar[type[Parameters]] = Parameters
     Stream: ClassVar[type[ReleaseStream]] = ReleaseStream
     planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Keys that a plan gives it besides its ε, by ``target`` and ``summary``."""
+    """Keys that a plan adds besides its ε, by ``target`` and ``summary``."""
     small_keys: ClassVar[Mapping[str, Any]] = {}
-    """Keys that a session of eight features gives it besides its ε: sweeps and audits make such."""
+    """Keys besides its ε in a session of eight features, as sweeps and audits run."""
     small_features: ClassVar[Mapping[str, Any]] = {}
-    """Keys of ``[features]`` in such a session, where it is not for the default map."""
+    """Keys of ``[features]`` in such a session, if it does not work with the default map."""
 
     def __post_init__(self) -> None:  # noqa: B027 - optional
-        """Check what the parameters' model cannot, for which it does not know the setting.
+        """Check what the parameters' model cannot check without the setting.
 
         Raises:
-            ConfigError: They are not for this setting.
+            ConfigError: The parameters do not suit this setting.
         """
 
     @property
@@ -271,12 +273,12 @@ class ReleaseMechanism(ABC):
 
     @property
     def releases(self) -> int:
-        """How many releases there are."""
+        """Number of releases."""
         return self.setting.releases
 
     @property
     def directions(self) -> int:
-        """Directions of the seed set that it has to know (`Prior.basis`); 0: none."""
+        """Number of the seed set's directions that it needs (`Prior.basis`); 0 if none."""
         return 0
 
     @property
@@ -286,20 +288,20 @@ class ReleaseMechanism(ABC):
 
     @property
     def noise_directions(self) -> int:
-        """In how many directions of φ a release has noise, in all of them alike."""
+        """Number of directions of φ in which a release has noise, equally in all of them."""
         return self.width
 
     @property
     def sigma(self) -> float | None:
         """Standard deviation of the noise on each coordinate of a total, in units of φ.
 
-        0.0 where there is no noise; None where noise is on something else than the total.
+        0.0 without noise; None if the noise is not on the total.
         """
         return None if self.private else 0.0
 
     @abstractmethod
     def draws(self, index: int) -> tuple[Draw, ...]:
-        """The noise that release number `index`, from 0, needs. Never depends on data, nor on the prior."""
+        """The noise that release number `index`, from 0, needs; independent of data and of the prior."""
 
     @abstractmethod
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
@@ -315,7 +317,7 @@ class ReleaseMechanism(ABC):
 
     @abstractmethod
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """The cost of release number `index`, for an accountant; nothing, if it shows public points alone.
+        """The cost of release number `index`, for an accountant; empty if it contains only public points.
 
         Args:
             index: From 0 to `releases` - 1.
@@ -323,7 +325,7 @@ class ReleaseMechanism(ABC):
         """
 
     def costs(self, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """The cost of all releases together; those after the first are alike.
+        """The cost of all releases together; all but the first cost the same.
 
         Args:
             neighbours: The datasets that are compared.
@@ -336,10 +338,10 @@ class ReleaseMechanism(ABC):
         return merge_costs([*first, *more])
 
     def statistic(self, prior: Prior | None) -> Statistic:
-        """The integer vector that each point adds to a total that is released: φ, unless overridden.
+        """The integer vector that each point adds to a released total: φ, unless overridden.
 
         Args:
-            prior: What the seed set tells; None: not known yet.
+            prior: Public facts from the seed set; None if not yet known.
 
         Raises:
             LocalProtocolError: It depends on a prior that is not known yet.
@@ -347,22 +349,22 @@ class ReleaseMechanism(ABC):
         return Statistic.identity(self.dimension)
 
     def walk(self, prior: Prior) -> RandomWalk | None:
-        """The filter's model of noisy totals; None: they go through none."""
+        """The filter's model of noisy totals; None if there is no filter."""
         return None
 
     def stream(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseStream:
-        """The releases of one dataset, none of which is made yet.
+        """A new stream of releases of one dataset.
 
         Args:
-            offset: Σφ of the public points that a mean is over besides the private ones, which enters
-                without noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None:
-                there are none.
-            prior: Public facts about private points, from the seed set; None: nothing.
+            offset: Σφ of the public points that are in a mean besides the private ones and enter without
+                noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None if there are
+                none.
+            prior: Public facts about private points, from the seed set; None if there are none.
         """
         return self.Stream(self, offset, prior)
 
     def known(self, prior: Prior | None) -> Prior:
-        """The prior.
+        """The prior, which must be known.
 
         Raises:
             LocalProtocolError: It is not known yet.
@@ -372,7 +374,7 @@ class ReleaseMechanism(ABC):
         return prior
 
     def shows_public(self, index: int) -> bool:
-        """Whether a release is of the public points alone.
+        """Whether a release contains only public points.
 
         Raises:
             LocalProtocolError: `index` is not in 0..releases - 1: no guarantee covers it.

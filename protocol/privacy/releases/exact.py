@@ -30,12 +30,12 @@ class ExactRelease(ReleaseMechanism):
         return ()
 
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
-        """Nothing, whatever the neighbours."""
+        """No guarantee, whatever the neighbours."""
         Neighbours(neighbours)
         check_delta(delta)
         return Guarantee(epsilon=None, delta=delta, claimed_epsilon=None, claimed_delta=None)
 
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """None that an accountant could add up: nothing is guaranteed."""
+        """No cost that an accountant could add up: nothing is guaranteed."""
         self.shows_public(index)
         return ()

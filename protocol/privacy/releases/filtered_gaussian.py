@@ -18,15 +18,15 @@ __all__ = ["ClippedStream", "FilteredGaussianRelease"]
 
 
 class ClippedStream(FilteredStream):
-    """Releases of points that are clipped about the seed set's mean (`FilteredGaussianRelease`)."""
+    """Releases of points clipped about the seed set's mean (`FilteredGaussianRelease`)."""
 
     @property
     def unit(self) -> float:
-        """ρ: y has length 1 at the clip radius and beyond, and there a point lies about ρ from the centre."""
+        """ρ: y has length 1 at the clip radius and beyond, where a point lies about ρ from the centre."""
         return self.prior.spread * FEATURE_UNIT
 
     def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
-        """Their mean as clipped, c + ρ·Σy/n: no farther out than a release has them."""
+        """The mean of clipped points, c + ρ·Σy/n: no farther out than in a release."""
         return self._embedded(np.asarray(total * FEATURE_UNIT, dtype=np.float64), points) / points
 
     def _observed(
@@ -46,29 +46,28 @@ class ClippedStream(FilteredStream):
 class FilteredGaussianRelease(GaussianRelease):
     """Σy + Z, with y = φ clipped about the public seed set's mean; then smoothed over the releases.
 
-    Sensitivity: 2 in L2, whatever the points. A point enters a total by y(x) = (φ(x) - c)/max(‖φ(x) - c‖, R)
-    alone, with the centre c and the radius R of the public seed set (`Prior`), and ‖y‖ ≤ 1 holds exactly
-    (`Statistic`). By the lemma of DESIGN §1 one record of an owner more or less (`ADD_REMOVE_ONE`)
-    substitutes one point of S in every round; one record of D_v that is another (`SUBSTITUTE_ONE`)
-    substitutes one point once. Either way ‖Σy - Σy'‖ ≤ ‖y‖ + ‖y'‖ ≤ 2. c and R are the same for both: they
-    depend on public points alone. So does the number of points that a mean is over: it is the round's, and no
-    count of S.
+    Sensitivity: 2 in L2, whatever the points. A point enters a total only by y(x) = (φ(x) - c)/max(‖φ(x) -
+    c‖, R), with the centre c and the radius R of the public seed set (`Prior`), and ‖y‖ ≤ 1 holds exactly
+    (`Statistic`). By the lemma of DESIGN §1, adding or removing one record of an owner (`ADD_REMOVE_ONE`)
+    substitutes one point of S in every round; replacing one record of D_v (`SUBSTITUTE_ONE`) substitutes one
+    point once. Either way ‖Σy - Σy'‖ ≤ ‖y‖ + ‖y'‖ ≤ 2. c and R are the same for both, as they depend only on
+    public points. So does the number of points in a mean: it follows from the round and is no count of S.
 
-    In units of y this is what `gaussian` has in units of φ, where ‖φ‖ = 1. But a point lies only about
-    ρ = `Prior.spread` from the centre, and y is measured in that unit: in units of φ the noise is ρ times
-    that of `gaussian`, 0.8 on images and 0.55 on the insurance data.
+    In units of y, this noise equals that of `gaussian` in units of φ, where ‖φ‖ = 1. But a point lies only
+    about ρ = `Prior.spread` from the centre, which is the unit of y. So in units of φ the noise is ρ times
+    that of `gaussian`: 0.8 on images and 0.55 on the insurance data.
 
-    Post-processing, which costs nothing (the noisy totals alone are released):
+    Post-processing, which costs nothing as only the noisy totals are released:
 
-    - Filter (`RandomWalk`). A total is taken for a random walk of `STEP_VARIANCE`/d a coordinate and
-      round, observed with variance σ²: one gain a round for all coordinates, the same whatever was
-      released. The total before the first charged release of a summary is known to be 0. A total that is
+    - Filter (`RandomWalk`). A total is modelled as a random walk with variance `STEP_VARIANCE`/d per
+      coordinate and round, observed with variance σ². Each round has one gain for all coordinates, whatever
+      was released. The total before the first charged release of a summary is known to be 0. A total that is
       released once is not filtered.
-    - Embedding. Σφ is estimated by n·c + ρ·Σy for n points, and the public points are added without noise.
+    - Embedding. n·c + ρ·Σy estimates Σφ for n points, and the public points are added without noise.
 
-    No shrinkage: a target that is pulled towards the seed set's mean (Wiener filter) loses what is peculiar
-    to D_v, while its noise does little harm: the greedy choice can only follow it to mixtures of points that
-    owners have.
+    No shrinkage: pulling a target towards the seed set's mean (Wiener filter) loses the peculiarities of D_v.
+    Its noise does little harm, because the greedy choice can only follow it to mixtures of points that owners
+    have.
 
     Status: private, the default. Source: DESIGN §2; Kalman (1960).
     """
@@ -96,5 +95,5 @@ class FilteredGaussianRelease(GaussianRelease):
         return RandomWalk(self.sigma**2, step, from_zero=self.setting.starts_public)
 
     def _basis(self, prior: Prior) -> npt.NDArray[np.int16] | None:
-        """The basis that y is in, as `Statistic` has it; None: that of φ."""
+        """The basis of y, in the form of `Statistic`; None: that of φ."""
         return None

@@ -18,10 +18,11 @@ SMALLEST_SIGMA: Final = 2.0**-20
 
 
 class GaussianParameters(NoisyTotalParameters):
-    """The table of `gaussian` in a session file: at least one of the last two.
+    """The table of `gaussian` in a session file, with `epsilon`, `sigma` or both.
 
     Attributes:
-        epsilon: ε of all releases together, at the session's δ: σ follows from it. With `sigma`, a budget.
+        epsilon: ε of all releases together, at the session's δ; it determines σ. With `sigma`, it is a
+            budget.
         sigma: σ of the noise on each coordinate of a total, in units of φ.
     """
 
@@ -34,8 +35,8 @@ class GaussianRelease(NoisyTotalRelease):
     """(Σφ + Z)/q, with Z discrete Gaussian of standard deviation σ on the grid of 2^-15.
 
     Guarantee: totals are vectors on that grid, and one record changes each of them by at most `sensitivity`
-    in L2, whichever the neighbours: by the lemma of DESIGN §1 one point of a summary is substituted, or one
-    record of D_v. p adaptive releases of it have the (ε, δ) of
+    in L2 under either relation: by the lemma of DESIGN §1 one point of a summary, or one record of D_v, is
+    substituted. p adaptive releases have the (ε, δ) of
     `protocol.privacy.accounting.discrete_gaussian_epsilon`.
 
     Sensitivity: Δ = 2·max‖φ‖ in L2, since one point replaces another. Status: private. Source: DESIGN §2.
@@ -46,7 +47,7 @@ class GaussianRelease(NoisyTotalRelease):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.noise  # which none may be that meets the ε
+        _ = self.noise  # raises if no noise meets the ε
 
     @property
     def sensitivity(self) -> float:
@@ -55,7 +56,7 @@ class GaussianRelease(NoisyTotalRelease):
 
     @property
     def sigma(self) -> float:
-        """σ of each coordinate's noise, in units of φ; 0 where no release is charged."""
+        """σ of each coordinate's noise, in units of φ; 0 if no release is charged."""
         return self.noise
 
     def _draw(self) -> Draw:

@@ -35,7 +35,7 @@ from protocol.space.grid import FEATURE_UNIT, Totals
 __all__ = ["MwemParameters", "MwemRelease", "tilted_mean"]
 
 SENSITIVITY: Final = 2.0
-"""Sensitivity of a scaled coordinate sum, and so of every score ψ_i: one point in [-1, 1] for another."""
+"""Sensitivity of a scaled coordinate sum, and so of every score ψ_i: a point in [-1, 1] is replaced."""
 
 LARGEST_EXPONENT: Final = 600.0
 SMALLEST_TOTAL: Final = 1e-200
@@ -47,12 +47,12 @@ class MwemParameters(PrivateParameters):
     Attributes:
         calibration: ``published``, the printed noise; or ``sound``, where a step costs `step_epsilon`.
         step_epsilon: ε of a step.
-        epsilon: Instead of `step_epsilon`, and for ``sound`` only: ε of all releases together, at the
-            session's δ.
+        epsilon: Instead of `step_epsilon`, for ``sound`` only: ε of all releases together, at the session's
+            δ.
         steps: T, steps of a release.
         eta: Spacing of the grid over [-1, 1]; 2/eta is whole.
-        first_epsilon, first_steps: Instead of `step_epsilon` and `steps` for release 0, where that shows the
-            public seed set alone.
+        first_epsilon, first_steps: Replace `step_epsilon` and `steps` in release 0, if it contains only the
+            public seed set.
     """
 
     calibration: Literal["published", "sound"]
@@ -64,7 +64,7 @@ class MwemParameters(PrivateParameters):
     first_steps: int | None = Field(default=None, ge=1)
 
     def in_force(self, *, columns: int, owners: int) -> Self:
-        """Without a first release that is like the others; see `Parameters.in_force`."""
+        """The keys without a first release that equals the others; see `Parameters.in_force`."""
         alike = {"first_steps": self.steps, "first_epsilon": self.step_epsilon}
         return self.model_copy(
             update={name: None for name, value in alike.items() if getattr(self, name) == value}
@@ -89,11 +89,11 @@ class MwemParameters(PrivateParameters):
 
 
 class MwemStream(ReleaseStream):
-    """Releases that start from the distribution that the one before fitted."""
+    """Releases that start from the distribution fitted by the previous one."""
 
     mechanism: MwemRelease
     _fitted: tuple[list[float], list[float]] | None = None
-    """θ_i of each coordinate, and the mean that P has with it; None: all are 0."""
+    """θ_i of each coordinate, and the mean of P that belongs to it; None: all are 0."""
 
     def _release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
@@ -146,8 +146,8 @@ class MwemRelease(ReleaseMechanism):
     (√(2/d), up to rounding), so that each point adds a number in [-1, 1]. That grid stands in for the random
     quantisation of eq. 5, which would add variance and change no guarantee.
 
-    Sensitivity: 2 a scaled sum, since one point replaces another, whichever the neighbours
-    (`Neighbours`). A step is two adaptive releases, a selection and a measurement:
+    Sensitivity: 2 per scaled sum under either relation, since one point replaces another (`Neighbours`). A
+    step is two adaptive releases, a selection and a measurement:
 
     - ``published``: weights exp(ε·ψ), of bounded range 4ε; Laplace(1/ε), which is 2ε-DP. Together 6ε,
       where the paper counts ε.
@@ -170,7 +170,7 @@ class MwemRelease(ReleaseMechanism):
         "target": {"calibration": "sound", "steps": 1656, "eta": 0.1},
         "summary": {"calibration": "sound", "steps": 5, "first_steps": 1656, "eta": 0.1},
     }
-    """With the steps of DPDS §4."""
+    """The steps of DPDS §4."""
     small_keys: ClassVar[Mapping[str, Any]] = {"calibration": "sound", "steps": 4, "eta": 0.05}
 
     def __post_init__(self) -> None:
@@ -187,7 +187,7 @@ class MwemRelease(ReleaseMechanism):
                 "Release mechanism 'mwem', key 'first_epsilon' or 'first_steps': there is one release only.",
                 advice="They are for a summary's first round; set `step_epsilon` and `steps` instead.",
             )
-        _ = self.step_epsilon  # which none may be that meets the ε
+        _ = self.step_epsilon  # raises if no step meets the ε
 
     def draws(self, index: int) -> tuple[Draw, ...]:
         """One uniform and one Laplace of scale 1 for each step."""
@@ -207,7 +207,7 @@ class MwemRelease(ReleaseMechanism):
         return Guarantee(epsilon=sound, delta=delta, claimed_epsilon=claimed, claimed_delta=delta)
 
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """That of each step's selection and of its measurement."""
+        """The cost of every step's selection and measurement."""
         if self.shows_public(index) and self._first_is_free(neighbours):
             return ()
         return self._costs(*self.schedule(index))
@@ -233,7 +233,7 @@ class MwemRelease(ReleaseMechanism):
 
     @cached_property
     def step_epsilon(self) -> float:
-        """ε of a step, except in a first release that has its own."""
+        """ε of a step, except in a first release with its own."""
         given, setting = self.parameters, self.setting
         if given.step_epsilon is not None:
             return given.step_epsilon
@@ -242,7 +242,7 @@ class MwemRelease(ReleaseMechanism):
         if not setting.starts_public:
             steps += given.first_steps or given.steps
         if steps == 0:
-            return given.epsilon  # of one release, of public points: nothing is charged
+            return given.epsilon  # one release, of public points: nothing is charged
         return mwem_step_epsilon(given.epsilon, setting.delta, steps=steps)
 
     def schedule(self, index: int) -> tuple[float, int]:
@@ -253,11 +253,11 @@ class MwemRelease(ReleaseMechanism):
         return given.first_epsilon or self.step_epsilon, given.first_steps or given.steps
 
     def selection_rate(self, epsilon: float) -> float:
-        """C of the selection's weights exp(c·ψ)."""
+        """The factor c in the selection's weights exp(c·ψ)."""
         return epsilon if self.parameters.calibration == "published" else epsilon / (4.0 * SENSITIVITY)
 
     def noise_scale(self, epsilon: float) -> float:
-        """Scale of the Laplace noise on a scaled sum, where a step has that ε."""
+        """Scale of the Laplace noise on a scaled sum in a step with that ε."""
         return 1.0 / epsilon if self.parameters.calibration == "published" else 2.0 * SENSITIVITY / epsilon
 
 

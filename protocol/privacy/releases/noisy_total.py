@@ -1,4 +1,4 @@
-"""Whole noise on a total, calibrated to a target (ε, δ): what Gaussian and Laplace noise share."""
+"""Integer noise on a total, calibrated to a target (ε, δ): the common part of Gaussian and Laplace noise."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ __all__ = ["FilteredStream", "NoisyTotalParameters", "NoisyTotalRelease"]
 
 
 class NoisyTotalParameters(PrivateParameters):
-    """Keys of a mechanism with noise on a total: `epsilon`, or that by which noise is given, or both.
+    """Keys of a mechanism with noise on a total: `epsilon`, the noise's own key, or both.
 
     Attributes:
-        epsilon: ε of all releases together, at the session's δ: the noise follows from it. With the noise
-            given too, a budget.
+        epsilon: ε of all releases together, at the session's δ; it determines the noise. If the noise is
+            given too, it is a budget.
     """
 
     noise_key: ClassVar[str]
-    """The key by which noise is given."""
+    """The key that states the noise directly."""
 
     epsilon: float | None = Field(default=None, gt=0)
 
     @property
     def noise(self) -> float | None:
-        """How much noise is given; None: it follows from ε."""
+        """The given noise; None if it follows from ε."""
         given: float | None = getattr(self, self.noise_key)
         return given
 
@@ -57,13 +57,13 @@ class NoisyTotalParameters(PrivateParameters):
 
 
 class NoisyTotalRelease(ReleaseMechanism):
-    """A mechanism that adds as many independent whole numbers to each total as that has coordinates.
+    """A mechanism that adds an independent integer to each coordinate of a total.
 
-    All charged releases cost the same. A release of public points alone (`Setting.starts_public`) has no
-    noise and costs nothing.
+    All charged releases cost the same. A release of public points only (`Setting.starts_public`) has no noise
+    and costs nothing.
 
     Raises:
-        ConfigError: The noise that is given costs more than the ε that is given.
+        ConfigError: The given noise costs more than the given ε.
     """
 
     parameters: NoisyTotalParameters
@@ -84,11 +84,11 @@ class NoisyTotalRelease(ReleaseMechanism):
 
     @abstractmethod
     def _cost(self, noise: float, releases: int) -> Cost:
-        """What so many releases with that noise cost."""
+        """The cost of that many releases with that noise."""
 
     @abstractmethod
     def _calibrated(self, epsilon: float, releases: int) -> float:
-        """The noise with which so many releases have that ε, at the setting's δ."""
+        """The noise with which that many releases have that ε, at the setting's δ."""
 
     @abstractmethod
     def _draw(self) -> Draw:
@@ -96,9 +96,9 @@ class NoisyTotalRelease(ReleaseMechanism):
 
     @cached_property
     def noise(self) -> float:
-        """How much noise there is, in units of `NoisyTotalParameters.noise`; 0 where no release is charged.
+        """The noise, in units of `NoisyTotalParameters.noise`; 0 if no release is charged.
 
-        Worked out when it is asked for: composing can take a second, and owners draw no noise.
+        It is computed on demand: composing can take a second, and owners draw no noise.
         """
         given, charged = self.parameters, self.setting.charged
         if charged == 0:
@@ -110,11 +110,11 @@ class NoisyTotalRelease(ReleaseMechanism):
         return self._calibrated(given.epsilon, charged)
 
     def draws(self, index: int) -> tuple[Draw, ...]:
-        """One whole number a coordinate; none for public points alone."""
+        """One integer per coordinate; none if all points are public."""
         return () if self.shows_public(index) else (self._draw(),)
 
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
-        """By composition of the releases that are charged."""
+        """The guarantee by composition of the charged releases."""
         Neighbours(neighbours)
         check_delta(delta)
         charged = self.setting.charged
@@ -130,8 +130,8 @@ class NoisyTotalRelease(ReleaseMechanism):
 class FilteredStream(ReleaseStream, ABC):
     """Releases whose noisy totals go through a filter (`ReleaseMechanism.walk`).
 
-    A total is made an observation, and the filter's estimate the private points' Σφ. The public points are
-    added without noise.
+    A total becomes an observation, and the filter's estimate becomes the private points' Σφ. The public
+    points are added without noise.
     """
 
     mechanism: Any
@@ -142,11 +142,11 @@ class FilteredStream(ReleaseStream, ABC):
     def _observed(
         self, total: Totals, points: int, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
-        """The observation of so many private points; without noise there are none."""
+        """The observation of that many private points; without noise there is none."""
 
     @abstractmethod
     def _embedded(self, moved: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.float64]:
-        """Σφ of so many private points, in units of φ, from an observation or an estimate."""
+        """Σφ of that many private points, in units of φ, from an observation or an estimate."""
 
     @cached_property
     def _walk(self) -> RandomWalk:

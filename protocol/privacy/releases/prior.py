@@ -1,4 +1,4 @@
-"""Public facts about the private points, from the seed set: where they lie, and how far from there."""
+"""Public facts about private points, taken from the seed set: their centre and their distance from it."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ ONE: Final = 2**FEATURE_BITS
 """‖φ‖ = 1 in grid units: exact for `paired`, the mean over phases for `cosine`."""
 
 SMALLEST_SPREAD: Final = ONE // 4
-"""Where a seed set of one point, or of equal points, tells nothing of how far others lie apart."""
+"""Spread to assume if the seed set has one point, or equal points, and shows no distances."""
 
 SMALLEST_SHARE: Final = 2.0**-20
-"""Of all lengths, squared, where the points of a seed set hardly differ."""
+"""Least share of all squared lengths, for a seed set whose points hardly differ."""
 
 LARGEST_SCALE: Final = 7.0
-"""Of a basis, so that its coordinates fit int16."""
+"""Largest scale of a basis, so that its coordinates fit int16."""
 
 RADIUS_SHARE: Final = 0.9
-"""Of the spread, what the clip radius is. Norms of φ - centre hardly differ, as ‖φ‖ is 1: between 0.8 and 1.0
-it makes no difference to the selection."""
+"""Clip radius as a share of the spread. Norms of φ - centre hardly differ, as ‖φ‖ is 1: any value between 0.8
+and 1.0 gives the same selection.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
     """Public statistics of φ over the seed set D_init (DESIGN §2, `filtered-gaussian`).
 
-    They follow from Σφ and the number of points by whole numbers and one square root, which IEEE 754 rounds
-    correctly: every machine has the same.
+    They follow from Σφ and the number of points by integer arithmetic and one square root, which IEEE 754
+    rounds correctly: every machine gets the same values.
 
     Attributes:
         size: Points of the seed set.
         centre: Mean of φ, rounded: int64 of shape (d,), in units of 2^-15.
         spread: Root mean square of ‖φ(x) - centre‖ for a point like these, in units of 2^-15, positive.
-        basis: Leading directions of φ about the centre, as `Statistic` has a basis: int16 of shape (F, d), in
-            units of 2^-12. None: nobody needs them, and they do not follow from Σφ.
+        basis: Leading directions of φ about the centre, in the form of `Statistic`: int16 of shape (F, d), in
+            units of 2^-12. None: nobody needs them. They do not follow from Σφ.
     """
 
     size: int
@@ -65,14 +66,14 @@ class Prior:
         Args:
             total: Σφ, int64 of shape (d,), in units of 2^-15.
             size: n, at least 1.
-            basis: The basis, at a party that has the points (`of_features`).
+            basis: The basis, for a party that has the points (`of_features`).
 
         Raises:
             LocalProtocolError: No points, or a total that is not a sum of n features.
         """
         if total.ndim != 1 or total.dtype != np.int64 or size < 1:
             raise LocalProtocolError(f"A prior of {size} points was asked for a total {total.shape}.")
-        centre = (2 * total + size) // (2 * size)  # rounded, halves up
+        centre = (2 * total + size) // (2 * size)  # rounded half up
         if len(total) > limits.MAX_DIMENSION or max(int(centre.max()), -int(centre.min())) > ONE:
             raise LocalProtocolError("A seed set's mean lies outside of what features can have.")
         square = int(centre @ centre)
@@ -84,18 +85,18 @@ class Prior:
 
     @classmethod
     def of_features(cls, features: Features, directions: int) -> Self:
-        """The prior of the points themselves.
+        """The prior computed from the points themselves.
 
-        Directions are right singular vectors of φ - mean, those of the largest singular values first; the
-        sign of each is that with a positive largest coordinate. All are scaled by one number, so that the
-        projection of a point like these has a root mean square of `spread`.
+        The directions are right singular vectors of φ - mean, by descending singular value; each has the sign
+        that makes its largest coordinate positive. One common factor scales them all so that the projection
+        of such a point has root mean square `spread`.
 
         Args:
             features: φ of the seed set, int16 of shape (n, d), in units of 2^-15.
             directions: F, from 0 (no basis) to d.
 
         Raises:
-            DataError: Too few points for so many directions.
+            DataError: There are too few points for so many directions.
         """
         plain = cls.of_total(features.sum(axis=0, dtype=np.int64), len(features))
         if directions == 0:
@@ -118,7 +119,7 @@ class Prior:
 
 
 def check_directions(size: int, directions: int) -> None:
-    """Raises DataError if a seed set of `size` points has not so many directions about its mean."""
+    """Raise DataError if `size` points cannot have `directions` directions about their mean."""
     if size <= directions:
         raise DataError(
             f"The seed set has {size} points; {directions} directions need {directions + 1}.",

@@ -1,4 +1,4 @@
-"""RACE sketches: counts of the cells of hash functions, with discrete Laplace noise on each."""
+"""RACE sketches: counts in the cells of hash functions, with discrete Laplace noise on each count."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from protocol.space.grid import FEATURE_UNIT, Totals
 __all__ = ["RaceParameters", "RaceRelease"]
 
 SMALLEST_SCALE: Final = 2.0**-5
-"""Below it all but one noise value in 10^13 are 0 and hide nothing."""
+"""Scale below which all but one noise value in 10^13 are 0 and hide nothing."""
 
 
 class RaceParameters(NoisyTotalParameters):
-    """The table of `race` in a session file: at least one of the last two.
+    """The table of `race` in a session file, with `epsilon`, `scale` or both.
 
     Attributes:
-        epsilon: ε of all releases together, at the session's δ: the scale follows from it. With `scale`, a
-            budget.
-        scale: Of the noise on a count, P(x) ∝ exp(-|x|/scale): the paper's Laplace(R/ε) is R/ε.
+        epsilon: ε of all releases together, at the session's δ; it determines the scale. With `scale`, it is
+            a budget.
+        scale: Scale of the noise on a count, P(x) ∝ exp(-|x|/scale); the paper's Laplace(R/ε) has R/ε.
     """
 
     noise_key: ClassVar[str] = "scale"
@@ -40,7 +40,7 @@ class RaceParameters(NoisyTotalParameters):
 
 
 class RaceStream(FilteredStream):
-    """Releases of counts, each row of which is moved to the sum that it is known to have."""
+    """Releases of counts, each row of which is shifted to its known sum."""
 
     def _observed(
         self, total: Totals, points: int, noise: tuple[npt.NDArray[Any], ...]
@@ -49,7 +49,7 @@ class RaceStream(FilteredStream):
         counts, rest = np.divmod(total, unit)
         if rest.any():
             raise LocalProtocolError("A total to be released as counts is no sum of the map's features.")
-        # In units of φ, 1/√R a count, as the filter's variances are.
+        # In units of φ, 1/√R per count, like the filter's variances.
         seen = (
             self._of_sum(points, counts + noise[0]) * (unit * FEATURE_UNIT) if noise else total * FEATURE_UNIT
         )
@@ -59,11 +59,11 @@ class RaceStream(FilteredStream):
         return self._expected(points) + moved
 
     def _expected(self, points: int) -> npt.NDArray[np.float64]:
-        """Σφ of so many points like those of the seed set, in units of φ."""
+        """Σφ of that many points like the seed set's, in units of φ."""
         return np.asarray(self.prior.centre * FEATURE_UNIT * points, dtype=np.float64)
 
     def _of_sum(self, points: int, counts: Totals) -> npt.NDArray[np.float64]:
-        """Counts moved, row by row, to have the sum that those of so many points have."""
+        """Counts shifted row by row to the sum of that many points."""
         rows = counts.reshape(self.mechanism.rows, -1)
         excess = rows.sum(axis=1, keepdims=True) - points
         return np.asarray((rows - excess / rows.shape[1]).ravel(), dtype=np.float64)
@@ -72,31 +72,31 @@ class RaceStream(FilteredStream):
 class RaceRelease(NoisyTotalRelease):
     """Counts of the points in each cell of each row (`LshSpace`), each with discrete Laplace noise.
 
-    Owners score a point by the broadcast weight at its cells: a kernel sum that is read off the sketches of
-    target and summary, as RACE §3 reads one off.
+    Owners score a point by the broadcast weight at its cells: a kernel sum read from the sketches of target
+    and summary, as in RACE §3.
 
-    Sensitivity: substituting one point changes 2 counts of each row by one at most, 2R in all. Neighbours of
-    either relation differ by that: by the lemma of DESIGN §1 one point of a summary is substituted, or one
-    record of D_v. (Where owners run out of points, one more record is one point more: R counts.) Each of
-    these counts is a release of its own, and its noise makes it exactly randomised response
-    (`shifted_count_cost`): p releases are 2R·p of them. The accountant composes them, which for many is far
-    less than the sum of their ε, the paper's way. With the printed noise Laplace(R/ε) a release is ε-DP for
-    one record more or less, and 2ε-DP for one substituted record.
+    Sensitivity: substituting one point changes at most 2 counts of each row by one, 2R in all. Neighbours
+    under either relation differ by that: by the lemma of DESIGN §1 one point of a summary, or one record of
+    D_v, is substituted. (If owners run out of points, one more record is one more point: R counts.) Each of
+    these counts is its own release, which its noise makes exactly randomised response (`shifted_count_cost`),
+    so p releases are 2R·p of them. The accountant composes them, which for many is far less than the sum of
+    their ε, the paper's way. With the printed noise Laplace(R/ε), a release is ε-DP for one record added or
+    removed, and 2ε-DP for one substituted.
 
     Post-processing, which costs nothing:
 
-    - The points of a mean are a public number n, and each row counts each of them once: the counts of a row
-      are moved by one number to have the sum n.
-    - Filter (`RandomWalk`), as `filtered-gaussian`: n·c is taken off the counts, c being the seed set's
-      mean, and what is left for a random walk. A total that is released once is not filtered.
+    - The number n of points in a mean is public, and each row counts each point once: the counts of a row are
+      shifted by one number so that their sum is n.
+    - Filter (`RandomWalk`), as in `filtered-gaussian`: n·c is subtracted from the counts, where c is the seed
+      set's mean, and the rest is modelled as a random walk. A total that is released once is not filtered.
     - The public points' counts are added without noise.
 
-    Counts that come out negative are left so: making them nonnegative, row by row, made the choice worse.
+    Negative counts stay negative: making them nonnegative row by row made the choice worse.
 
     Status: private. Source: RACE Algorithm 1 and Theorem 3 (Coleman and Shrivastava 2020), with sound noise.
 
     Raises:
-        ConfigError: The map is not `lsh`; or the scale that is given costs more than the ε that is given.
+        ConfigError: The map is not `lsh`, or the given scale costs more than the given ε.
     """
 
     name = "race"
@@ -119,26 +119,26 @@ class RaceRelease(NoisyTotalRelease):
 
     @property
     def noise_directions(self) -> int:
-        """One fewer in each row than it has cells: a row's sum is known."""
+        """Number of cells minus one per row, as a row's sum is known."""
         return self.dimension - self.rows
 
     @property
     def scale(self) -> float:
-        """Of the noise on a count; 0 where no release is charged."""
+        """Scale of the noise on a count; 0 if no release is charged."""
         return self.noise
 
     @property
     def variance(self) -> float:
-        """Of the noise on a count; 0 where no release is charged."""
+        """Variance of the noise on a count; 0 if no release is charged."""
         return self._draw().variance if self.scale else 0.0
 
     @property
     def sigma(self) -> float:
-        """Of a coordinate, in which a count is 1/√R."""
+        """Standard deviation of the noise on a coordinate, in which a count is 1/√R."""
         return row_unit(self.rows) * FEATURE_UNIT * math.sqrt(self.variance)
 
     def walk(self, prior: Prior) -> RandomWalk:
-        """That of counts less those of as many points of the seed set, in units of φ."""
+        """The walk of counts minus those of as many points of the seed set, in units of φ."""
         spread = prior.spread * FEATURE_UNIT
         return RandomWalk(
             noise=self.variance * (row_unit(self.rows) * FEATURE_UNIT) ** 2,

@@ -15,22 +15,23 @@ from protocol.space.grid import FEATURE_BITS, Features, Totals
 __all__ = ["BASIS_BITS", "Statistic"]
 
 ONE: Final = 2**FEATURE_BITS
-"""Largest ‖y‖ of a statistic that is clipped, in grid units: 1."""
+"""Largest ‖y‖ of a clipped statistic, in grid units: 1."""
 
 
 BASIS_BITS: Final = 12
 """A basis is in units of 2^-12: with int16, its coordinates are below 8."""
 
 LARGEST: Final = 2**20 - 1
-"""Largest |coordinate| in a basis that counts, in grid units, 32: honest ones are below 16, and squares of
-4096 of them stay below 2^52."""
+"""Largest |coordinate| that counts in a basis, in grid units, 32. Honest ones are below 16, and squares of
+4096 of them stay below 2^52.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """φ(x) itself, or y(x) = z/max(‖z‖, radius) with z = B(φ(x) - centre): clipped, to a length of 1.
+    """φ(x) itself, or y(x) = z/max(‖z‖, radius) with z = B(φ(x) - centre), clipped to length 1.
 
-    B is the identity, or the basis of a subspace: then z has as many coordinates as the subspace.
+    B is the identity or the basis of a subspace; z then has the subspace's dimension.
 
     *‖y‖ ≤ 1 for every int16 vector, forged ones included, whatever the centre and the basis.* z is in whole
     grid units, and N is the larger of the radius and ‖z‖ rounded up. Coordinate i of y is z_i·2^15/N cut off
@@ -43,11 +44,11 @@ class Statistic:
     Attributes:
         dimension: Coordinates d of φ.
         centre: int64 of shape (d,), |coordinate| ≤ 2^15, in units of 2^-15; None: y is φ.
-        radius: In units of 2^-15, positive; a larger one leaves more points unclipped, and y shorter.
+        radius: In units of 2^-15, positive; a larger one clips fewer points and makes y shorter.
         basis: int16 of shape (width, d), in units of 2^-12; None: the identity. Only with a centre.
 
     Raises:
-        LocalProtocolError: A centre, radius or basis outside of that.
+        LocalProtocolError: A centre, radius or basis outside these bounds.
     """
 
     dimension: int

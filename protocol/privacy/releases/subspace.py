@@ -1,4 +1,4 @@
-"""KME Algorithm 1: the mean embedding within the span of public points, with noise on few coordinates."""
+"""KME Algorithm 1: the mean embedding in the span of public points, with noise on few coordinates."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class SubspaceParameters(GaussianParameters):
     """The table of `subspace` in a session file.
 
     Attributes:
-        directions: F, coordinates that are released: fewer than the seed set has points, and at most d.
+        directions: F, the number of released coordinates: fewer than the seed set has points, and at most d.
     """
 
     directions: int = Field(ge=1, le=limits.MAX_DIMENSION)
 
 
 class SubspaceStream(ClippedStream):
-    """Releases of points that are clipped in a basis of the seed set's (`SubspaceRelease`)."""
+    """Releases of points clipped in a basis of the seed set's (`SubspaceRelease`)."""
 
     @cached_property
     def _inverse(self) -> npt.NDArray[np.float64]:
@@ -47,7 +47,7 @@ class SubspaceStream(ClippedStream):
 
     @property
     def unit(self) -> float:
-        """ρ, stretched as B⁺ stretches coordinates."""
+        """ρ, scaled as B⁺ scales coordinates."""
         return super().unit * self._stretch
 
     def _in_features(self, moved: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -57,19 +57,19 @@ class SubspaceStream(ClippedStream):
 class SubspaceRelease(FilteredGaussianRelease):
     """Σy + Z in F coordinates: φ about the seed set's mean, projected on leading directions of the seed set.
 
-    The release lies in the affine span of the public points' features, and so is a weighted sum of them, as
-    KME Algorithm 1 has it (`seed_weights`). Noise is on F coordinates, where `filtered-gaussian` has it on
-    all d. So d can be large, and the feature map good, at no cost in noise. The part of a point outside of
-    the span is lost.
+    The release lies in the affine span of the public points' features, so it is a weighted sum of them, as in
+    KME Algorithm 1 (`seed_weights`). The noise is on F coordinates, whereas `filtered-gaussian` has it on all
+    d. So d can be large, and the feature map accurate, at no cost in noise. The part of a point outside the
+    span is lost.
 
-    Sensitivity: 2 in L2, whatever the points and whatever the basis (`Statistic`): y is clipped to a length
-    of 1 in whole numbers. So a basis that is forged, or not orthonormal, voids no guarantee; it makes the
-    release worse. Honest ones have orthogonal rows of one length, chosen so that a point's projection is
-    about as long as φ - c (`Prior.of_features`), and the clip radius equals `filtered-gaussian`'s. The basis
-    follows from public points alone, and F is a parameter: noise and cost do not depend on it.
+    Sensitivity: 2 in L2, whatever the points and the basis (`Statistic`): y is clipped to length 1 in integer
+    arithmetic. So a forged or non-orthonormal basis voids no guarantee; it only makes the release worse.
+    Honest bases have orthogonal rows of equal length, chosen so that a point's projection is about as long as
+    φ - c (`Prior.of_features`), and the clip radius equals `filtered-gaussian`'s. The basis follows from
+    public points only, and F is a parameter: noise and cost do not depend on it.
 
-    Post-processing, which costs nothing: the filter and the embedding of `FilteredGaussianRelease`, with the
-    basis' pseudoinverse B⁺ in between: Σφ is estimated by n·c + ρ·B⁺Σy.
+    Post-processing, which costs nothing: the filter and the embedding of `FilteredGaussianRelease` with the
+    basis' pseudoinverse B⁺ between them: n·c + ρ·B⁺Σy estimates Σφ.
 
     Status: private. Source: KME Algorithm 1 (Balog, Tolstikhin, Schölkopf 2018), with a sensitivity of 2
         clipped lengths instead of 2/N, and a calibrated discrete Gaussian.
@@ -104,7 +104,7 @@ class SubspaceRelease(FilteredGaussianRelease):
 
     @property
     def width(self) -> int:
-        """F, whatever d is."""
+        """F, regardless of d."""
         return self.directions
 
     def _basis(self, prior: Prior) -> npt.NDArray[np.int16]:
@@ -116,15 +116,15 @@ class SubspaceRelease(FilteredGaussianRelease):
 
 
 def seed_weights(embedding: npt.NDArray[np.float64], seeds: Features) -> npt.NDArray[np.float64]:
-    """A release as weights of the public points: what KME Algorithm 1 publishes.
+    """A release as weights of the public points, the form that KME Algorithm 1 publishes.
 
     Args:
         embedding: Embedding from `SubspaceRelease`, float64 of shape (d,), in units of φ.
-        seeds: φ of the seed set that the basis is of, int16 of shape (M, d).
+        seeds: φ of the seed set that gave the basis, int16 of shape (M, d).
 
     Returns:
-        w, float64 of shape (M,), of sum 1 up to rounding: Σ w_i·φ(z_i) is the point of the seed set's affine
-        span that is nearest to the embedding, and of all such weights these are nearest to 1/M each.
+        w, float64 of shape (M,), with sum 1 up to rounding. Σ w_i·φ(z_i) is the point of the seed set's
+        affine span nearest to the embedding; of all such weights, these are nearest to 1/M each.
     """
     points = features_to_float(seeds)
     mean = points.mean(axis=0)

@@ -34,7 +34,7 @@ FEATURE_SPACES: Final[dict[str, type[FeatureSpace]]] = {
     CosineSpace.name: CosineSpace,
     LshSpace.name: LshSpace,
 }
-"""Every kind of feature map, by the name that a session file uses."""
+"""Every kind of feature map, by its name in session files."""
 
 
 def feature_space(
@@ -47,13 +47,13 @@ def feature_space(
     columns: int,
     options: Mapping[str, Any] | None = None,
 ) -> FeatureSpace:
-    """The space of the maps of that name; for the parameters see `FeatureSpace`.
+    """The space of the maps with that name; `FeatureSpace` describes the parameters.
 
-    `options` are what maps of this name have besides (`FeatureSpace.options`); those left out are as the map
-    has them by default.
+    `options` are further parameters of these maps (`FeatureSpace.options`); the map's own defaults apply to
+    those left out.
 
     Raises:
-        ConfigError: An unknown name, an option that is not the map's, or a parameter outside of its range.
+        ConfigError: The name is unknown, an option is not the map's, or a parameter is out of range.
     """
     if name not in FEATURE_SPACES:
         raise ConfigError(
@@ -81,10 +81,10 @@ def feature_map(
     columns: int,
     options: Mapping[str, Any] | None = None,
 ) -> FeatureMap:
-    """The map of that name and seed; for the parameters see `feature_space` and `FeatureSpace.map`.
+    """The map with that name and seed; `feature_space` and `FeatureSpace.map` describe the parameters.
 
     Raises:
-        ConfigError: An unknown name, or a parameter outside of its range.
+        ConfigError: The name is unknown, or a parameter is out of range.
     """
     space = feature_space(
         name,

@@ -1,4 +1,4 @@
-"""The feature map φ, which the paper calls h1: what all maps share."""
+"""The feature map φ, which the paper calls h1: the common part of all maps."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ __all__ = [
 RealArray: TypeAlias = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
 """Raw points: any real dtype."""
 Bound: TypeAlias = npt.NDArray[np.float64] | float
-"""A public bound of the feature columns: one for each, shape (columns,), or one for all."""
+"""A public bound of the feature columns: one per column, shape (columns,), or one for all."""
 
 SEED_BYTES: Final = 32
 """Length of a secret seed."""
 
 CHUNK_VALUES: Final = 2**17
-"""Raw values that are mapped at a time: they stay in the processor's cache."""
+"""Raw values mapped at a time, so that they stay in the processor's cache."""
 
 
 class FeatureSpace(ABC):
     """The public part of a feature map: the scaling of points, and the possible features.
 
-    A curator of a session whose map is secret (DESIGN §3, `sealed`) has the space and not the map.
+    The curator of a session with a secret map (DESIGN §3, `sealed`) has the space and not the map.
 
-    The bounds below hold for whatever `admits` lets through, forged or honest, since sensitivities are
+    The bounds below hold for everything that `admits` accepts, forged or honest, since sensitivities are
     stated with them.
 
     Attributes:
-        options: Names of the parameters that maps of this name have besides those below.
+        options: Names of further parameters of maps with this name.
         dimension: Coordinates d of φ.
         columns: Feature columns of a raw point.
-        gamma: γ of the RBF kernel of the session's MMD², on scaled points.
-        rows: Rows of coordinates, of equal length, in each of which just one of a point's is not 0, and has
-            the same value in all of them (`lsh`); 0: features are of another kind.
+        gamma: γ of the RBF kernel of the session's MMD², for scaled points.
+        rows: Number of equally long rows of coordinates, if each of them has exactly one nonzero coordinate,
+            with the same value everywhere (`lsh`); 0 for features of another kind.
         norm_bound: Largest ‖φ‖, rounding included.
         coordinate_bound: Largest |φ_i|, rounding included.
 
@@ -61,7 +61,7 @@ class FeatureSpace(ABC):
         columns: From 1 to `limits.MAX_COLUMNS`.
 
     Raises:
-        ConfigError: A parameter that is not finite or outside of its range; names it.
+        ConfigError: A parameter is not finite or out of range; the error names it.
     """
 
     name: ClassVar[str]
@@ -90,7 +90,7 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
-        """Features that `admits` lets through, of no points: to measure with, where there are no data.
+        """Features that `admits` accepts but that belong to no points: for measurements without data.
 
         Returns:
             int16 of shape (count, d), in units of 2^-15.
@@ -98,7 +98,7 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Which rows some point can have as its φ, as far as norms tell (DESIGN §3, "Verification").
+        """Whether some point can have each row as its φ, judged by norms (DESIGN §3, "Verification").
 
         Args:
             features: Shape (n, d).
@@ -112,11 +112,11 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def map(self, seed: int | bytes) -> FeatureMap:
-        """The map of that seed.
+        """The map with that seed.
 
         Args:
-            seed: A number that is not negative, which all parties of a session know; or `SEED_BYTES` bytes,
-                where the map is secret.
+            seed: A non-negative number known to all parties of a session; or `SEED_BYTES` bytes, if the map
+                is secret.
 
         Raises:
             ConfigError: A negative seed.
@@ -155,11 +155,11 @@ class FeatureSpace(ABC):
 
 
 class FeatureMap(ABC):
-    """φ: whoever has it can compute the features of a point.
+    """φ: it computes the features of a point.
 
     Attributes:
-        space: All that is public about the map.
-        digest: SHA-256 of what the features follow from, so that parties notice when theirs would differ.
+        space: The public part of the map.
+        digest: SHA-256 of everything that determines the features, so that parties notice a difference.
     """
 
     digest: bytes
@@ -177,8 +177,8 @@ class FeatureMap(ABC):
             int16 of shape (n, d), in units of 2^-15.
 
         Raises:
-            DataError: Another shape, a dtype that is not real, or a value that is not finite (or so
-                large that its scaled value is not).
+            DataError: Another shape, a dtype that is not real, or a value that is not finite, before or after
+                scaling.
         """
         self.space.check_points(points)
         rows = max(1, CHUNK_VALUES // self.space.columns)
@@ -203,11 +203,11 @@ def refuse_row(row: int) -> NoReturn:
 
 
 def check_seed(seed: int | bytes) -> None:
-    """Refuse a seed that makes no map.
+    """Refuse a seed that no map has.
 
     Raises:
         ConfigError: A negative seed.
-        LocalProtocolError: A seed of another number of bytes than `SEED_BYTES`.
+        LocalProtocolError: A byte seed whose length is not `SEED_BYTES`.
     """
     if isinstance(seed, int):
         if seed < 0:

@@ -1,4 +1,4 @@
-"""The paper's own map: one cosine for each frequency."""
+"""The paper's own map: one cosine per frequency."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class CosineSpace(FourierSpace):
     ‖φ‖ varies from point to point and is only bounded by √2, so a sensitivity stated with this map is √2
     times that of `paired`.
 
-    A coordinate is one of the 2^16 in a table (`fourier.waves`). The largest is what `admits` checks and what
-    both bounds follow from.
+    Each coordinate is one of 2^16 table entries (`fourier.waves`). `admits` checks the largest one, and both
+    bounds follow from it.
     """
 
     name: ClassVar[str] = "cosine"
@@ -44,7 +44,7 @@ class CosineSpace(FourierSpace):
         return waves(self.dimension)[0][angles]
 
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether no coordinate is larger than the largest of the table; see `FeatureSpace.admits`."""
+        """Whether no coordinate exceeds the table's largest; see `FeatureSpace.admits`."""
         self._check_features(features)
         within = (features <= self._largest) & (features >= -self._largest)
         admitted: npt.NDArray[np.bool_] = np.logical_and.reduce(within, axis=1)

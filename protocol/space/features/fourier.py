@@ -1,4 +1,4 @@
-"""Random Fourier features: what the maps of cosines share."""
+"""Random Fourier features: the common part of the maps made of cosines."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Angles: TypeAlias = npt.NDArray[np.integer]
 """In units of 2^-16 of a turn, from 0 to 2^16 - 1."""
 
 ANGLE_BITS: Final = 16
-"""Features are those of an angle in units of 2^-16 of a turn."""
+"""Features depend on an angle in units of 2^-16 of a turn."""
 
 _COLUMN_BITS: Final = 32
-"""A coordinate of a point, and the number of columns, have so many bits together."""
+"""Total number of bits of a point's coordinate and of the number of columns."""
 _TURN_BITS: Final = 52
 """Most bits of a turn: coordinates of W are below 2^20, so Wx is a sum below 2^52, and Wx + b below 2^53."""
 _WIDTH_BITS: Final = 31
@@ -34,39 +34,39 @@ _FREQUENCY_BITS: Final = 17
 """A normal number, in units of 2^-28, times a width of 31 bits, shifted by 42: 2^17 times the width's power
 of two is 1."""
 _LEAST_BITS: Final = 8
-"""Fewest bits of a coordinate, and fewest bits by which it is finer than the kernel is wide."""
+"""Fewest bits of a coordinate, and fewest bits by which it is finer than the kernel's width."""
 _DOMAIN: Final = b"hushbid feature map 2 "
 
 
 class FourierSpace(FeatureSpace):
     """The space of a map that projects a point by frequencies W and takes cosines (DPDS Algorithm 1).
 
-    All of a map is whole numbers, so that φ follows from the point and the seed alone, whatever stands beside
-    the point: no order of summation and no library's last bit has a say (docs/wire.md, "Feature map").
+    All of a map is integer arithmetic, so φ depends on the point and the seed alone, and not on neighbouring
+    points: neither the order of summation nor a library's last bit matters (docs/wire.md, "Feature map").
 
     Attributes:
-        frequencies: Rows of W.
+        frequencies: Number of rows of W.
         point_bits: A scaled coordinate is a whole number of 2^-point_bits.
         frequency_bits: A coordinate of W is a whole number of 2^-frequency_bits of a turn.
         turn_bits: Their sum: Wx + b is a whole number of 2^-turn_bits of a turn.
-        width: Width of the law of W: 2^31 times the mantissa of √(2γ)/2π.
+        width: Scale of the distribution of W: 2^31 times the mantissa of √(2γ)/2π.
 
     Args:
         dimension, gamma, lower, upper, columns: As `FeatureSpace`.
 
     Raises:
-        ConfigError: As `FeatureSpace`; a dimension that no number of frequencies makes; a kernel that is too
-            narrow, or too wide, for the grid that points are put on.
+        ConfigError: As `FeatureSpace`; no number of frequencies gives the dimension; or the kernel is too
+            narrow or too wide for the grid of the points.
     """
 
     def __init__(self, *, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int) -> None:
         super().__init__(dimension=dimension, gamma=gamma, lower=lower, upper=upper, columns=columns)
         self.frequencies = self._frequencies(dimension)
-        # Division and square root are rounded alike everywhere (IEEE 754); frexp is exact.
+        # IEEE 754 rounds division and square root alike everywhere; frexp is exact.
         mantissa, exponent = math.frexp(math.sqrt(gamma / (2.0 * math.pi * math.pi)))
         self.width = round(mantissa * 2.0**_WIDTH_BITS)
         self.frequency_bits = _FREQUENCY_BITS - exponent
-        # As fine as the columns leave room for, and no finer than a turn can be divided.
+        # As fine as the columns leave room for, and no finer than a turn can be divided into.
         self.point_bits = min(_COLUMN_BITS - (columns - 1).bit_length(), _TURN_BITS - self.frequency_bits)
         self.turn_bits = self.frequency_bits + self.point_bits
         if self.point_bits < max(_LEAST_BITS, exponent + _LEAST_BITS):
@@ -88,7 +88,7 @@ class FourierSpace(FeatureSpace):
     @classmethod
     @abstractmethod
     def _frequencies(cls, dimension: int) -> int:
-        """How many frequencies make `dimension` coordinates; raises ConfigError if none do."""
+        """Number of frequencies for `dimension` coordinates; raises ConfigError if there is none."""
 
     @abstractmethod
     def features(self, angles: Angles) -> Features:
@@ -114,19 +114,19 @@ class FourierMap(FeatureMap):
     """Random Fourier features for the RBF kernel exp(-γ‖x - y‖²) (DPDS Algorithm 1; Rahimi and Recht 2008).
 
     A point is scaled to [0, 1] by the public bounds and rounded to the grid of 2^-point_bits, ties to even;
-    what lies outside of the bounds goes to the nearer one. It is projected by frequencies W ~ N(0, 2γI) and
-    shifted by phases b ~ U[0, 2π], all whole numbers of parts of a turn, and the angle is cut to 16 bits,
-    whose features the space has in a table. Rounding W moves the kernel by less than 2^-16 of its width,
-    rounding points does so by less than 2^-8 of it, and cutting angles multiplies it by 1 - 10^-9.
+    values outside the bounds become the nearer bound. It is projected by frequencies W ~ N(0, 2γI) and
+    shifted by phases b ~ U[0, 2π], all integers in fractions of a turn. The angle is cut to 16 bits, and the
+    space has its features in a table. Rounding W changes the kernel by less than 2^-16 of its width, rounding
+    points by less than 2^-8 of it, and cutting angles multiplies it by 1 - 10^-9.
 
-    Row f of W and b_f are made of row f of the seed's `Expansion`: a word for each column, and one for b_f.
+    Row f of W and b_f come from row f of the seed's `Expansion`: a word per column, and one for b_f.
 
     Attributes:
         digest: SHA-256 of the map's name, a zero byte, the shape of W, `point_bits` and `turn_bits` as
             little-endian u64, W as little-endian i32, row after row, and b as little-endian u64.
-        frequencies: W as it is used, in radians for each unit of a scaled point: float64 of shape
-            (frequencies, columns).
-        phases: b likewise, in radians: float64 of shape (frequencies,).
+        frequencies: W in radians per unit of a scaled point, as it is used: float64 of shape (frequencies,
+            columns).
+        phases: b in radians, as it is used: float64 of shape (frequencies,).
 
     Args:
         seed: As `FeatureSpace.map`.
@@ -142,7 +142,7 @@ class FourierMap(FeatureMap):
         check_seed(seed)
         whole, self._phases = _drawn(space, seed)
         self.digest = _digest(space, whole, self._phases)
-        # Frequency-major storage is what BLAS is fastest on for a few points.
+        # BLAS is fastest on frequency-major storage for a few points.
         self._projection = whole.astype(np.float64).T
         self._units = 2.0**space.point_bits / space.range
 
@@ -158,12 +158,12 @@ class FourierMap(FeatureMap):
 
     @functools.cached_property
     def phases(self) -> npt.NDArray[np.float64]:
-        """b, in radians. Angles are cut, so that on average they are half a part of a turn smaller."""
+        """b, in radians. Angles are cut, so on average they are half a unit smaller."""
         turns = self._phases * 2.0**-self.space.turn_bits - 0.5 * 2.0**-ANGLE_BITS
         return np.asarray(2.0 * math.pi * turns)
 
     def _hash(self, points: RealArray, start: int) -> Features:
-        # Whole numbers below 2^53 throughout: float64 holds every partial sum exactly, in any order.
+        # Integers below 2^53 throughout: float64 holds every partial sum exactly, in any order.
         projected = (self._on_grid(points, start) @ self._projection).astype(np.int64)
         projected += self._phases
         projected >>= self.space.turn_bits - ANGLE_BITS
@@ -171,12 +171,12 @@ class FourierMap(FeatureMap):
         return self.space.features(projected)
 
     def _on_grid(self, points: RealArray, start: int) -> npt.NDArray[np.float64]:
-        """Scaled points, in units of 2^-point_bits: whole numbers of shape (n, columns)."""
+        """Scaled points as integers in units of 2^-point_bits, shape (n, columns)."""
         largest = 2.0**self.space.point_bits
         with np.errstate(invalid="ignore", over="ignore"):
             scaled = np.subtract(points, self.space.lower, dtype=np.float64)
             scaled *= self._units
-            # NaN is neither.
+            # This also catches NaN.
             if scaled.size and not (scaled.min() >= 0.0 and scaled.max() <= largest):
                 finite = np.isfinite(scaled).all(axis=1)
                 if not finite.all():

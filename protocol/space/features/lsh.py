@@ -1,4 +1,4 @@
-"""Cells of locality-sensitive hash functions as features: sums of them are the counts of a RACE sketch."""
+"""Cells of locality-sensitive hash functions as features; their sums are the counts of a RACE sketch."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from protocol.space.lsh import L1Family, L2Family, StableFamily
 __all__ = ["FAMILY", "LEAST_ROWS", "LshMap", "LshSpace", "row_unit"]
 
 FAMILY: Final = L2Family.name
-"""Family of the hash functions, unless another is asked for."""
+"""Default family of the hash functions."""
 CELLS: Final = 4
-"""Cells of a row, unless another number is asked for."""
+"""Default number of cells in a row."""
 LEAST_ROWS: Final = 2
-"""With one row alone, its one coordinate of 2^15 would not fit int16."""
+"""A single row would have a coordinate of 2^15, which does not fit int16."""
 
 _FAMILIES: Final[dict[str, type[StableFamily]]] = {L1Family.name: L1Family, L2Family.name: L2Family}
 _LARGEST: Final = 2.0**20
-"""Largest |coordinate| of a scaled point that is taken for one."""
+"""Largest |coordinate| accepted as a scaled point's."""
 
 
 def row_unit(rows: int) -> int:
-    """What each of a point's coordinates that are not 0 is, in grid units: 2^15/√R, rounded.
+    """Value of a point's nonzero coordinates in grid units: 2^15/√R, rounded.
 
     Args:
         rows: R, at least `LEAST_ROWS`.
@@ -38,21 +38,21 @@ def row_unit(rows: int) -> int:
 
 
 class LshSpace(FeatureSpace):
-    """φ(x) has R rows of W coordinates; in row r the one of the cell h_r(x) is 1/√R, all others are 0.
+    """φ(x) has R rows of W coordinates; in row r, that of cell h_r(x) is 1/√R, and the others are 0.
 
-    φ(x)·φ(y) is the share of the hash functions under which x and y collide. Over the choice of the functions
-    its mean is the family's kernel k (`protocol.space.lsh`), or k + (1 - k)/W in rows that spread their codes
-    over W cells. It is no RBF kernel: γ stays that of the MMD² which a session is judged by.
+    φ(x)·φ(y) is the share of hash functions under which x and y collide. Over the choice of functions its
+    mean is the family's kernel k (`protocol.space.lsh`), or k + (1 - k)/W in rows that spread their codes
+    over W cells. It is no RBF kernel: γ remains that of the session's MMD².
 
-    1/√R is rounded to the grid (`row_unit`), so that ‖φ‖ = √R·row_unit(R)·2^-15 for every point; `admits`
-    lets nothing else through, and both bounds hold for forged features too: substituting one point changes 2R
-    coordinates of Σφ at most, by one unit each.
+    1/√R is rounded to the grid (`row_unit`), so ‖φ‖ = √R·row_unit(R)·2^-15 for every point. `admits` accepts
+    nothing else, so both bounds hold for forged features too: substituting one point changes at most 2R
+    coordinates of Σφ, by one unit each.
 
     Attributes:
         rows: R = d/W.
         cells: W.
-        family: The hash functions' family.
-        bandwidth: Theirs, on points scaled to [0, 1].
+        family: Family of the hash functions.
+        bandwidth: Bandwidth of the hash functions, on points scaled to [0, 1].
 
     Args:
         dimension: d = R·W.
@@ -60,7 +60,7 @@ class LshSpace(FeatureSpace):
         lower, upper, columns: As `FeatureSpace`.
         family: ``l2`` or ``l1``.
         cells: W, at least 2.
-        bandwidth: Positive; None: 1/√γ, the distance at which the RBF kernel has fallen to 1/e.
+        bandwidth: Positive; None: 1/√γ, the distance at which the RBF kernel equals 1/e.
 
     Raises:
         ConfigError: As `FeatureSpace`; an unknown family; cells that do not divide the dimension into
@@ -98,13 +98,13 @@ class LshSpace(FeatureSpace):
 
     def _bounds(self) -> tuple[float, float]:
         unit = row_unit(self.rows)
-        # No rounding is left out: √R·unit is rounded once, and what it bounds is a whole number of units.
+        # √R·unit is rounded only once, and it bounds an integer number of units, so no rounding is missed.
         return math.nextafter(
             math.sqrt(self.rows * unit * unit), math.inf
         ) * FEATURE_UNIT, unit * FEATURE_UNIT
 
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether each row has one coordinate of just the unit, and zeros; see `FeatureSpace.admits`."""
+        """Whether each row is zero but for one coordinate with the unit value; see `FeatureSpace.admits`."""
         self._check_features(features)
         rows = features.reshape(len(features), self.rows, self.cells)
         ones = (rows == row_unit(self.rows)).sum(axis=2)
@@ -138,9 +138,9 @@ class LshSpace(FeatureSpace):
 class LshMap(FeatureMap):
     """R hash functions of a p-stable family on points scaled to [0, 1] (Datar et al. 2004; RACE §2.3).
 
-    A scaled point is clipped to [0, 1], as rounding may leave one at a bound a hair outside; who is handed a
-    point checks before that it lies within the bounds (`protocol.session.points`). All cells are exact, and
-    the same on every machine.
+    A scaled point is clipped to [0, 1], as rounding may leave a point at a bound slightly outside. The
+    recipient of a point first checks that it lies within the bounds (`protocol.session.points`). All cells
+    are exact, and identical on every machine.
 
     Attributes:
         digest: SHA-256 of the map's name and the family's own digest, which tells what was drawn.

@@ -23,9 +23,9 @@ class PairedSpace(FourierSpace):
     ‖φ‖ is 1 up to rounding, and the kernel estimate has a lower variance than the cosine map's. The phase
     changes no inner product; DPDS Theorem 9 (what hashes reveal) needs it.
 
-    Each pair (cos, sin) is one of the 2^16 in a table (`fourier.waves`), close to a circle of radius
-    2^15·√(2/d) grid units. The least and the largest cos² + sin² of the table are what `admits` checks and
-    what both bounds follow from.
+    Each pair (cos, sin) is one of 2^16 table entries (`fourier.waves`), close to a circle of radius
+    2^15·√(2/d) grid units. `admits` checks the table's least and largest cos² + sin², and both bounds follow
+    from them.
     """
 
     name: ClassVar[str] = "paired"
@@ -58,12 +58,12 @@ class PairedSpace(FourierSpace):
         return features
 
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether every pair lies as near its circle as those of the table; see `FeatureSpace.admits`."""
+        """Whether every pair is as near its circle as the table's pairs; see `FeatureSpace.admits`."""
         self._check_features(features)
         squares = np.square(features, dtype=np.int32)
         half = self.dimension // 2
-        # One comparison for both ends: what is below the least wraps to a huge unsigned number. The sum
-        # of two squares of -2^15 wraps too, to a negative one.
+        # One comparison covers both ends: a value below the least wraps to a huge unsigned number. The sum of
+        # two squares of -2^15 also wraps, to a negative number.
         excess = squares[:, :half]
         excess += squares[:, half:]
         excess -= self._least

@@ -1,4 +1,4 @@
-"""Locality-sensitive hash functions: what all families share (RACE §2.3, Definition 3)."""
+"""Locality-sensitive hash functions: the common part of all families (RACE §2.3, Definition 3)."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ MAX_ROWS: Final = 2**20
 MAX_CELLS: Final = 2**20
 """Most cells of a row."""
 MAX_POWER: Final = 16
-"""Most hash functions that are joined into one."""
+"""Most hash functions joined into one."""
 
 _PRIME: Final = 2**31 - 1
 
 
 class HashFamily(ABC):
-    """R independent hash functions of a family, each of which sends a point to one cell of its row.
+    """R independent hash functions of a family, each mapping a point to one cell of its row.
 
-    Points collide under a function with a probability that is a kernel of the two, `kernel`, over the choice
-    of the function. A row has only those cells that points within the public bounds can reach.
+    Over the choice of the function, two points collide with a probability that is a kernel of the two,
+    `kernel`. A row has only the cells that points within the public bounds can reach.
 
-    A p-th power (`power`) joins p functions of the family: all have to collide, so that the kernel is the
-    p-th power. What a row's functions say is told apart exactly where all combinations fit into `width`
-    cells; else they are spread over them by a universal hash function, and two points that do not collide
-    share a cell with probability 1/`width` nonetheless: `spread` is then true of the row, and `kernel` is
-    still that of the functions.
+    A p-th power (`power`) joins p functions of the family: all have to collide, so the kernel is the p-th
+    power. If all combinations of a row's codes fit into `width` cells, each has its own cell. Otherwise a
+    universal hash function spreads them over the cells, and two points that do not collide still share a cell
+    with probability 1/`width`; `spread` is then true for the row, and `kernel` is still that of the
+    functions.
 
-    With `sampling` "sobol" directions are those of a scrambled Sobol sequence. Each row alone has the same
-    law, so estimates from it stay unbiased; but rows are spread out evenly, and their mean is nearer to the
-    expectation. They are not independent then.
+    With `sampling` "sobol", directions come from a scrambled Sobol sequence. Each row alone has the same law,
+    so estimates from it stay unbiased; but rows are spread out evenly, and their mean is nearer to the
+    expectation. They are then not independent.
 
-    All of it follows from the arguments, to the last bit on every machine: projections are exact
-    (`protocol.space.lsh.projection`), and what is drawn is made of the seed's `Expansion`: for row r of
-    directions row r of the domain "directions", and so on. For Sobol directions this holds for one version of
+    Everything follows from the arguments, to the last bit on every machine: projections are exact
+    (`protocol.space.lsh.projection`), and the seed's `Expansion` supplies the draws: row r of the domain
+    "directions" gives the directions of row r, and so on. For Sobol directions this holds for one version of
     SciPy; the digest shows a difference.
 
     Attributes:
@@ -60,8 +60,8 @@ class HashFamily(ABC):
         columns: Coordinates of a point.
         power: p.
         cells: Cells of each row: int64 of shape (rows,).
-        spread: Which rows spread what their functions say over fewer cells: bool of shape (rows,).
-        digest: SHA-256 of all that the functions follow from, and of what was drawn for them.
+        spread: Whether each row spreads its codes over fewer cells: bool of shape (rows,).
+        digest: SHA-256 of everything that determines the functions, and of their draws.
 
     Args:
         rows: From 1 to `MAX_ROWS`.
@@ -72,7 +72,7 @@ class HashFamily(ABC):
         sampling: ``independent``, or ``sobol``, which has up to 21,201 coordinates for a row's directions.
 
     Raises:
-        ConfigError: An argument outside of its range; names it.
+        ConfigError: An argument is out of range; the error names it.
     """
 
     name: ClassVar[str]
@@ -112,7 +112,7 @@ class HashFamily(ABC):
 
     @property
     def _parameters(self) -> tuple[float, ...]:
-        """The family's own parameters, which its functions follow from besides the common ones."""
+        """The family's own parameters, which determine its functions together with the common ones."""
         return ()
 
     @property

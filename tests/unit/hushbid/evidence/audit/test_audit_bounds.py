@@ -84,7 +84,7 @@ def test_a_bound_of_both_counts_is_too_high_as_rarely_as_it_says_whatever_p_and_
     epsilon: float, delta: float
 ) -> None:
     """Computed, not sampled: all counts of 10 runs, at 90 %, for the worst P of many Q."""
-    trials, counts = 10, np.arange(11)
+    trials, counts = 10, range(11)
     bounds = np.array([[jointly(h, f, trials, delta, 0.9) for f in counts] for h in counts])
     worst = 0.0
     for alarm in np.linspace(0.0, 1.0, 101):
