@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -29,17 +29,24 @@ def _bench() -> None:
     pass
 
 
-def _show_rounds(result: Mapping[str, Any]) -> None:
+def _print(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table: its title, those of its columns, and its rows."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("rounds per second", "", "ratio to bare", title=f"{result['owners']} owners")
-    table.add_row("bare scatter-gather", f"{result['bare_rounds_per_second']:.0f}", "1")
-    table.add_row("session, flush", f"{result['flush_rounds_per_second']:.0f}", f"{result['ratio']:.3f}")
-    table.add_row(
-        "session, fsync", f"{result['fsync_rounds_per_second']:.0f}", f"{result['ratio_fsync']:.3f}"
-    )
+    table = Table(*titles, title=title)
+    for row in rows:
+        table.add_row(*row)
     Console().print(table)
+
+
+def _show_rounds(result: Mapping[str, Any]) -> None:
+    rows = (
+        ("bare scatter-gather", f"{result['bare_rounds_per_second']:.0f}", "1"),
+        ("session, flush", f"{result['flush_rounds_per_second']:.0f}", f"{result['ratio']:.3f}"),
+        ("session, fsync", f"{result['fsync_rounds_per_second']:.0f}", f"{result['ratio_fsync']:.3f}"),
+    )
+    _print(f"{result['owners']} owners", ("rounds per second", "", "ratio to bare"), rows)
 
 
 @bench_app.command("rounds")
@@ -63,18 +70,16 @@ def _rounds(
 
 
 def _show_rules(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("rounds per second", "", "ratio to ask-all", title=f"{result['owners']} owners")
-    rows = (
+    settings = (
         ("ask-all, exact, flush", "ask_all", 1.0),
         ("sealed, exact, flush", "sealed", result["sealed_ratio"]),
         ("sealed, filtered-gaussian, secure noise, fsync", "private", result["private_ratio"]),
     )
-    for name, setting, ratio in rows:
-        table.add_row(name, f"{result[f'{setting}_rounds_per_second']:.0f}", f"{ratio:.2f}")
-    Console().print(table)
+    rows = (
+        (name, f"{result[f'{setting}_rounds_per_second']:.0f}", f"{ratio:.2f}")
+        for name, setting, ratio in settings
+    )
+    _print(f"{result['owners']} owners", ("rounds per second", "", "ratio to ask-all"), rows)
 
 
 @bench_app.command("rules")
@@ -104,21 +109,21 @@ def _rules(
 
 def _show_points(result: Mapping[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     title = f"{result['owners']} owners, {result['rounds']} rounds of {result['batch']} points"
     if result["delay"]:
         title += f", {result['delay']:g} s each way"
     ratio = "–" if result["ratio"] is None else f"{result['ratio']:.2f}"
-    table = Table("a second", "", "ratio to bare", title=title)
-    table.add_row("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1")
-    table.add_row("the default private session, points", f"{result['points_per_second']:.0f}", ratio)
     blind = f"{result['blind_ratio']:.2f} of that"
-    table.add_row("the same with a blind curator, points", f"{result['blind_points_per_second']:.0f}", blind)
-    console = Console()
-    console.print(table)
+    rows = (
+        ("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1"),
+        ("the default private session, points", f"{result['points_per_second']:.0f}", ratio),
+        ("the same with a blind curator, points", f"{result['blind_points_per_second']:.0f}", blind),
+    )
+    _print(title, ("a second", "", "ratio to bare"), rows)
     rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"
-    console.print(f"The rounds took {rounds}; from the start of processes to the last points it was {whole}.")
+    said = f"The rounds took {rounds}; from the start of processes to the last points it was {whole}."
+    Console().print(said)
 
 
 @bench_app.command("points")
@@ -164,23 +169,20 @@ def _points(
 
 
 def _show_replay(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from hushbid.evidence.bench.rules import SETTINGS
 
-    title = f"{result['owners']} owners, {result['rounds']} rounds"
-    table = Table("rounds per second", "recorded", "replayed", "ratio", "read alone", title=title)
-    for setting in SETTINGS:
-        row = result[setting]
-        table.add_row(
-            setting,
-            f"{row['recorded_rounds_per_second']:.0f}",
-            f"{row['replay_rounds_per_second']:.0f}",
-            f"{row['ratio_to_recorded']:.1f}",
-            f"{row['reading_rounds_per_second']:.0f}",
-        )
-    Console().print(table)
+    forms = {
+        "recorded_rounds_per_second": ".0f",
+        "replay_rounds_per_second": ".0f",
+        "ratio_to_recorded": ".1f",
+        "reading_rounds_per_second": ".0f",
+    }
+    rows = (
+        (setting, *(f"{result[setting][name]:{form}}" for name, form in forms.items()))
+        for setting in SETTINGS
+    )
+    titles = ("rounds per second", "recorded", "replayed", "ratio", "read alone")
+    _print(f"{result['owners']} owners, {result['rounds']} rounds", titles, rows)
 
 
 @bench_app.command("replay")
@@ -202,21 +204,20 @@ def _replay(
 
 def _show_owners(result: Mapping[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
+    rows = (
+        ("from the start of processes to the end", f"{result['whole_seconds']:.0f} s"),
+        ("of these, the rounds", f"{result['rounds_seconds']:.0f} s"),
+        ("processor time of all", f"{result['processor_seconds']:.0f} s"),
+        ("most memory of all", f"{result['memory_bytes'] / 1e9:.2f} GB"),
+        ("frames to the curator", f"{result['received_bytes'] / 1e6:.1f} MB"),
+        ("frames from it", f"{result['sent_bytes'] / 1e6:.1f} MB"),
+        ("transcripts", f"{result['transcript_bytes'] / 1e6:.1f} MB"),
+        ("rounds that owners missed", str(result["absent"])),
+    )
     title = f"{result['owners']} owners, each a process; {result['rounds']} rounds, {result['bought']} points"
-    table = Table("", "", title=title)
-    table.add_row("from the start of processes to the end", f"{result['whole_seconds']:.0f} s")
-    table.add_row("of these, the rounds", f"{result['rounds_seconds']:.0f} s")
-    table.add_row("processor time of all", f"{result['processor_seconds']:.0f} s")
-    table.add_row("most memory of all", f"{result['memory_bytes'] / 1e9:.2f} GB")
-    table.add_row("frames to the curator", f"{result['received_bytes'] / 1e6:.1f} MB")
-    table.add_row("frames from it", f"{result['sent_bytes'] / 1e6:.1f} MB")
-    table.add_row("transcripts", f"{result['transcript_bytes'] / 1e6:.1f} MB")
-    table.add_row("rounds that owners missed", str(result["absent"]))
-    console = Console()
-    console.print(table)
-    console.print(f"The run's directory is {result['directory']}")
+    _print(title, ("", ""), rows)
+    Console().print(f"The run's directory is {result['directory']}")
 
 
 @bench_app.command("owners")
@@ -232,8 +233,10 @@ def _owners(
 ) -> dict[str, Any]:
     """Run a session of many owners with a process for each on this machine, with CURVE and records."""
     from hushbid.cli.progress import session_progress
+    from hushbid.cli.run import end_on_signals
     from hushbid.evidence.bench.owners import bench_owners
 
+    end_on_signals()
     with session_progress() as follow:
         return bench_owners(
             owners=owners, setting="blind" if blind else "private", place=directory, say=_say, follow=follow

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hushbid.plan.verdict import Rehearsing
     from hushbid.running.results import RunResult
 
-__all__ = ["run_command", "simulate_command"]
+__all__ = ["end_on_signals", "run_command", "simulate_command"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def run_command(
     from hushbid.running.launcher import run
 
     opened = options.opened()
-    _end_on_signals()
+    end_on_signals()
     with session_progress() as follow:
         result = run(opened, directory=directory, follow=follow, say=_say, rehearsing=options.rehearsing())
     return _finished(result, as_json=as_json)
@@ -124,7 +124,7 @@ def _say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def _end_on_signals() -> None:
+def end_on_signals() -> None:
     """Let SIGTERM and SIGHUP unwind the stack, as Ctrl-C does, so that every party's process is ended."""
 
     def end(number: int, _frame: object) -> NoReturn:

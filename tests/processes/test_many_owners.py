@@ -21,6 +21,7 @@ def benched(
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     arguments = ["bench", "owners", "--directory", str(place), *more]
     monkeypatch.setattr(sys, "argv", ["hushbid", *arguments])
+    monkeypatch.setattr("hushbid.cli.run.end_on_signals", lambda: None)  # signals of tests stay as they are
     with pytest.raises(SystemExit) as ending:
         main()
     out, err = capfd.readouterr()
