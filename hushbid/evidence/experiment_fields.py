@@ -28,6 +28,7 @@ __all__ = [
     "bounded_field",
     "data_field",
     "epsilons_field",
+    "positive_field",
     "refuse_out_of_bounds",
     "seeds_field",
 ]
@@ -47,6 +48,7 @@ QuickOption: TypeAlias = Annotated[
 
 ENVIRONMENT: Final = "HUSHBID_DATA"
 _BOUNDS: Final = "bounds"
+_POSITIVE: Final = "positive"
 _SEEDS: Final = "seeds"
 _FIRST_SEED: Final = "first_seed"
 
@@ -71,9 +73,21 @@ def seeds_field(count: int) -> Any:
     return option(int, default=count, min=1, help="Number of seeds.")
 
 
+def positive_field(kind: Any, *declared: str, help_text: str) -> Any:
+    """A field of numbers above 0, which the option's least number alone cannot say; None by default.
+
+    Args:
+        kind: Its type, as Typer takes it.
+        declared: Its names on the command line.
+        help_text: Of the option.
+    """
+    annotation = Annotated[kind, typer.Option(*declared, min=0.0, help=help_text)]
+    return field(default=None, metadata=by_option(annotation) | {_POSITIVE: True})
+
+
 def epsilons_field(help_text: str) -> Any:
     """The field of the ε that are tried, none of them by default."""
-    return option(list[float] | None, "--epsilon", min=0.0, help=help_text)
+    return positive_field(list[float] | None, "--epsilon", help_text=help_text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +165,10 @@ def refuse_out_of_bounds(kind: type[ExperimentOptions], values: Mapping[str, Any
             # A number of seeds is one at least; a seed may be 0.
             _, bounds = _number_of(next(other for other in fields(kind) if other.name == _FIRST_SEED))
         for one in value if several else (value,):
-            if (fault := _fault(one, number, bounds)) is not None:
+            fault = _fault(one, number, bounds)
+            if fault is None and one == 0 and _POSITIVE in each.metadata:
+                fault = "is not above 0"
+            if fault is not None:
                 raise ConfigError(f"{each.name}: {one} {fault}.", advice="Correct it.")
 
 

@@ -24,6 +24,7 @@ from hushbid.evidence.experiment_fields import (
     bounded_field,
     data_field,
     epsilons_field,
+    positive_field,
     refuse_out_of_bounds,
     seeds_field,
 )
@@ -122,7 +123,7 @@ class ScreeningOptions(ExperimentOptions):
 
     data: Path = field(kw_only=False, metadata=data_field("Where MNIST lies."))
     seeds: int | Sequence[int] = seeds_field(20)
-    epsilon: float | None = option(float | None, min=0.0, help="ε of the entries, in place of both.")
+    epsilon: float | None = positive_field(float | None, help_text="ε of the entries, in place of both.")
     owner_points: int | None = option(
         int | None, min=1, help="With --epsilon: most points of an owner; default: all."
     )

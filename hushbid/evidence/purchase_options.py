@@ -12,6 +12,7 @@ from hushbid.evidence.experiment_fields import (
     argument_field,
     data_field,
     epsilons_field,
+    positive_field,
     seeds_field,
 )
 from protocol.runtime.command import option
@@ -59,8 +60,8 @@ class MnistOptions(PurchaseOptions):
     }
 
     seeds: int | Sequence[int] = seeds_field(3)
-    gammas: Sequence[float] | None = option(
-        list[float] | None, "--gamma", min=0.0, help="γ; may be repeated. Default: 0.1 and 0.01."
+    gammas: Sequence[float] | None = positive_field(
+        list[float] | None, "--gamma", help_text="γ; may be repeated. Default: 0.1 and 0.01."
     )
 
 

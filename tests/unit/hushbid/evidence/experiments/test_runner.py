@@ -375,6 +375,8 @@ OUT_OF_BOUNDS: list[tuple[str, str, Any, str]] = [
     ("rare", "shares", [2.0], r"shares: 2\.0 is above 1"),
     ("rare", "shares", [-0.1], r"shares: -0\.1 is below 0"),
     ("rare", "pool", 9, "pool: 9 is below 10"),
+    ("mnist", "gammas", [0.1, 0.0], r"gammas: 0\.0 is not above 0"),
+    ("race", "epsilons", [0], "epsilons: 0 is not above 0"),
     ("mnist", "gammas", [float("nan")], "gammas: nan is not a finite number"),
     ("insurance", "epsilons", [1.0, float("nan")], "epsilons: nan is not a finite number"),
     ("privacy-utility", "epsilons", [float("inf")], "epsilons: inf is not a finite number"),
