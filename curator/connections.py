@@ -96,6 +96,10 @@ class Connections:
             return Ignored.TOO_MANY_HELLOS
         return None
 
+    def greets(self, peer: str) -> bool:
+        """Whether a peer has said hello on a connection that is neither welcomed nor refused yet."""
+        return peer in self._greeting
+
     def accept(self, peer: str) -> bytes | None:
         """Make the connection of a peer's newest hello its own, when it is welcomed.
 

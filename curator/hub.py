@@ -256,7 +256,10 @@ class Hub:
             return
         route = self._connections.current.get(frame.peer)
         if route is None:
-            self._lose(frame.peer, now)
+            # A frame from before the answer to a hello heard meanwhile is sent again with that answer. A loss
+            # told now would follow the hello: the machine would take the new connection for lost.
+            if not self._connections.greets(frame.peer):
+                self._lose(frame.peer, now)
         elif self._reach(frame.peer, route, frame.data, now):
             self._counted["frames_sent"] += 1
             self._counted["bytes_sent"] += len(frame.data)

@@ -154,6 +154,18 @@ def test_a_peer_that_is_back_on_another_connection_is_not_lost(scene: Scene) -> 
     assert [told for told in scene.told if told[1] is Lost] == []
 
 
+def test_a_peer_whose_hello_is_being_answered_is_not_lost_by_what_left_before() -> None:
+    # A curator that was started again awards owners' bids, and in the same turn hears the consumer's hello.
+    scene = Scene()
+    scene.arrives("hello")
+    scene.leaves("award", b"1")
+    scene.leaves("welcome", b"welcome")
+    scene.leaves("award", b"1 again")
+    scene.turn()
+    assert [told for told in scene.told if told[1] is Lost] == []
+    assert [data for _, data in scene.sent] == [b"welcome", b"1 again"]
+
+
 def test_what_a_loss_leads_to_leaves_in_the_same_turn(scene: Scene) -> None:
     scene.ended.add(FIRST)
     scene.leaves("broadcast", b"1")
