@@ -307,9 +307,9 @@ class ConnectionLimits:
             self._cut(stream, Cut.FLOOD)
 
     def _cut(self, stream: _Stream, why: Cut) -> None:
-        self.cuts[why] += 1
         if why is Cut.FLOOD:
             self.bar(stream.peer)
+        self.cuts[why] += 1
         self._forget(stream)
         with contextlib.suppress(OSError), _borrowed(stream.descriptor) as connection:
             if _cookie(connection) == stream.cookie:  # else it has ended already
