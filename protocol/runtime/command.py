@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 from protocol import platform
 from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
 from protocol.runtime.interrupts import end_interrupted
-from protocol.runtime.telemetry.log_events import PARTY_FAILED, PARTY_STOPPED
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
@@ -220,7 +220,12 @@ def run_verb(
         sys.exit(ExitCode.FAILED)
     except Exception:
         if logs_json():
-            log(PARTY_FAILED, trace=True, reason="This is a bug in hushbid.", advice="Please report it.")
+            log(
+                LogEvent.PARTY_FAILED,
+                trace=True,
+                reason="This is a bug in hushbid.",
+                advice="Please report it.",
+            )
         else:
             sys.stderr.write("".join(f"{printable(line)}\n" for line in traceback.format_exc().splitlines()))
             sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
@@ -259,7 +264,7 @@ def _no_more_output() -> None:
 def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
     """Say what went wrong and end the process. A peer's text cannot steer the terminal or begin a line."""
     if logs_json():
-        event = PARTY_STOPPED if isinstance(error, Stopped) else PARTY_FAILED
+        event = LogEvent.PARTY_STOPPED if isinstance(error, Stopped) else LogEvent.PARTY_FAILED
         log(event, reason=error.what, advice=error.advice)
     else:
         _tell(error)

@@ -23,12 +23,7 @@ from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair, read_secret
 from protocol.runtime.network.transport import parse_address
-from protocol.runtime.telemetry.log_events import (
-    SESSION_ENDED_BEFORE,
-    SESSION_RESUMED,
-    TRANSCRIPT_CUT,
-    TRANSCRIPT_FROM_ELSEWHERE,
-)
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.session.session import Session
 from protocol.transcript.environment import environment_differences, environment_fingerprint
@@ -141,7 +136,7 @@ def open_journal(session: Session, *, role: str, party: str, state: Path, durabi
     check_transcript(path, header)
     journal = Journal.reopen(path, durability=durability)
     if journal.cut:
-        log(TRANSCRIPT_CUT, path=str(path), bytes=journal.cut)
+        log(LogEvent.TRANSCRIPT_CUT, path=str(path), bytes=journal.cut)
     return journal
 
 
@@ -190,7 +185,7 @@ def check_transcript(path: Path, header: Header) -> None:
             advice=f"Finish the session with hushbid {there.software}, or start a new one.",
         )
     if environment_differences(there.environment):
-        log(TRANSCRIPT_FROM_ELSEWHERE, path=str(path))
+        log(LogEvent.TRANSCRIPT_FROM_ELSEWHERE, path=str(path))
 
 
 def resume(
@@ -222,9 +217,9 @@ def resume(
         check_same_start(first.event, begins)
         driver.resume(chain([first], records), EventReader(driver.machine.OUTCOMES, direction, box))
     if driver.finished is None:
-        log(SESSION_RESUMED, record=journal.count - 1, path=str(journal.path))
+        log(LogEvent.SESSION_RESUMED, record=journal.count - 1, path=str(journal.path))
     else:
-        log(SESSION_ENDED_BEFORE, path=str(journal.path))
+        log(LogEvent.SESSION_ENDED_BEFORE, path=str(journal.path))
 
 
 def head_signer(session: Session, party: str, identity: Identity | None) -> Callable[[bytes], bytes] | None:

@@ -32,7 +32,7 @@ from protocol.runtime.files.line_file import LineFile, malformed, parse_line, wh
 from protocol.runtime.ledger.cap import Cap, cap_from_record, cap_to_record, next_cap
 from protocol.runtime.ledger.known_ledgers import HeldList, KnownLedger, KnownRows
 from protocol.runtime.ledger.spending import Spending, checked_neighbours, epsilon_of_spendings
-from protocol.runtime.telemetry.log_events import LEDGER_CUT, LEDGER_ELSEWHERE, LEDGERS_UNKNOWN
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 __all__ = ["LedgerOnRecord", "LifetimeLedger", "may_be_ledger", "read_ledger"]
@@ -239,11 +239,11 @@ class LifetimeLedger(Closing):
         """
         path = str(called or self.path)
         if self.cut:
-            log(LEDGER_CUT, path=path, bytes=self.cut)
+            log(LogEvent.LEDGER_CUT, path=path, bytes=self.cut)
         if self.elsewhere is not None:
-            log(LEDGER_ELSEWHERE, path=path, other=str(self.elsewhere))
+            log(LogEvent.LEDGER_ELSEWHERE, path=path, other=str(self.elsewhere))
         if self._rows_unknown:
-            log(LEDGERS_UNKNOWN, path=path, reason=self._rows_unknown)
+            log(LogEvent.LEDGERS_UNKNOWN, path=path, reason=self._rows_unknown)
 
     def close(self) -> None:
         """Give the file back. Closing twice is allowed."""

@@ -27,7 +27,7 @@ from protocol.errors import ConfigError
 from protocol.limits import MAX_HELLOS_PER_PEER
 from protocol.runtime.keys import KEY_BYTES, curve_fingerprints
 from protocol.runtime.network.transport import is_loopback_ip
-from protocol.runtime.telemetry.log_events import CONNECTION_REFUSED, CONNECTIONS_REFUSED_OFTEN
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 __all__ = ["DOMAIN", "Authenticator", "Refusal"]
@@ -141,9 +141,9 @@ class Authenticator:
             return
         address = request[3].decode("ascii", "replace") if len(request) > 3 else "?"
         fingerprints = [*curve_fingerprints(request[6])] if refusal is Refusal.UNKNOWN_KEY else []
-        log(CONNECTION_REFUSED, address=address, reason=refusal.value, fingerprints=fingerprints)
+        log(LogEvent.CONNECTION_REFUSED, address=address, reason=refusal.value, fingerprints=fingerprints)
         if total == _MAX_LOGGED:
-            log(CONNECTIONS_REFUSED_OFTEN, count=total)
+            log(LogEvent.CONNECTIONS_REFUSED_OFTEN, count=total)
 
 
 def _user_ids(roster: Mapping[str, str]) -> dict[bytes, bytes]:

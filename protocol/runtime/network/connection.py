@@ -22,7 +22,6 @@ from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair
 from protocol.runtime.network.dealer import DealerEndpoint, Happening
 from protocol.runtime.network.router import Drop
-from protocol.runtime.telemetry import log_events
 from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import SessionLog, ending_event
 from protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
@@ -118,7 +117,7 @@ class Connection:
                 self._follow(happening, now)
         for frame in frames:
             if (returned := self._presence.heard(now)) is not None:
-                self._log(log_events.CURATOR_BACK)
+                self._log(LogEvent.CURATOR_BACK)
                 self._driver.feed(returned, now)
             self._driver.receive(CURATOR, frame, now)
             self._lose(self._presence.taken_in(), now)
@@ -160,7 +159,7 @@ class Connection:
         if self._machine.phase != self._phase:
             self._phase = self._machine.phase
             if self._phase != "done":
-                self._log(log_events.PHASE_BEGUN, phase=self._phase)
+                self._log(LogEvent.PHASE_BEGUN, phase=self._phase)
 
     def _patience(self) -> int:
         """Milliseconds until something is due, from 1 to what lies between two signs of life."""
@@ -183,7 +182,7 @@ class Connection:
         if happening is Happening.CONNECTED:
             self._connections += 1
             self._failed_handshakes = 0
-            self._log(log_events.CURATOR_CONNECTED, address=self._session.network.address)
+            self._log(LogEvent.CURATOR_CONNECTED, address=self._session.network.address)
             self._driver.feed(self._presence.established(now), now)
         elif happening is Happening.DISCONNECTED:
             self._lose(self._presence.ended(), now)
@@ -207,12 +206,12 @@ class Connection:
     def _check_silence(self, now: float) -> None:
         """Connect anew where the curator is silent on a standing connection."""
         if self._presence.is_silent(now):
-            self._lose(self._presence.ended(), now, log_events.CURATOR_SILENT)
+            self._lose(self._presence.ended(), now, LogEvent.CURATOR_SILENT)
             self._endpoint.close()
             self._dropped += self._endpoint.drops
             self._endpoint = self._connect()
 
-    def _lose(self, lost: Lost | None, now: float, event: LogEvent = log_events.CURATOR_GONE) -> None:
+    def _lose(self, lost: Lost | None, now: float, event: LogEvent = LogEvent.CURATOR_GONE) -> None:
         if lost is not None and self._driver.finished is None:
             self._log(event, seconds=self._session.timeouts.abandon)
             self._driver.feed(lost, now)

@@ -42,7 +42,7 @@ import zmq
 
 from protocol import limits
 from protocol.runtime.network.transport import CURVE_OVERHEAD_BYTES
-from protocol.runtime.telemetry.log_events import CONNECTIONS_UNFOLLOWED
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 __all__ = ["UNREAD_EVENTS", "ConnectionLimits", "Cut"]
@@ -238,7 +238,7 @@ class ConnectionLimits:
                 except Exception as error:  # who stopped reading here would keep every later peer out
                     self.failures += 1
                     if self.failures == 1:
-                        log(CONNECTIONS_UNFOLLOWED, trace=True, reason=repr(error))
+                        log(LogEvent.CONNECTIONS_UNFOLLOWED, trace=True, reason=repr(error))
         except zmq.ContextTerminated:
             pass
         finally:

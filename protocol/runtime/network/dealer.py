@@ -43,7 +43,7 @@ from protocol.runtime.network.transport import (
     parse_address,
     resolved,
 )
-from protocol.runtime.telemetry.log_events import HOST_UNKNOWN
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 __all__ = ["DealerEndpoint", "Happening"]
@@ -234,7 +234,7 @@ class DealerEndpoint(Closing):
     def _note_unknown(self, unknown: bool) -> None:
         """Say once that the host's name leads nowhere."""
         if unknown and not self._unknown:
-            log(HOST_UNKNOWN, host=self._where.host)
+            log(LogEvent.HOST_UNKNOWN, host=self._where.host)
         self._unknown = unknown
 
     def receive(self, limit: int, *, wait_ms: int = 0) -> list[bytes]:

@@ -16,12 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.errors import ExitCode
-from protocol.runtime.telemetry.log_events import (
-    LINES_SUPPRESSED,
-    SESSION_COMPLETE,
-    SESSION_GIVEN_UP,
-    LogEvent,
-)
+from protocol.runtime.telemetry.log_events import LogEvent
 
 if TYPE_CHECKING:
     from protocol.machine.machine import Finish
@@ -69,13 +64,13 @@ def log(event: LogEvent, *, trace: bool = False, **fields: Any) -> None:
         fields: Those that it names; `phase` and `round` besides, where they are known.
     """
     shown = {name: _listed(value) if isinstance(value, list) else value for name, value in fields.items()}
-    text, extra = event.text.format(**shown), {"event": event.name, "fields": fields}
+    text, extra = event.text.format(**shown), {"event": event.event, "fields": fields}
     _logger.log(event.level, text, extra=extra, exc_info=trace)
 
 
 def ending_event(finish: Finish) -> LogEvent:
     """The line that tells how a session ended for a party."""
-    return SESSION_COMPLETE if finish.code is ExitCode.DONE else SESSION_GIVEN_UP
+    return LogEvent.SESSION_COMPLETE if finish.code is ExitCode.DONE else LogEvent.SESSION_GIVEN_UP
 
 
 def logs_json() -> bool:
@@ -102,7 +97,7 @@ class SessionLog:
     def __call__(self, event: LogEvent, **fields: Any) -> None:
         """Log an event; one with a `peer` only if there were not too many of this kind about it."""
         peer = fields.get("peer")
-        if peer is None or self._may_write(event.name, peer):
+        if peer is None or self._may_write(event.event, peer):
             log(event, **{**self._where(), **fields})
 
     def close(self) -> None:
@@ -123,7 +118,7 @@ class SessionLog:
         _, count = self._windows.pop((event, peer), (0.0, 0))
         if count > LINES_PER_MINUTE:
             suppressed: dict[str, Any] = {"kind": event, "peer": peer, "count": count - LINES_PER_MINUTE}
-            log(LINES_SUPPRESSED, **self._where(), **suppressed)
+            log(LogEvent.LINES_SUPPRESSED, **self._where(), **suppressed)
 
 
 def printable(text: str) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.errors import ConfigError, ConnectionFailed
-from protocol.runtime.telemetry.log_events import METRICS_LISTENING
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def serving_metrics(address: str | None, vitals: Vitals) -> Iterator[None]:
             advice="Name another address, or stop what listens there.",
         ) from None
     bound = server.server_address[1]
-    log(METRICS_LISTENING, address=f"{address.rpartition(':')[0]}:{bound}")
+    log(LogEvent.METRICS_LISTENING, address=f"{address.rpartition(':')[0]}:{bound}")
     try:
         yield
     finally:

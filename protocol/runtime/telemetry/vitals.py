@@ -27,7 +27,7 @@ from protocol.privacy.acquisition import asks
 from protocol.runtime.control import PROGRESS_SECONDS, Control
 from protocol.runtime.driver import Numerics
 from protocol.runtime.interrupts import INTERRUPTED
-from protocol.runtime.telemetry.log_events import STATUS_UNWRITABLE
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.status_file import Status, process_start, status_path
 
@@ -298,7 +298,7 @@ class Vitals:
         except OSError as error:
             self.unwritten += 1
             if self.unwritten == 1:
-                log(STATUS_UNWRITABLE, path=str(self._path), reason=error.strerror)
+                log(LogEvent.STATUS_UNWRITABLE, path=str(self._path), reason=error.strerror)
 
 
 class AnnouncedNumerics:
