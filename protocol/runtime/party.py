@@ -28,7 +28,7 @@ from protocol.runtime.telemetry.logs import log
 from protocol.session.session import Session
 from protocol.transcript.environment import environment_differences, environment_fingerprint
 from protocol.transcript.journal import Durability, Journal, held_by_another
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header
 from protocol.transcript.replay import EventReader
 from protocol.transcript.session_file import check_same_start
@@ -58,7 +58,7 @@ def has_begun(path: Path) -> bool:
     """Whether a transcript is there that has a record: one that is empty was cut off before anything left."""
     if not path.exists() or path.stat().st_size == 0:
         return False
-    with iterate(path) as records:
+    with TranscriptReader(path) as records:
         return next(records, None) is not None
 
 
@@ -165,7 +165,7 @@ def check_transcript(path: Path, header: Header) -> None:
         ConfigError: It is of another session or party, or of another version of hushbid.
         TranscriptDamaged: It cannot be read.
     """
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         there = reader.header
     if there.protocol != header.protocol:
         raise ConfigError(
@@ -212,7 +212,7 @@ def resume(
     """
     if journal.count == 0:
         return
-    with iterate(journal.path) as records:
+    with TranscriptReader(journal.path) as records:
         first = next(records)
         check_same_start(first.event, begins)
         driver.resume(chain([first], records), EventReader(driver.machine.OUTCOMES, direction, box))

@@ -23,7 +23,6 @@ __all__ = [
     "gain_constant",
     "kernel_matrix",
     "kernel_means",
-    "marginal_gains",
     "mmd2",
     "mmd2_curve",
     "objective",
@@ -197,34 +196,6 @@ def objective(target: Points, summary: Points, gamma: float) -> float:
         return 0.0
     cross, within = kernel_means(summary, target, gamma), kernel_means(summary, summary, gamma)
     return float(2.0 * cross.mean() - within.mean())
-
-
-def marginal_gains(target: Points, summary: Points, candidates: Points, gamma: float) -> Vector:
-    """J(S + x) - J(S) for each candidate x, by the exact kernel (DPDS eq. 12).
-
-    Args:
-        target: D_v, scaled, shape (m, columns).
-        summary: S, scaled, shape (q, columns); q may be 0.
-        candidates: Scaled, shape (n, columns).
-        gamma: γ.
-
-    Returns:
-        Shape (n,).
-
-    Raises:
-        DataError: An empty target or no candidates, or numbers of columns that differ.
-    """
-    q = len(summary)
-    wanted = kernel_means(candidates, target, gamma)
-    if not q:
-        return 2.0 * wanted - 1.0
-    held = kernel_means(candidates, summary, gamma)
-    cross = kernel_means(summary, target, gamma).mean()
-    within = kernel_means(summary, summary, gamma).mean()
-    # With k(x, x) = 1; see `gain_constant` for the terms without x.
-    changing = 2.0 / (q + 1) * (wanted - q / (q + 1) * held)
-    constant = -2.0 / (q + 1) * cross + (2 * q + 1) / (q + 1) ** 2 * within - 1.0 / (q + 1) ** 2
-    return np.asarray(changing + constant)
 
 
 def embedding_objective(target: Vector, mean: Vector) -> float:

@@ -14,7 +14,6 @@ from typing import Final, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
 from protocol.privacy.accounting.costs import (
     ApproximateCost,
     BoundedRangeCost,
@@ -28,21 +27,17 @@ from protocol.privacy.accounting.costs import (
 from protocol.privacy.accounting.distribution import compose_distribution, numerical_allowance
 from protocol.privacy.accounting.gaussian import (
     epsilon_of_gaussians,
-    gaussian_delta,
     law_ratios,
     odometer_of_gaussians,
     usable_delta,
 )
 from protocol.privacy.accounting.validation import check_delta
-from protocol.privacy.accounting.zcdp import delta_of_rho, epsilon_of_rho, epsilons_of_rho, pure_rho
+from protocol.privacy.accounting.zcdp import epsilon_of_rho, epsilons_of_rho, pure_rho
 
-__all__ = ["delta_of", "epsilon_of", "odometer", "total_rho"]
+__all__ = ["epsilon_of", "odometer", "total_rho"]
 
 MAX_RHO: Final = 50.0
 """Compositions with a larger ρ are left to zCDP: their ε is useless, and e^loss exceeds float64."""
-
-NEGLIGIBLE_DELTA: Final = 1e-30
-"""Most that the comparison of discrete with rounded noise may add to a requested δ."""
 
 SMALLEST_SHARE: Final = 10.0
 """δ must be at least this multiple of its numerical error for the distribution to be used."""
@@ -87,33 +82,6 @@ def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
         elif left == 0.0 and not rest:
             best = min(best, summed)
     return best
-
-
-def delta_of(costs: Sequence[Cost], epsilon: float) -> float:
-    """The δ of all costs together at ε; the inverse of `epsilon_of` up to rounding.
-
-    Args:
-        costs: Costs of one neighbour relation, in any order.
-        epsilon: At least 0.
-
-    Returns:
-        δ in [0, 1].
-
-    Raises:
-        ConfigError: ε < 0 or not finite.
-    """
-    if not (math.isfinite(epsilon) and epsilon >= 0.0):
-        raise ConfigError(f"epsilon is {epsilon}.", advice="Set epsilon to at least 0.")
-    merged = merge_costs(costs)
-    known = [cost for cost in merged if isinstance(cost, ApproximateCost)]
-    best = _delta_by_rho_or_distribution(merged, epsilon)
-    if known:
-        left = epsilon - math.fsum(cost.epsilon * cost.count for cost in known)
-        summed = math.fsum(cost.delta * cost.count for cost in known)
-        if left >= 0.0:
-            rest = [cost for cost in merged if not isinstance(cost, ApproximateCost)]
-            best = min(best, summed + _delta_by_rho_or_distribution(rest, left))
-    return min(best, 1.0)
 
 
 def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.float64]:
@@ -167,25 +135,6 @@ def _epsilon_by_rho_or_distribution(costs: tuple[Cost, ...], delta: float) -> fl
         return simple
     composed = float(compose_distribution(costs).get_epsilon_for_delta(left - allowance))
     return min(simple, composed + down + up if composed <= largest else math.inf)
-
-
-def _delta_by_rho_or_distribution(costs: Sequence[Cost], epsilon: float) -> float:
-    if not costs:
-        return 0.0
-    if _sum_of_bounds(costs) <= epsilon:
-        return 0.0
-    simple = delta_of_rho(total_rho(costs), epsilon)
-    if not _has_distribution(costs) or epsilon > LARGEST_EPSILON:
-        return simple
-    down, up = law_ratios(_discrete(costs), epsilon, NEGLIGIBLE_DELTA)
-    left = epsilon - down - up
-    if not left >= 0.0:
-        return simple
-    if _all_gaussian(costs):
-        exact = gaussian_delta(math.sqrt(2.0 * total_rho(costs)), left)
-    else:
-        exact = float(compose_distribution(costs).get_delta_for_epsilon(left)) + numerical_allowance(costs)
-    return min(simple, math.exp(down) * (exact + NEGLIGIBLE_DELTA if up > 0.0 else exact))
 
 
 def _all_gaussian(costs: Sequence[Cost]) -> TypeGuard[Sequence[GaussianCost | DiscreteGaussianCost]]:

@@ -25,7 +25,6 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_epsilons",
     "gaussian_mu",
-    "gaussian_odometer",
     "law_ratios",
     "odometer_of_gaussians",
     "usable_delta",
@@ -114,25 +113,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
     return high
-
-
-def gaussian_odometer(mu_squared_per_release: npt.ArrayLike, delta: float) -> Floats:
-    """ε at δ after each of n Gaussian releases, for continuous noise or such noise rounded.
-
-    Args:
-        mu_squared_per_release: (Δ/σ)² of each release, shape (n,).
-        delta: In (0, 1).
-
-    Returns:
-        float64 of shape (n,), never decreasing.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1), or a μ² that is negative or not finite.
-    """
-    squares = np.asarray(mu_squared_per_release, dtype=np.float64)
-    if not np.all(squares >= 0.0):
-        raise ConfigError("A release was said to have a negative μ².", advice="Give (Δ/σ)² of each release.")
-    return gaussian_epsilons(np.sqrt(np.cumsum(squares)), delta)
 
 
 def discrete_gaussian_epsilon(

@@ -9,7 +9,6 @@ from protocol import limits
 from protocol.errors import ConfigError
 from protocol.privacy.registry import Registry
 from protocol.privacy.releases.base import (
-    Guarantee,
     Neighbours,
     ReleaseMechanism,
     ReleaseStream,
@@ -24,26 +23,19 @@ from protocol.privacy.releases.mwem import MwemRelease
 from protocol.privacy.releases.prior import Prior
 from protocol.privacy.releases.race import RaceRelease
 from protocol.privacy.releases.statistic import Statistic
-from protocol.privacy.releases.subspace import SubspaceRelease, seed_weights
+from protocol.privacy.releases.subspace import SubspaceRelease
 
 __all__ = [
     "RELEASES",
     "ExactRelease",
-    "FilteredGaussianRelease",
-    "GaussianRelease",
-    "Guarantee",
-    "MwemRelease",
     "Neighbours",
     "Prior",
-    "RaceRelease",
     "ReleaseMechanism",
     "ReleaseStream",
     "Setting",
     "Statistic",
-    "SubspaceRelease",
     "register_release",
     "release_mechanism",
-    "seed_weights",
 ]
 
 RELEASES: Final[Registry[ReleaseMechanism]] = Registry(
