@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import FailFast, Field
 
 from protocol import limits
-from protocol.wire.fields import (
-    Box,
-    FixedSize,
-    Message,
-    Name,
-    OwnerCounts,
-    PerOwner,
-    Round,
-    Signature,
-)
+from protocol.wire import fields
+from protocol.wire.fields import Message, Part
 
 __all__ = ["Account", "Award", "BlindBid", "BlindCandidate", "BlindPurchase", "Maps", "SealedBroadcast"]
 
@@ -33,10 +25,10 @@ class SealedBroadcast(Message):
     """A round's weight from the consumer to all owners, passed on by a curator that cannot read it."""
 
     kind: Literal["sealed-broadcast"] = "sealed-broadcast"
-    round: Round
+    round: fields.Round
     box: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
     """The weight (`Broadcast.weights`) under the session's key (`protocol.crypto.blinding.BlindKeys`)."""
-    signature: Signature
+    signature: fields.Signature
     """The consumer's, of `protocol.crypto.blinding.broadcast_statement`."""
 
 
@@ -48,7 +40,7 @@ class BlindBid(Message):
     """
 
     kind: Literal["blind-bid"] = "blind-bid"
-    round: Round
+    round: fields.Round
     boxes: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
     """b boxes of one length, sealed to the consumer."""
     scores: Annotated[bytes, Field(min_length=16, max_length=limits.MAX_MESSAGE_BYTES)]
@@ -56,31 +48,27 @@ class BlindBid(Message):
     (`protocol.crypto.blinding.Mask`)."""
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
     """Digests of these boxes (`protocol.crypto.blinding.blind_digest`), then SHA-256 of the scores."""
-    signature: Signature
+    signature: fields.Signature
     """The owner's, of `protocol.crypto.blinding.blind_bid_statement`."""
 
 
-class BlindCandidate(BaseModel):
+class BlindCandidate(Part):
     """A box as a blind curator passes it on, with what its owner signed."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    box: Box
+    box: fields.Box
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
     """Digests of the bid that it came with."""
-    signature: Signature
+    signature: fields.Signature
     """Signature of that bid."""
 
 
-class BlindPurchase(BaseModel):
+class BlindPurchase(Part):
     """A box that was chosen in a round."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    owner: Name
-    bid_round: Round
+    owner: fields.Name
+    bid_round: fields.Round
     """In which it was sent. The owner's signature covers this field and the next."""
-    handle: FixedSize
+    handle: fields.FixedSize
     """The owner's number of the box."""
     score: Annotated[bytes, Field(min_length=16, max_length=16)]
     """As its owner masked it in this round."""
@@ -91,7 +79,7 @@ class Award(Message):
     """The boxes that a blind curator has chosen in a round, best first."""
 
     kind: Literal["award"] = "award"
-    round: Round
+    round: fields.Round
     purchases: Annotated[tuple[BlindPurchase, ...], Field(max_length=limits.MAX_BATCH), FailFast()]
 
 
@@ -103,19 +91,19 @@ class Account(Message):
     """
 
     kind: Literal["account"] = "account"
-    settlement: PerOwner
+    settlement: fields.PerOwner
     """What a settlement gives each owner (`protocol.session.settling`), float64 of shape (K,)."""
-    errors: PerOwner
+    errors: fields.PerOwner
     """Standard errors of these; negative: not known."""
-    gains: PerOwner
+    gains: fields.PerOwner
     """What the purchase gained, shared out without an order (`protocol.session.statement`)."""
-    gain_errors: PerOwner
+    gain_errors: fields.PerOwner
     """Standard errors of these; negative: not known."""
     signal: Annotated[int, Field(ge=-1, le=1)]
     """Whether the released target is more than noise: 1, 0, or -1 where that is not known."""
-    sold: OwnerCounts
+    sold: fields.OwnerCounts
     """Points that each owner sold and that hold what they should, int64 of shape (K,)."""
-    void: OwnerCounts
+    void: fields.OwnerCounts
     """Boxes of each owner that were chosen and do not."""
-    signature: Signature
+    signature: fields.Signature
     """The consumer's, of `protocol.crypto.blinding.account_statement`."""

@@ -32,6 +32,7 @@ __all__ = [
     "Message",
     "Name",
     "OwnerCounts",
+    "Part",
     "PerOwner",
     "Point",
     "Round",
@@ -113,9 +114,13 @@ def unfixed(field: Array) -> int:
     return int(field[0])
 
 
-class Message(BaseModel):
-    """The base of every message: frozen, strict, without unknown fields."""
+class Part(BaseModel):
+    """The base of messages and of their parts: frozen, strict, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class Message(Part):
+    """The base of every message."""
 
     kind: str

@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Discriminator,
     FailFast,
     Field,
@@ -25,36 +23,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from protocol import limits
+from protocol.wire import fields
 from protocol.wire.blind import Account, Award, BlindBid, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
-from protocol.wire.fields import (
-    Array,
-    Attributes,
-    Basis,
-    Box,
-    Count,
-    Digest,
-    Digests,
-    Embedding,
-    Features,
-    FixedSize,
-    FixedSizes,
-    HeadSignature,
-    ManyBytes,
-    ManyFeatures,
-    ManyPoints,
-    MapBox,
-    Message,
-    Name,
-    Point,
-    Round,
-    Signature,
-    Text,
-    Totals,
-    Weights,
-    fixed,
-    sizes,
-    unfixed,
-)
+from protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
 
 __all__ = [
     "BLIND_VERSION",
@@ -127,13 +98,13 @@ class Hello(Message):
         FailFast(),
     ]
     role: Literal["owner", "consumer"]
-    name: Name
-    session: Digest
+    name: fields.Name
+    session: fields.Digest
     """SHA-256 of the session file's canonical form (`protocol.config.session`)."""
-    software: Text
-    sent: Count
+    software: fields.Text
+    sent: fields.Count
     """Sequence of the last frame that the peer has sent in this session."""
-    received: Count
+    received: fields.Count
     """Sequence of the last frame that the peer has durably received in this session."""
 
 
@@ -142,17 +113,17 @@ class Welcome(Message):
 
     kind: Literal["welcome"] = "welcome"
     version: Annotated[int, Field(ge=1, le=2**16)]
-    feature_map: Digest | None
+    feature_map: fields.Digest | None
     """SHA-256 of the feature map's W and b, to compare with one's own; None if the curator has none."""
-    sent: Count
-    received: Count
+    sent: fields.Count
+    received: fields.Count
 
 
 class Refused(Message):
     """The curator has nothing more to say to this peer, and why."""
 
     kind: Literal["refused"] = "refused"
-    code: Name
+    code: fields.Name
     detail: Annotated[str, StringConstraints(max_length=limits.MAX_ERROR_DETAIL)]
     advice: Annotated[str, StringConstraints(max_length=limits.MAX_ERROR_DETAIL)]
 
@@ -163,103 +134,83 @@ class Beat(Message):
     kind: Literal["beat"] = "beat"
 
 
-class Candidate(BaseModel):
+class Candidate(Part):
     """A point as it is handed over: raw columns, features on the grid, packed label and identifier."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    point: Point
-    features: Features
-    attributes: Attributes
+    point: fields.Point
+    features: fields.Features
+    attributes: fields.Attributes
 
 
-class SealedCandidate(BaseModel):
+class SealedCandidate(Part):
     """A point as it is handed over where only the consumer may see it."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    features: Features
-    box: Box
+    features: fields.Features
+    box: fields.Box
     """The point with its label and identifier, padded and sealed to the consumer
     (`protocol.crypto.sealing`)."""
-    signature: Signature
+    signature: fields.Signature
     """The owner's, over the session, the candidate's number and the digests of box and features."""
 
 
 class BatchedCandidate(SealedCandidate):
     """A sealed point out of a batch: one signature speaks for all its points, by their digests."""
 
-    digests: Digests
+    digests: fields.Digests
     """Digests of all points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`), this
     point's included.
     """
 
 
-class Candidates(BaseModel):
+class Candidates(Part):
     """The points of a batch as they are handed over: those of `Candidate`, one after the other."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    points: ManyPoints
+    points: fields.ManyPoints
     """Shape (b·columns,)."""
-    features: ManyFeatures
+    features: fields.ManyFeatures
     """Shape (b·d,)."""
-    attributes: ManyBytes
+    attributes: fields.ManyBytes
     """b times the same number of bytes."""
 
 
-class SealedCandidates(BaseModel):
+class SealedCandidates(Part):
     """The points of a batch where only the consumer may see them: those of `SealedCandidate`."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    features: ManyFeatures
+    features: fields.ManyFeatures
     """Shape (b·d,)."""
-    boxes: ManyBytes
+    boxes: fields.ManyBytes
     """b boxes of one length."""
-    digests: Digests
+    digests: fields.Digests
     """Digests of the points (`protocol.crypto.sealing.batched_digest`)."""
-    signature: Signature
+    signature: fields.Signature
     """The owner's, over the session, the round and these digests
     (`protocol.crypto.sealing.batch_statement`)."""
 
 
-def _way(candidate: Any) -> str:
-    """How a point is handed over; what is no point at all is refused as an open one."""
-    if isinstance(candidate, dict):
-        return "sealed" if "box" in candidate else "open"
-    return "sealed" if isinstance(candidate, SealedCandidate) else "open"
+def _held(value: Any) -> Mapping[str, Any]:
+    """The fields by which a union tells its members apart; what has none is refused as an open one."""
+    return value if isinstance(value, dict) else getattr(value, "__dict__", {})
 
 
+# A point either way. Its box decides, so that a refusal names the fault of the right one.
 EitherCandidate: TypeAlias = Annotated[
-    Annotated[Candidate, Tag("open")] | Annotated[SealedCandidate, Tag("sealed")], Discriminator(_way)
+    Annotated[Candidate, Tag("open")] | Annotated[SealedCandidate, Tag("sealed")],
+    Discriminator(lambda point: "sealed" if "box" in _held(point) else "open"),
 ]
-"""A point either way. Told by its box, so that a refusal names the fault of the one that it is."""
-
-
-def _way_bought(candidate: Any) -> str:
-    if isinstance(candidate, dict):
-        return "batched" if "digests" in candidate else _way(candidate)
-    return "batched" if isinstance(candidate, BatchedCandidate) else _way(candidate)
-
-
+EitherCandidates: TypeAlias = Annotated[
+    Annotated[Candidates, Tag("open")] | Annotated[SealedCandidates, Tag("sealed")],
+    Discriminator(lambda points: "sealed" if "boxes" in _held(points) else "open"),
+]
+# A delivered point; one of a batch brings the digests that its signature covers.
 BoughtCandidate: TypeAlias = Annotated[
     Annotated[Candidate, Tag("open")]
     | Annotated[SealedCandidate, Tag("sealed")]
     | Annotated[BatchedCandidate, Tag("batched")],
-    Discriminator(_way_bought),
-]
-"""A point as it is delivered: one that came in a batch brings the digests that its signature is over."""
-
-
-def _ways(candidates: Any) -> str:
-    if isinstance(candidates, dict):
-        return "sealed" if "boxes" in candidates else "open"
-    return "sealed" if isinstance(candidates, SealedCandidates) else "open"
-
-
-EitherCandidates: TypeAlias = Annotated[
-    Annotated[Candidates, Tag("open")] | Annotated[SealedCandidates, Tag("sealed")], Discriminator(_ways)
+    Discriminator(
+        lambda point: (
+            "batched" if "digests" in _held(point) else "sealed" if "box" in _held(point) else "open"
+        )
+    ),
 ]
 
 
@@ -267,16 +218,16 @@ class Target(Message):
     """The consumer's release of D_v's mean embedding, and what the summary starts from."""
 
     kind: Literal["target"] = "target"
-    embedding: Embedding
+    embedding: fields.Embedding
     """The released mean embedding g̃, shape (d,)."""
     size: Annotated[int, Field(ge=1, le=2**53)]
     """m = |D_v|."""
-    seed_total: Totals
+    seed_total: fields.Totals
     """Σφ over the public seed set D_init, in units of 2^-15, shape (d,)."""
     seed_size: Annotated[int, Field(ge=1, le=2**53)]
     maps: Annotated[bytes, Field(max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]
     """The feature map's seed, sealed to each owner, in the order of their names; empty if it is public."""
-    noise: Name
+    noise: fields.Name
     """The noise source's name, "none" for a release without noise."""
 
 
@@ -284,7 +235,7 @@ class SubspaceTarget(Target):
     """A target, and the directions of the seed set that releases are made in (`subspace`)."""
 
     kind: Literal["subspace-target"] = "subspace-target"  # type: ignore[assignment]
-    basis: Basis
+    basis: fields.Basis
     """Coordinates of the directions, in units of 2^-12, shape (F·d,): one direction after the other."""
 
 
@@ -292,7 +243,7 @@ class SecretMap(Message):
     """The feature map's seed, from the consumer to one owner, passed on unopened."""
 
     kind: Literal["secret-map"] = "secret-map"
-    box: MapBox
+    box: fields.MapBox
 
 
 class Ready(Message):
@@ -305,22 +256,22 @@ class Broadcast(Message):
     """The weight that owners score their points by in one round (DESIGN §1, corrected bid)."""
 
     kind: Literal["broadcast"] = "broadcast"
-    round: Round
-    weights: Weights
+    round: fields.Round
+    weights: fields.Weights
     """w = g̃ - q/(q+b)·g in units of 2^-22, shape (d,)."""
-    noise: Name
+    noise: fields.Name
 
 
 class Bid(Message):
     """An owner's best available point under a broadcast; rules that ask everybody add the point."""
 
     kind: Literal["bid"] = "bid"
-    round: Round
+    round: fields.Round
     exhausted: bool
     """No point is left; the other fields are zeros of their usual size."""
-    score: FixedSize
+    score: fields.FixedSize
     """wᵀφ in units of 2^-37."""
-    handle: FixedSize
+    handle: fields.FixedSize
     """The candidate's number, counted by its owner from 1 in the order of first bids."""
     candidate: EitherCandidate | None
 
@@ -333,10 +284,10 @@ class Batch(Message):
     """
 
     kind: Literal["batch"] = "batch"
-    round: Round
-    scores: FixedSizes
+    round: fields.Round
+    scores: fields.FixedSizes
     """wᵀφ of each in units of 2^-37, shape (b,)."""
-    handles: FixedSizes
+    handles: fields.FixedSizes
     """The owner's number of each, as in a bid, shape (b,)."""
     candidates: EitherCandidates
 
@@ -354,30 +305,28 @@ class Ask(Message):
     """The curator wants the point behind a bid."""
 
     kind: Literal["ask"] = "ask"
-    round: Round
-    handle: FixedSize
+    round: fields.Round
+    handle: fields.FixedSize
 
 
 class Offer(Message):
     """The point that was asked for."""
 
     kind: Literal["offer"] = "offer"
-    round: Round
-    handle: FixedSize
+    round: fields.Round
+    handle: fields.FixedSize
     candidate: Candidate
 
 
-class Purchase(BaseModel):
+class Purchase(Part):
     """A point that was chosen, on its way to the consumer."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    owner: Name
-    round: Round
+    owner: fields.Name
+    round: fields.Round
     """In which it was chosen."""
-    bid_round: Round
+    bid_round: fields.Round
     """In which it was bid. The owner's signature covers this field and the next."""
-    handle: FixedSize
+    handle: fields.FixedSize
     """The owner's number of the candidate."""
     candidate: BoughtCandidate
 
@@ -409,9 +358,9 @@ class Close(Message):
 
     kind: Literal["close"] = "close"
     outcome: Literal["complete", "abandoned"]
-    head: Digest
+    head: fields.Digest
     """Head of the curator's transcript, before the record in which it closes the session."""
-    signature: HeadSignature
+    signature: fields.HeadSignature
     """The curator's, of `protocol.crypto.sealing.head_statement`."""
 
 
@@ -419,16 +368,16 @@ class Farewell(Message):
     """The peer has durably received the Close and leaves."""
 
     kind: Literal["farewell"] = "farewell"
-    head: Digest
+    head: fields.Digest
     """Head of the peer's transcript, before the record in which it leaves."""
-    signature: HeadSignature
+    signature: fields.HeadSignature
     """The peer's, of `protocol.crypto.sealing.head_statement`."""
 
 
-def candidate_of(fields: Mapping[str, Any]) -> Candidate | SealedCandidate:
-    """The point of its fields, which were checked when it came: as a transcript has it."""
-    kind = BatchedCandidate if "digests" in fields else SealedCandidate if "box" in fields else Candidate
-    return kind.model_construct(**fields)
+def candidate_of(recorded: Mapping[str, Any]) -> Candidate | SealedCandidate:
+    """The point that a transcript has, whose fields were checked when it came."""
+    kind = BatchedCandidate if "digests" in recorded else SealedCandidate if "box" in recorded else Candidate
+    return kind.model_construct(**recorded)
 
 
 class PointBid(NamedTuple):
