@@ -1,4 +1,8 @@
-"""How privacy losses add up: costs, the accountant, calibration, budgets; and the totals of the paper."""
+"""How privacy losses add up: costs, the accountant, calibration, budgets; and the totals of the paper.
+
+Wherever a function takes a δ, it is in (0, 1), or the function raises `ConfigError`. Costs that are added up
+belong to one neighbour relation.
+"""
 
 from __future__ import annotations
 

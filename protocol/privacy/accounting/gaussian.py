@@ -55,7 +55,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least ε ≥ 0 at which μ-Gaussian differential privacy has at most this δ, rounded up.
 
     Raises:
-        ConfigError: `delta` outside of (0, 1), or a μ that is negative or not finite.
+        ConfigError: Also for a μ that is negative or not finite.
     """
     return float(gaussian_epsilons(np.array([mu], dtype=np.float64), delta)[0])
 
@@ -64,14 +64,8 @@ def gaussian_epsilons(mus: Floats, delta: float | Floats) -> Floats:
     """`gaussian_epsilon` of many μ at once.
 
     Args:
-        mus: float64 of shape (n,).
+        mus: float64 of shape (n,), as is the result.
         delta: One value for all, or float64 of shape (n,).
-
-    Returns:
-        ε, float64 of shape (n,).
-
-    Raises:
-        ConfigError: As `gaussian_epsilon`.
     """
     if not np.all(np.isfinite(mus) & (mus >= 0.0)):
         raise ConfigError(
@@ -99,7 +93,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest μ whose profile has at most this δ at ε, rounded up: the inverse of `gaussian_epsilon`.
 
     Raises:
-        ConfigError: ε not positive and finite, or `delta` outside of (0, 1).
+        ConfigError: Also for an ε that is not positive and finite.
     """
     check_epsilon(epsilon)
     check_delta(delta)
@@ -161,12 +155,10 @@ def discrete_gaussian_epsilon(
         sensitivity: L2 sensitivity of one release, in units of the grid; the caller states which datasets it,
             and so the ε, compares.
         sigma: σ of the noise on each coordinate, in units of the grid.
-        releases: Number of releases.
         values: n, the noise values of all releases together.
-        delta: In (0, 1).
 
     Raises:
-        ConfigError: A value outside of its range.
+        ConfigError: A value is out of range.
     """
     if releases < 1 or values < releases or values % releases:
         raise ConfigError(
@@ -178,11 +170,7 @@ def discrete_gaussian_epsilon(
 
 
 def epsilon_of_gaussians(costs: Sequence[GaussianCost | DiscreteGaussianCost], delta: float) -> float:
-    """`discrete_gaussian_epsilon` for releases with different noise: μ², ρ, a and b all add up.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
-    """
+    """`discrete_gaussian_epsilon` for releases with different noise: μ², ρ, a and b all add up."""
     by_zcdp = epsilon_of_rho(math.fsum(cost.rho for cost in costs), delta)
     down, up = law_ratios([cost for cost in costs if isinstance(cost, DiscreteGaussianCost)], by_zcdp, delta)
     if not math.isfinite(up):
@@ -235,9 +223,6 @@ def odometer_of_gaussians(costs: Sequence[GaussianCost | DiscreteGaussianCost], 
     """`epsilon_of_gaussians` of the first 1, 2, …, n costs: float64 of shape (n,), never decreasing.
 
     a and b are those of all n releases, which bound those of fewer.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
     """
     rhos = np.cumsum([cost.rho for cost in costs])
     by_zcdp = epsilons_of_rho(rhos, delta)

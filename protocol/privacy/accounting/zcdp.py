@@ -55,17 +55,13 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     Proposition 12. Every α is valid, so an inexact minimum is still a guarantee.
 
     Raises:
-        ConfigError: ρ < 0, or δ outside of (0, 1).
+        ConfigError: Also for ρ < 0.
     """
     return float(epsilons_of_rho(np.array([rho], dtype=np.float64), delta)[0])
 
 
 def epsilons_of_rho(rhos: npt.NDArray[np.float64], delta: float) -> npt.NDArray[np.float64]:
-    """`epsilon_of_rho` of many ρ at once: float64 of shape (n,). An infinite ρ has an infinite ε.
-
-    Raises:
-        ConfigError: A ρ < 0, or δ outside of (0, 1).
-    """
+    """`epsilon_of_rho` of many ρ at once: float64 of shape (n,). An infinite ρ has an infinite ε."""
     if not (np.all(rhos >= 0.0) and 0.0 < delta < 1.0):
         worst = float(np.min(rhos, initial=0.0))
         raise ConfigError(

@@ -98,7 +98,6 @@ class SubspaceRelease(FilteredGaussianRelease):
 
     @property
     def directions(self) -> int:
-        """F."""
         return self.parameters.directions
 
     @property
