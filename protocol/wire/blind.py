@@ -1,4 +1,4 @@
-"""The messages of the rule `blind`, in which the curator passes on what it cannot read."""
+"""The messages of the rule `blind`, in which the curator forwards what it cannot read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Account", "Award", "BlindBid", "BlindCandidate", "BlindPurchase", "M
 
 
 class Maps(Message):
-    """The consumer's message instead of a target where the curator is blind: only the map."""
+    """The consumer's message in place of a target if the curator is blind: only the map."""
 
     kind: Literal["maps"] = "maps"
     maps: Annotated[bytes, Field(min_length=1, max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]
@@ -22,7 +22,7 @@ class Maps(Message):
 
 
 class SealedBroadcast(Message):
-    """A round's weight from the consumer to all owners, passed on by a curator that cannot read it."""
+    """A round's weight from the consumer to all owners, forwarded by a curator that cannot read it."""
 
     kind: Literal["sealed-broadcast"] = "sealed-broadcast"
     round: fields.Round
@@ -33,10 +33,10 @@ class SealedBroadcast(Message):
 
 
 class BlindBid(Message):
-    """An owner's answer to a sealed broadcast: b new boxes, and a masked score for each that it ever sent.
+    """An owner's answer to a sealed broadcast: b new boxes, and a masked score for each box it ever sent.
 
-    Boxes are numbered by their owner from 1 in the order in which they were sent. Where fewer points than
-    boxes are left, the rest are boxes of nothing.
+    An owner numbers its boxes from 1 in the order of sending. With fewer points left than boxes, the rest are
+    empty.
     """
 
     kind: Literal["blind-bid"] = "blind-bid"
@@ -44,8 +44,9 @@ class BlindBid(Message):
     boxes: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
     """b boxes of one length, sealed to the consumer."""
     scores: Annotated[bytes, Field(min_length=16, max_length=limits.MAX_MESSAGE_BYTES)]
-    """Masked scores of every box sent so far, these included, in their order: 16 bytes each
-    (`protocol.crypto.blinding.Mask`)."""
+    """Masked scores of every box sent so far, including these, in order: 16 bytes each
+    (`protocol.crypto.blinding.Mask`).
+    """
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
     """Digests of these boxes (`protocol.crypto.blinding.blind_digest`), then SHA-256 of the scores."""
     signature: fields.Signature
@@ -53,13 +54,12 @@ class BlindBid(Message):
 
 
 class BlindCandidate(Part):
-    """A box as a blind curator passes it on, with what its owner signed."""
+    """A box as a blind curator forwards it, with what its owner signed."""
 
     box: fields.Box
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
-    """Digests of the bid that it came with."""
+    """Digests of its bid."""
     signature: fields.Signature
-    """Signature of that bid."""
 
 
 class BlindPurchase(Part):
@@ -67,11 +67,11 @@ class BlindPurchase(Part):
 
     owner: fields.Name
     bid_round: fields.Round
-    """In which it was sent. The owner's signature covers this field and the next."""
+    """The round in which it was sent. The owner's signature covers this field and the next."""
     handle: fields.FixedSize
     """The owner's number of the box."""
     score: Annotated[bytes, Field(min_length=16, max_length=16)]
-    """As its owner masked it in this round."""
+    """As masked by its owner in this round."""
     candidate: BlindCandidate
 
 
@@ -84,26 +84,26 @@ class Award(Message):
 
 
 class Account(Message):
-    """The consumer's account of a session with a blind curator: what owners are to be paid by.
+    """The consumer's account of a session with a blind curator: the numbers that owners are to be paid by.
 
-    Of each owner, in the order of their names. Where the session settles privately, that is `settlement`
-    alone, and the other numbers are 0.
+    Arrays have one value for each owner, in the order of names. If the session settles privately, only
+    `settlement` counts, and the others are 0.
     """
 
     kind: Literal["account"] = "account"
     settlement: fields.PerOwner
-    """What a settlement gives each owner (`protocol.session.settling`), float64 of shape (K,)."""
+    """The settlement of each owner (`protocol.session.settling`), float64 of shape (K,)."""
     errors: fields.PerOwner
-    """Standard errors of these; negative: not known."""
+    """Their standard errors; negative: unknown."""
     gains: fields.PerOwner
-    """What the purchase gained, shared out without an order (`protocol.session.statement`)."""
+    """The purchase's gain, shared out without an order (`protocol.session.statement`)."""
     gain_errors: fields.PerOwner
-    """Standard errors of these; negative: not known."""
+    """Their standard errors; negative: unknown."""
     signal: Annotated[int, Field(ge=-1, le=1)]
-    """Whether the released target is more than noise: 1, 0, or -1 where that is not known."""
+    """Whether the released target stands out from noise: 1, 0, or -1 if unknown."""
     sold: fields.OwnerCounts
-    """Points that each owner sold and that hold what they should, int64 of shape (K,)."""
+    """Sold points of each owner that hold what they should, int64 of shape (K,)."""
     void: fields.OwnerCounts
-    """Boxes of each owner that were chosen and do not."""
+    """Chosen boxes of each owner that do not."""
     signature: fields.Signature
     """The consumer's, of `protocol.crypto.blinding.account_statement`."""

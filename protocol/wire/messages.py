@@ -1,8 +1,8 @@
 """Every message of a session: one frozen pydantic model each, one discriminated union per direction.
 
-A model declares its fields in the order in which they are encoded (`protocol.wire.codec`). Numbers whose size
-on the wire must not tell anything (a score, a candidate's number) are one-element int64 arrays, since
-msgpack integers grow with their value.
+A model declares its fields in the order of encoding (`protocol.wire.codec`). Numbers whose size must not
+reveal anything (a score, a candidate's number) are one-element int64 arrays, since msgpack integers grow with
+their value.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ __all__ = [
 ]
 
 PROTOCOL_VERSION = 2
-"""The version of the messages' meaning, negotiated at Hello; the frame's own version is `wire`'s."""
+"""The version of the messages' meaning, negotiated at Hello; frames have a version of their own."""
 
 BLIND_VERSION = 3
-"""The same with the messages of `protocol.wire.blind`: what a session of that rule needs."""
+"""The version of sessions with the rule `blind`, which add the messages of `protocol.wire.blind`."""
 
 CONTROL_SEQUENCE = 0
-"""Sequence number of the messages that make a link rather than travel on it."""
+"""Sequence number of the messages that establish a link rather than travel on it."""
 
 
 class Hello(Message):
@@ -103,9 +103,9 @@ class Hello(Message):
     """SHA-256 of the session file's canonical form (`protocol.config.session`)."""
     software: fields.Text
     sent: fields.Count
-    """Sequence of the last frame that the peer has sent in this session."""
+    """Sequence of the last frame that the peer sent in this session."""
     received: fields.Count
-    """Sequence of the last frame that the peer has durably received in this session."""
+    """Sequence of the last frame that the peer received durably in this session."""
 
 
 class Welcome(Message):
@@ -114,13 +114,13 @@ class Welcome(Message):
     kind: Literal["welcome"] = "welcome"
     version: Annotated[int, Field(ge=1, le=2**16)]
     feature_map: fields.Digest | None
-    """SHA-256 of the feature map's W and b, to compare with one's own; None if the curator has none."""
+    """SHA-256 of the feature map's W and b, to compare with one's own; None if the curator has no map."""
     sent: fields.Count
     received: fields.Count
 
 
 class Refused(Message):
-    """The curator has nothing more to say to this peer, and why."""
+    """The curator's last message to this peer, with the reason."""
 
     kind: Literal["refused"] = "refused"
     code: fields.Name
@@ -135,7 +135,7 @@ class Beat(Message):
 
 
 class Candidate(Part):
-    """A point as it is handed over: raw columns, features on the grid, packed label and identifier."""
+    """A point in the open: raw columns, features on the grid, packed label and identifier."""
 
     point: fields.Point
     features: fields.Features
@@ -143,27 +143,26 @@ class Candidate(Part):
 
 
 class SealedCandidate(Part):
-    """A point as it is handed over where only the consumer may see it."""
+    """A point that only the consumer may see."""
 
     features: fields.Features
     box: fields.Box
     """The point with its label and identifier, padded and sealed to the consumer
-    (`protocol.crypto.sealing`)."""
+    (`protocol.crypto.sealing`).
+    """
     signature: fields.Signature
     """The owner's, over the session, the candidate's number and the digests of box and features."""
 
 
 class BatchedCandidate(SealedCandidate):
-    """A sealed point out of a batch: one signature speaks for all its points, by their digests."""
+    """A sealed point of a batch: one signature covers the digests of all its points."""
 
     digests: fields.Digests
-    """Digests of all points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`), this
-    point's included.
-    """
+    """Digests of all points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`)."""
 
 
 class Candidates(Part):
-    """The points of a batch as they are handed over: those of `Candidate`, one after the other."""
+    """The points of a batch in the open: the fields of `Candidate`, concatenated."""
 
     points: fields.ManyPoints
     """Shape (b·columns,)."""
@@ -174,7 +173,7 @@ class Candidates(Part):
 
 
 class SealedCandidates(Part):
-    """The points of a batch where only the consumer may see them: those of `SealedCandidate`."""
+    """The points of a batch that only the consumer may see: the fields of `SealedCandidate`, concatenated."""
 
     features: fields.ManyFeatures
     """Shape (b·d,)."""
@@ -184,11 +183,12 @@ class SealedCandidates(Part):
     """Digests of the points (`protocol.crypto.sealing.batched_digest`)."""
     signature: fields.Signature
     """The owner's, over the session, the round and these digests
-    (`protocol.crypto.sealing.batch_statement`)."""
+    (`protocol.crypto.sealing.batch_statement`).
+    """
 
 
 def _held(value: Any) -> Mapping[str, Any]:
-    """The fields by which a union tells its members apart; what has none is refused as an open one."""
+    """The fields that decide a union's member; a value without fields is refused as an open one."""
     return value if isinstance(value, dict) else getattr(value, "__dict__", {})
 
 
@@ -215,7 +215,7 @@ BoughtCandidate: TypeAlias = Annotated[
 
 
 class Target(Message):
-    """The consumer's release of D_v's mean embedding, and what the summary starts from."""
+    """The consumer's release of D_v's mean embedding, and the summary's start."""
 
     kind: Literal["target"] = "target"
     embedding: fields.Embedding
@@ -228,19 +228,19 @@ class Target(Message):
     maps: Annotated[bytes, Field(max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]
     """The feature map's seed, sealed to each owner, in the order of their names; empty if it is public."""
     noise: fields.Name
-    """The noise source's name, "none" for a release without noise."""
+    """The noise source's name; "none" for a release without noise."""
 
 
 class SubspaceTarget(Target):
-    """A target, and the directions of the seed set that releases are made in (`subspace`)."""
+    """A target, and the directions of the seed set in which releases are made (`subspace`)."""
 
     kind: Literal["subspace-target"] = "subspace-target"  # type: ignore[assignment]
     basis: fields.Basis
-    """Coordinates of the directions, in units of 2^-12, shape (F·d,): one direction after the other."""
+    """Coordinates of the directions, in units of 2^-12, shape (F·d,), concatenated."""
 
 
 class SecretMap(Message):
-    """The feature map's seed, from the consumer to one owner, passed on unopened."""
+    """The feature map's seed, from the consumer to one owner, forwarded unopened."""
 
     kind: Literal["secret-map"] = "secret-map"
     box: fields.MapBox
@@ -272,15 +272,15 @@ class Bid(Message):
     score: fields.FixedSize
     """wᵀφ in units of 2^-37."""
     handle: fields.FixedSize
-    """The candidate's number, counted by its owner from 1 in the order of first bids."""
+    """The owner's number of the candidate, counted from 1 in the order of first bids."""
     candidate: EitherCandidate | None
 
 
 class Batch(Message):
-    """An owner's best available points under a broadcast where rounds buy several: a bid for each.
+    """An owner's best available points under a broadcast, if rounds buy several: a bid for each.
 
-    The best is first. Where fewer than b points are left, the rest is padding: zeros of the usual size, which
-    have the number 0.
+    The best is first. With fewer than b points left, the rest is padding: zeros of the usual size, numbered
+    0.
     """
 
     kind: Literal["batch"] = "batch"
@@ -302,7 +302,7 @@ class Batch(Message):
 
 
 class Ask(Message):
-    """The curator wants the point behind a bid."""
+    """The curator requests the point of a bid."""
 
     kind: Literal["ask"] = "ask"
     round: fields.Round
@@ -310,7 +310,7 @@ class Ask(Message):
 
 
 class Offer(Message):
-    """The point that was asked for."""
+    """The requested point."""
 
     kind: Literal["offer"] = "offer"
     round: fields.Round
@@ -319,13 +319,13 @@ class Offer(Message):
 
 
 class Purchase(Part):
-    """A point that was chosen, on its way to the consumer."""
+    """A chosen point on its way to the consumer."""
 
     owner: fields.Name
     round: fields.Round
-    """In which it was chosen."""
+    """The round of its choice."""
     bid_round: fields.Round
-    """In which it was bid. The owner's signature covers this field and the next."""
+    """The round of its bid. The owner's signature covers this field and the next."""
     handle: fields.FixedSize
     """The owner's number of the candidate."""
     candidate: BoughtCandidate
@@ -346,14 +346,15 @@ class Receipt(Message):
     kind: Literal["receipt"] = "receipt"
     part: Annotated[int, Field(ge=1, le=2**31)]
     disputed: Annotated[bytes, Field(max_length=(limits.MAX_PURCHASES + 7) // 8)]
-    """One bit a point of the part, in order, the first in the highest bit of the first byte: whether it is
-    disputed (DESIGN §3). The bits that are left over are 0."""
+    """One bit for each point of the part, in order, from the highest bit of the first byte: whether it is
+    disputed (DESIGN §3). Remaining bits are 0.
+    """
 
 
 class Close(Message):
     """The session is over.
 
-    It says nothing about who won (DESIGN §3, "No feedback"): salts hide in the head what is on record.
+    It does not reveal who won (DESIGN §3, "No feedback"): salts hide the records from the head.
     """
 
     kind: Literal["close"] = "close"
@@ -375,17 +376,17 @@ class Farewell(Message):
 
 
 def candidate_of(recorded: Mapping[str, Any]) -> Candidate | SealedCandidate:
-    """The point that a transcript has, whose fields were checked when it came."""
+    """The point of recorded fields, which were checked on arrival."""
     kind = BatchedCandidate if "digests" in recorded else SealedCandidate if "box" in recorded else Candidate
     return kind.model_construct(**recorded)
 
 
 class PointBid(NamedTuple):
-    """The bid of a message for one point."""
+    """The bid for one point."""
 
     round: int
     exhausted: bool
-    """It is padding: there is no point."""
+    """It is padding, without a point."""
     score: int
     """In units of 2^-37."""
     handle: int
@@ -394,10 +395,10 @@ class PointBid(NamedTuple):
 
 
 def bids_of(message: Bid | Batch) -> tuple[PointBid, ...]:
-    """The bids of a message: a batch's one by one, padding as bids that are exhausted.
+    """The bids of a message: a batch's one by one, padding as exhausted bids.
 
     Args:
-        message: A batch's arrays must have as many values as its handles ask for.
+        message: The lengths of a batch's arrays must match its handles.
     """
     if isinstance(message, Bid):
         score, handle = unfixed(message.score), unfixed(message.handle)
@@ -424,7 +425,7 @@ def _candidates_of(message: Batch) -> Iterator[Candidate | SealedCandidate]:
 
 
 def _parts(whole: Any, rows: int) -> list[Any]:
-    """`rows` equal parts of an array or of bytes; copies, so that none keeps the rest."""
+    """`rows` equal parts of an array or of bytes; copies, so that none keeps the rest alive."""
     length = len(whole) // rows
     parts = [whole[at : at + length] for at in range(0, length * rows, length)] if length else [whole] * rows
     if isinstance(whole, np.ndarray):
@@ -435,7 +436,7 @@ def _parts(whole: Any, rows: int) -> list[Any]:
 
 
 def boxes_of(message: Message) -> tuple[bytes, ...]:
-    """The sealed boxes in an owner's message; none in one without."""
+    """The sealed boxes in an owner's message, if any."""
     if isinstance(message, Bid) and isinstance(message.candidate, SealedCandidate):
         return (message.candidate.box,)
     if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
@@ -446,11 +447,11 @@ def boxes_of(message: Message) -> tuple[bytes, ...]:
 
 
 def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
-    """An owner's message with others in the places of its boxes.
+    """An owner's message with its boxes replaced.
 
     Args:
         message: With at least one box (`boxes_of`).
-        box: The value that replaces each.
+        box: Returns the replacement of each.
 
     Raises:
         TypeError: The message has no box.
@@ -462,7 +463,7 @@ def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
 
 
 def without_box(message: Message) -> Message | None:
-    """A bid with the SHA-256 of each sealed box in the box's place; None for messages without one."""
+    """A bid with each sealed box replaced by its SHA-256; None for messages without one."""
     return _with_boxes(message, boxes_of(message), lambda box: hashlib.sha256(box).digest())
 
 
