@@ -34,7 +34,7 @@ from protocol.privacy.accounting.gaussian import (
 from protocol.privacy.accounting.validation import check_delta
 from protocol.privacy.accounting.zcdp import epsilon_of_rho, epsilons_of_rho, pure_rho
 
-__all__ = ["epsilon_of", "odometer", "total_rho"]
+__all__ = ["epsilon_of", "odometer", "pure_epsilon", "total_rho"]
 
 MAX_RHO: Final = 50.0
 """Compositions with a larger ρ are left to zCDP: their ε is useless, and e^loss exceeds float64."""
@@ -59,15 +59,8 @@ def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
     (`discrete_gaussian_epsilon`). Costs known only by their (ε, δ) are summed and added to one of these
     bounds for the rest.
 
-    Args:
-        costs: Costs of one neighbour relation, in any order; empty if nothing was spent.
-        delta: In (0, 1).
-
     Returns:
         ε ≥ 0; infinite if no bound gives one at this δ.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
     """
     check_delta(delta)
     merged = tuple(merge_costs(costs))
@@ -91,14 +84,10 @@ def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.fl
     together, and cap the earlier values.
 
     Args:
-        costs: The cost of each release, in order; an empty one costs nothing.
-        delta: In (0, 1).
+        costs: The costs of each release, in order.
 
     Returns:
         float64 of shape (n,), never decreasing; its last element is `epsilon_of` of all, up to rounding.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
     """
     check_delta(delta)
     flat = [cost for release in costs for cost in release]
@@ -156,10 +145,11 @@ def _has_distribution(costs: Sequence[Cost]) -> bool:
 
 def _sum_of_bounds(costs: Sequence[Cost]) -> float:
     """The ε of pure differential privacy; infinite if one of the costs has none."""
-    return math.fsum(cost.count * _pure_epsilon(cost) for cost in costs)
+    return math.fsum(cost.count * pure_epsilon(cost) for cost in costs)
 
 
-def _pure_epsilon(cost: Cost) -> float:
+def pure_epsilon(cost: Cost) -> float:
+    """The ε of one such release by pure differential privacy; infinite if it has none."""
     match cost:
         case LaplaceCost():
             return cost.epsilon

@@ -7,15 +7,9 @@ from typing import Any, Final
 
 from protocol import limits
 from protocol.errors import ConfigError
+from protocol.privacy.accounting.validation import check_delta
 from protocol.privacy.registry import Registry
-from protocol.privacy.releases.base import (
-    Neighbours,
-    ReleaseMechanism,
-    ReleaseStream,
-    Setting,
-    check_delta,
-    largest_norm,
-)
+from protocol.privacy.releases.base import Neighbours, ReleaseMechanism, ReleaseStream, Setting, largest_norm
 from protocol.privacy.releases.exact import ExactRelease
 from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
 from protocol.privacy.releases.gaussian import GaussianRelease
