@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
+from protocol.closing import Closing
 from protocol.data import Dataset, rows_digest
 from protocol.errors import ConfigError
 from protocol.runtime.files.line_file import LineFile, malformed, whole_lines
@@ -126,7 +126,7 @@ class KnownRows:
         return rows_digest(self._dataset.features, key).hex()
 
 
-class HeldList:
+class HeldList(Closing):
     """The list of known ledgers while this process holds it. `KnownRows.hold` makes it.
 
     Attributes:
@@ -172,12 +172,7 @@ class HeldList:
             )
             self.known = self._ledgers[ledger.path] = ledger
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._file.close()
 
 
