@@ -29,7 +29,6 @@ def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> 
     """The model built from `values`.
 
     Args:
-        model: A pydantic model.
         values: The contents of a file, a table or a set of options.
         where: Their source, for the error.
 
@@ -82,7 +81,6 @@ def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
     """The values of a TOML file whose author may be malicious.
 
     Args:
-        path: The file.
         longest: Most bytes allowed.
 
     Raises:

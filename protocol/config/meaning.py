@@ -70,9 +70,6 @@ def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> 
 
     Args:
         name: Name of the table: ``target``, ``summary`` or ``acquisition``.
-        table: The table's contents in the file.
-        columns: Feature columns of a point.
-        owners: Number of owners.
 
     Returns:
         All keys with defaults filled in; the table unchanged if nothing of that name accepts its keys, in

@@ -158,7 +158,6 @@ def check_transcript(path: Path, header: Header) -> None:
     """Refuse to go on with what is not this party's transcript of this session.
 
     Args:
-        path: The transcript that is there.
         header: What one would begin with now (`transcript_header`).
 
     Raises:
@@ -199,8 +198,6 @@ def resume(
     """Bring a driver to where its transcript ends, if it has one.
 
     Args:
-        driver: A fresh one.
-        journal: What it records to.
         begins: What it would begin with, if it had none.
         direction: What a peer may say, by the peer's name.
         box: The sealed box of a SHA-256, for the curator.
@@ -235,9 +232,7 @@ def own_keys(
     """The party's keys; None in an insecure session.
 
     Args:
-        file: The party's private file.
         expected: The public key that the roster gives to the party.
-        party: Its name, for the error.
 
     Raises:
         KeyFileError: The key file cannot be used.
@@ -269,10 +264,6 @@ def sealing_identity(session: Session, pair: KeyPair | None, party: str) -> Iden
     """The keys that a party seals, opens and signs with; None if it has none.
 
     Where noise is simulated, so are these keys: a session then gives the same bytes with and without CURVE.
-
-    Args:
-        pair: The party's own keys (`own_keys`).
-        party: Its name.
     """
     return pair if session.noise_protects else session.simulated_identity(party)
 
@@ -283,7 +274,6 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
     A session is deployed if its curator can be reached from another machine.
 
     Args:
-        durability: Durability of the party's transcript.
         listen: Where the curator listens, if that is not the session's address.
 
     Raises:

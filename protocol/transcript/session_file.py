@@ -43,7 +43,6 @@ def check_same_start(recorded: RecordedItem, now: Started) -> None:
     """Refuse to go on with other limits of time, or other data, than a transcript was begun with.
 
     Args:
-        recorded: The transcript's first event.
         now: What the party would begin with.
 
     Raises:
@@ -104,7 +103,6 @@ def recorded_digest(event: RecordedItem, version: int) -> bytes:
 
     Args:
         event: The first event, with its seeds.
-        version: Version of the protocol.
 
     Raises:
         DataError: The event has no session file, or one that this version cannot read; or this is a later
@@ -127,9 +125,6 @@ def recorded_digest(event: RecordedItem, version: int) -> bytes:
 
 def check_version(version: int) -> None:
     """Refuse to replay what another version of the protocol recorded.
-
-    Args:
-        version: Version of the transcript's header.
 
     Raises:
         DataError: It is another.

@@ -51,10 +51,7 @@ class SignedHead(NamedTuple):
     """A head that a party signed, in its own transcript or as it was received.
 
     Args:
-        party: The signer.
-        record: Number of the record.
         head: Digest of the chain of the party's transcript.
-        signature: Whether it is the party's.
         outcome: How the session ended, in the curator's words; empty where only the head was told.
     """
 
@@ -81,10 +78,8 @@ class RecordedFrame(NamedTuple):
     """A frame as a transcript has it.
 
     Args:
-        peer: Its sender or receiver.
         sequence: Its number; 0 for messages that make a link.
         acknowledged: The peer's last frame that the sender had.
-        message: The kind of its message.
         body: The message; a received sealed bid with the digest of its box in the box's place.
         digest: SHA-256 of the body as it came, if that is another.
     """
@@ -132,10 +127,6 @@ class Verification(NamedTuple):
 
 def verify(path: Path, observe: Callable[[Record], None] | None = None) -> Verification:
     """Check every digest of a transcript, every commitment whose value is present, and every signed head.
-
-    Args:
-        path: The transcript.
-        observe: Sees every record, in order.
 
     Raises:
         DataError: No transcript, or of a newer version.

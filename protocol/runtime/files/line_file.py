@@ -51,7 +51,6 @@ class LineFile(Closing):
 
         Args:
             path: The file; its directory exists.
-            what: Its purpose, for messages.
             patience: Seconds to wait while another process holds it.
 
         Raises:

@@ -28,8 +28,6 @@ class DatasetBudget:
     """The lifetime ledger of a party's data, and what this session is to charge it.
 
     Attributes:
-        path: The ledger's file.
-        budget: The party's `[budget]`, if any.
         paid_as: The recorded identifier of a release that the session uses again; empty: it makes its own.
     """
 
@@ -139,7 +137,6 @@ def dataset_budget(
     """The ledger of a party's data, and what the session costs it.
 
     Args:
-        data: Where the data lie.
         charge: What the party's machine will charge.
         statement: What the session guarantees to the data.
         paid_as: The recorded identifier of an earlier release of the data: the session is then recorded at no

@@ -98,13 +98,10 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether some point can have each row as its φ, judged by norms (DESIGN §3, "Verification").
+        """Whether each row can be some point's φ, shape (n,), judged by norms (DESIGN §3, "Verification").
 
         Args:
             features: Shape (n, d).
-
-        Returns:
-            Shape (n,).
 
         Raises:
             LocalProtocolError: Another shape or dtype.
