@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from protocol import __version__
 from protocol.config.session import PartyName, PublicKeyText
 from protocol.config.signed import SignedFile, check_signature, signed
 from protocol.crypto.identity import Identity, PublicIdentity
@@ -52,24 +51,14 @@ def key_request(name: str, role: Role, key: Identity) -> dict[str, Any]:
         ConfigError: An owner cannot have this name.
     """
     check_role(name, role)
-    values = {
-        "format": KeyRequest.FORMAT,
-        "version": KeyRequest.VERSION,
-        "software": __version__,
-        "name": name,
-        "role": role,
-        "public_key": key.public.text,
-    }
-    return signed(values, key)
+    return signed(KeyRequest, {"name": name, "role": role, "public_key": key.public.text}, key)
 
 
 def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:
     """Refuse a request that is not signed with the requested key.
 
     Args:
-        request: The request.
         values: The request's values as in the file.
-        where: The file.
 
     Raises:
         ConfigError: It is not, its key is invalid, or its name cannot be an owner's.
