@@ -38,7 +38,7 @@ from protocol.runtime.party import (
     with_one_blas_thread,
 )
 from protocol.runtime.taking_part import take_part
-from protocol.runtime.telemetry.log_events import SEED_SET_DRAWN, SESSION_REHEARSED
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.metrics import serving_metrics
 from protocol.runtime.telemetry.vitals import Vitals
@@ -83,10 +83,10 @@ def _take_part(
     validation = load_dataset(file.validation, columns)
     seed_set = consumer_seed_set(session, file, validation)
     if file.seed_points is not None:
-        log(SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
+        log(LogEvent.SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
     verdict = kept_verdict(file.state, session)
     if verdict.word is not None:
-        log(SESSION_REHEARSED, verdict=verdict.word)
+        log(LogEvent.SESSION_REHEARSED, verdict=verdict.word)
     test = load_dataset(file.test, columns) if file.test is not None else None
     judging = test is not None and test.labels is not None
     check_model(file.model, trained=judging)

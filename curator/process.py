@@ -34,7 +34,7 @@ from protocol.runtime.party import (
     transcript_path,
     with_one_blas_thread,
 )
-from protocol.runtime.telemetry.log_events import CURATOR_LISTENING
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.metrics import serving_metrics
 from protocol.runtime.telemetry.vitals import Vitals
@@ -98,7 +98,7 @@ def _curate(
                 longest=session.longest_to_curator,
             )
         )
-        log(CURATOR_LISTENING, address=endpoint.address)
+        log(LogEvent.CURATOR_LISTENING, address=endpoint.address)
         journal = stack.enter_context(
             open_journal(session, role="curator", party=CURATOR, state=file.state, durability=file.durability)
         )

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from hushbid.transcripts.values import header_fields, shortened, shown_frame
 from protocol.errors import ConfigError
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Record, RecordedItem
 
 __all__ = [
@@ -93,7 +93,7 @@ def show(
             "Which peer a frame came from or went to is private.",
             advice="Add --private to choose by peer, and to see private values.",
         )
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         yield {"type": "header", **header_fields(reader.header)}
         chosen = _Chosen(choice, private=private)
         count = 0

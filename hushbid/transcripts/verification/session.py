@@ -11,7 +11,7 @@ from hushbid.transcripts.verification.agreement import Pair, compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads, versions
 from protocol.errors import DataError, TranscriptDamaged
 from protocol.names import CONSUMER, CURATOR
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.verify import Fault, Verification
 from protocol.wire.values import pack_value
 
@@ -110,7 +110,7 @@ def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
 def _opened(path: Path) -> _Opened | None:
     """The session of a file; None for one that cannot be read so far, of which checking it will tell."""
     try:
-        with iterate(path) as reader:
+        with TranscriptReader(path) as reader:
             first = next(reader, None)
             configuration = first.event.public.get("configuration") if first is not None else None
             known = configuration if isinstance(configuration, Mapping) else {}
