@@ -37,7 +37,8 @@ from protocol.crypto.sealing import (
     verify_signature,
 )
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Computation, Event, Transition
+from protocol.machine.base import Transition
+from protocol.machine.machine import Computation, Event
 from protocol.machine.participant import participant_transitions
 from protocol.machine.weighing import NoiseDrawn, Weigher, Weighing, WeightsComputed
 from protocol.names import CURATOR
@@ -82,13 +83,10 @@ class WeightSealed(Event):
     """A round's broadcast, encrypted and signed."""
 
     KIND: ClassVar[str] = "weight-sealed"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
     round: int
     box: bytes
     signature: bytes
-
-    def item(self) -> Item:
-        """The event as a transcript item."""
-        return Item(self.KIND, {"round": self.round}, {"box": self.box, "signature": self.signature})
 
 
 @dataclass(frozen=True, slots=True)

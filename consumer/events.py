@@ -37,6 +37,7 @@ class TargetReleased(Event):
     """The release, the noise that it used, and the starting point of the summary."""
 
     KIND: ClassVar[str] = "target-released"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("size", "seed_size", "noise_name")
     embedding: npt.NDArray[np.float64]
     size: int
     seed_total: Totals
@@ -51,19 +52,11 @@ class TargetReleased(Event):
     """Directions of the seed set (`Prior.basis`), int16 of shape (F, d); None if no release needs them."""
 
     def item(self) -> Item:
-        return Item(
-            self.KIND,
-            {"size": self.size, "seed_size": self.seed_size, "noise_name": self.noise_name},
-            {
-                "embedding": self.embedding,
-                "seed_total": self.seed_total,
-                "map_seed": self.map_seed,
-                "maps": self.maps,
-                "noise": self.noise,
-                # Left out if there is none, so that records from before the field existed keep their bytes.
-                **({} if self.basis is None else {"basis": self.basis}),
-            },
-        )
+        item = Event.item(self)
+        if self.basis is not None:
+            return item
+        # Left out if there is none, so that records from before the field existed keep their bytes.
+        return item._replace(private={name: item.private[name] for name in item.private if name != "basis"})
 
 
 @dataclass(frozen=True, slots=True)

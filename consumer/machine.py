@@ -19,7 +19,8 @@ from consumer.events import (
 )
 from consumer.seed_distance import SeedDistance
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Event, Transition
+from protocol.machine.base import Transition
+from protocol.machine.machine import Charge, Event
 from protocol.machine.participant import Participant, participant_transitions
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.releases import Neighbours

@@ -32,7 +32,8 @@ from protocol.crypto.blinding import (
 )
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, verify_signature
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Computation, Event, Finish, Transition
+from protocol.machine.base import Transition
+from protocol.machine.machine import Computation, Event, Finish
 from protocol.names import CONSUMER
 from protocol.privacy.payment import Errors, PaidStatement, Price
 from protocol.session.account import account_content, errors_of
@@ -49,7 +50,6 @@ from protocol.wire.blind import (
     SealedBroadcast,
 )
 from protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
-from protocol.wire.values import Item
 
 __all__ = ["BidsChecked", "BlindCurator", "BlindCuratorNumerics", "CheckBids", "UncheckedBid", "bid_holds"]
 
@@ -95,13 +95,10 @@ class BidsChecked(Event):
     """The results of the last `CheckBids`, in its order."""
 
     KIND: ClassVar[str] = "bids-checked"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
     held: tuple[bool, ...]
     round: int = 0
     """The last round of any bid checked; it tells rounds apart in a redacted transcript."""
-
-    def item(self) -> Item:
-        """The event as a transcript item."""
-        return Item(self.KIND, {"round": self.round}, {"held": self.held})
 
 
 @dataclass(frozen=True, slots=True)

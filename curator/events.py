@@ -8,7 +8,6 @@ from typing import ClassVar
 from curator.verification import Unverified
 from protocol.machine.machine import Computation, Event
 from protocol.space.grid import Features
-from protocol.wire.values import Item
 
 __all__ = [
     "CandidatesChecked",
@@ -34,9 +33,6 @@ class CandidatesChecked(Event):
     """φ of the points as computed here, int16 of shape (n, d); None if they are sealed."""
     signed: tuple[bool, ...]
     """Whether its owner signed each point; all True if points are not sealed."""
-
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {"features": self.features, "signed": self.signed})
 
 
 @dataclass(frozen=True, slots=True)

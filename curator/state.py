@@ -10,7 +10,7 @@ from curator.ledger import Ledger
 from curator.seat import Seat
 from curator.verification import Unverified
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Machine
+from protocol.machine.base import Machine
 from protocol.machine.weighing import Weighing
 from protocol.names import CONSUMER
 from protocol.session.session import Session

@@ -21,13 +21,13 @@ from protocol.crypto.blinding import (
 )
 from protocol.crypto.sealing import EPHEMERAL_BYTES, pack_content, seal, sign, verify_signature
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Computation, Event, Transition
+from protocol.machine.base import Transition
+from protocol.machine.machine import Computation, Event
 from protocol.names import CURATOR
 from protocol.session.points import check_weights
 from protocol.space.grid import Weights
 from protocol.space.scoring import score_bound
 from protocol.wire.blind import BlindBid, SealedBroadcast
-from protocol.wire.values import Item
 
 __all__ = ["BlindOwner", "BlindOwnerNumerics", "BlindScored", "BroadcastRefused", "ScoreBlind"]
 
@@ -54,6 +54,7 @@ class BlindScored(Event):
     """The bid made under a broadcast."""
 
     KIND: ClassVar[str] = "blind-scored"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
     round: int
     weights: Weights
     """The content of the broadcast."""
@@ -67,11 +68,6 @@ class BlindScored(Event):
     ephemeral: bytes
     """The ephemeral secrets of the boxes, one per box; the transcript records them as it records noise."""
 
-    def item(self) -> Item:
-        """The event as a transcript item."""
-        names = ("weights", "rows", "boxes", "scores", "digests", "signature", "ephemeral")
-        return Item(self.KIND, {"round": self.round}, {name: getattr(self, name) for name in names})
-
 
 @dataclass(frozen=True, slots=True)
 class BroadcastRefused(Event):
@@ -80,10 +76,6 @@ class BroadcastRefused(Event):
     KIND: ClassVar[str] = "broadcast-refused"
     what: str
     advice: str
-
-    def item(self) -> Item:
-        """The event as a transcript item."""
-        return Item(self.KIND, {}, {"what": self.what, "advice": self.advice})
 
 
 class BlindOwner(OwnerMachine):

@@ -29,9 +29,6 @@ class MapOpened(Event):
 
     KIND: ClassVar[str] = "map-opened"
 
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {})
-
 
 @dataclass(frozen=True, slots=True)
 class MapRefused(Event):
@@ -40,9 +37,6 @@ class MapRefused(Event):
     KIND: ClassVar[str] = "map-refused"
     what: str
     advice: str
-
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {"what": self.what, "advice": self.advice})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from typing import ClassVar, Final
 
 from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Event, Transition
+from protocol.machine.base import Transition
+from protocol.machine.machine import Charge, Event
 from protocol.machine.participant import Participant, participant_transitions
 from protocol.names import CURATOR
 from protocol.privacy.releases import Neighbours

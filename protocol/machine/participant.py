@@ -7,19 +7,17 @@ from typing import ClassVar, Final, Literal
 
 from protocol import __version__
 from protocol.errors import ExitCode, Offence
+from protocol.machine.base import Machine, Transition, expand
 from protocol.machine.machine import (
     Connected,
     Finish,
     HeadSigned,
     Lost,
-    Machine,
     Offended,
     Restarted,
     Returned,
     SignHead,
     Started,
-    Transition,
-    expand,
 )
 from protocol.names import CONSUMER, CURATOR
 from protocol.session.session import Session

@@ -24,7 +24,6 @@ from protocol.session.session import Session
 from protocol.space.grid import Features, Totals, Weights, round_weights
 from protocol.space.jitter import jitter_weight
 from protocol.wire.messages import Target
-from protocol.wire.values import Item
 
 __all__ = [
     "ComputeWeights",
@@ -58,11 +57,9 @@ class NoiseDrawn(Event):
     """The noise of the rounds from `first` on, drawn once and only for these releases."""
 
     KIND: ClassVar[str] = "noise-drawn"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("first",)
     first: int
     rounds: tuple[RoundNoise, ...]
-
-    def item(self) -> Item:
-        return Item(self.KIND, {"first": self.first}, {"rounds": self.rounds})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +82,9 @@ class WeightsComputed(Event):
     """The weight to broadcast, recorded because floating-point results are not recomputed."""
 
     KIND: ClassVar[str] = "weights-computed"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
     round: int
     weights: Weights
-
-    def item(self) -> Item:
-        return Item(self.KIND, {"round": self.round}, {"weights": self.weights})
 
 
 class Weighing:

@@ -31,7 +31,8 @@ from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, blind_dige
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.data import Dataset
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.machine.machine import Computation, Connected, Effect, Event, Machine, Received, Send, Started
+from protocol.machine.base import Machine
+from protocol.machine.machine import Computation, Connected, Effect, Event, Received, Send, Started
 from protocol.machine.weighing import ComputeWeights, WeightsComputed
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import SimulatedNoise
