@@ -170,7 +170,6 @@ class ConsumerMachine(Participant):
         return course_of(self._session.rounds, self.delivered, self.mmd2)
 
     def check(self) -> None:
-        """Check that no more points are delivered than were to be acquired."""
         if self._received > self._session.session.points:
             raise LocalProtocolError(
                 f"{self._received} points were delivered of {self._session.session.points}."

@@ -45,11 +45,7 @@ _OPEN: Final = ("greeting", "mapping", "waiting", "scoring")
 
 
 class OwnerMachine(Participant):
-    """One owner in one session.
-
-    Args:
-        name: The owner's roster name.
-    """
+    """One owner, by its roster name, in one session."""
 
     ROLE = "owner"
     PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")

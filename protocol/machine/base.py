@@ -77,14 +77,10 @@ class Machine(ABC):
     # -- the only entry point ----------------------------------------------------------------------
 
     def step(self, event: Event, now: float) -> tuple[Effect, ...]:
-        """Take one event.
+        """Take one event, and return its effects in order.
 
         Args:
-            event: What happened.
             now: The party's clock, in seconds; never decreasing.
-
-        Returns:
-            The effects, in order.
 
         Raises:
             RemoteProtocolError: The event is a peer's breach. The state is unchanged; the driver follows up

@@ -38,10 +38,10 @@ _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
 
 
 def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tuple[Transition, ...]:
-    """The rows of `Participant`, for a role with the open phases `phases`, the first being "greeting".
+    """The rows of `Participant`.
 
     Args:
-        phases: All phases but "leaving" and "done".
+        phases: All phases but "leaving" and "done"; the first is "greeting".
         welcome: The row of the first welcome, in "greeting".
     """
     return (
@@ -61,11 +61,7 @@ def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tup
 
 
 class Participant(Machine):
-    """A party that talks only to the curator.
-
-    Args:
-        name: The roster name.
-    """
+    """A party that talks only to the curator, by its roster name."""
 
     ROLE: ClassVar[Literal["owner", "consumer"]]
 

@@ -92,6 +92,7 @@ class Weighing:
 
     Attributes:
         filter: The filter that charges releases; None where nothing is guaranteed.
+        first_weights: The weights of round 1 without jitter's, by which a private settlement counts points.
         noise_drawn: Number of releases whose noise was drawn.
         statistic: The vector that each point adds to the total; known once the target is.
         total: Sum over the bought points, int64 of shape (statistic.width,).
@@ -103,6 +104,7 @@ class Weighing:
         self._noisy = session.draws_curators_noise()
         self._noise: deque[RoundNoise] = deque()
         self._target: Target | None = None
+        self.first_weights: Weights | None = None
         self.filter = session.summary_filter()
         self.noise_drawn = 0
         self.statistic = Statistic.identity(session.space.dimension)
@@ -126,8 +128,7 @@ class Weighing:
     def drawn(self, noise: NoiseDrawn, number: int) -> ComputeWeights:
         """Take in the noise that `start` requested in this round; return the next computation.
 
-        Raises:
-            LocalProtocolError: The noise is for other rounds.
+        Raises `LocalProtocolError` if the noise is for other rounds.
         """
         if noise.first != number or self._noise:
             raise LocalProtocolError(f"Noise for round {noise.first} came in round {number}.")
@@ -143,6 +144,20 @@ class Weighing:
         noise = self._noise[0][0] if self._noisy else ()
         return ComputeWeights(number, target, self.total.copy(), count, noise)
 
+    def computed(self, weights: WeightsComputed, number: int) -> tuple[Charge, ...]:
+        """Take in the weights of this round; return the charges to record before they leave.
+
+        Raises:
+            LocalProtocolError: The weights are another round's.
+            BudgetExceeded: The filter does not admit the release.
+        """
+        if weights.round != number:
+            raise LocalProtocolError(f"Weights of round {weights.round} came in round {number}.")
+        charges = self.charge(number)
+        if number == 1:
+            self.first_weights = weights.weights[: self._session.space.dimension]
+        return charges
+
     @property
     def rule_noise(self) -> tuple[npt.NDArray[Any], ...]:
         """The acquisition rule's noise for the current round."""
@@ -151,8 +166,7 @@ class Weighing:
     def charge(self, release: int) -> tuple[Charge, ...]:
         """Charge a release that was computed and has not left: the charge must be recorded first.
 
-        Raises:
-            BudgetExceeded: The filter does not admit it.
+        Raises `BudgetExceeded` if the filter does not admit it.
         """
         if self.filter is None:
             return ()
@@ -170,11 +184,7 @@ class Weighing:
 
 
 class Weigher:
-    """Carries out the computations of a `Weighing`.
-
-    Args:
-        noise: The party's own source of noise.
-    """
+    """Carries out the computations of a `Weighing`, with the party's own source of noise."""
 
     def __init__(self, session: Session, noise: NoiseSource) -> None:
         self._session = session
@@ -183,7 +193,6 @@ class Weigher:
         self._summary: ReleaseStream | None = None
 
     def perform(self, effect: Computation) -> NoiseDrawn | WeightsComputed | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
         if type(effect) is ComputeWeights:
             return self._weights(effect)
         if type(effect) is DrawNoise:

@@ -57,9 +57,7 @@ class Session:
     its own stream (`ReleaseMechanism.stream`).
 
     Attributes:
-        file: The session file.
         space: The public part of the feature map.
-        rule: The acquisition rule.
         public_map: The feature map; None if it is secret (`AcquisitionRule.sealed`).
         recorded_digest: The session's digest, if another version of the protocol recorded it.
     """
@@ -101,7 +99,6 @@ class Session:
 
     @cached_property
     def turns(self) -> Turns:
-        """The rounds of each owner."""
         return turns_of(self.file)
 
     @property
@@ -159,8 +156,7 @@ class Session:
     def settlement(self) -> PrivateSettlement | None:
         """The release that determines owners' payments; None: the settlement is exact, and the curator's.
 
-        Raises:
-            ConfigError: The owners have no guarantee to include it in, or no noise meets its ε.
+        Raises `ConfigError` if the owners have no guarantee to include it in, or no noise meets its ε.
         """
         section, session = self.file.settlement, self.file.session
         if section.epsilon is None:
@@ -239,15 +235,11 @@ class Session:
             )
 
     def public_identity(self, party: str) -> PublicIdentity:
-        """A party's public identity, from the roster, which verifies its signatures and seals its boxes.
+        """The public identity of a party ("curator", "consumer" or an owner's name), from the roster.
 
         If noise is simulated, so are identities: they follow from the session file, and protect nobody.
 
-        Args:
-            party: "curator", "consumer", or an owner's name.
-
-        Raises:
-            ConfigError: The roster has no usable key for it.
+        Raises `ConfigError` if the roster has no usable key for it.
         """
         if not self.noise_protects:
             return self.simulated_identity(party).public
@@ -273,8 +265,7 @@ class Session:
     def keyless(self) -> bool:
         """Whether no party has a key: the noise is secure and the connections are not.
 
-        The roster, which the digest covers, decides this, and not `network.insecure`, which it does not
-        cover.
+        The roster decides this, as the digest covers it, and not `network.insecure`, which it does not cover.
         """
         roster = self.file.roster
         return self.noise_protects and not any((roster.curator, roster.consumer, *roster.owners.values()))
@@ -507,11 +498,7 @@ def _public_map(section: FeatureSection, space: FeatureSpace, rule: AcquisitionR
 
 
 def feature_space_of(section: FeatureSection) -> FeatureSpace:
-    """The space of a session file's [features].
-
-    Raises:
-        ConfigError: The section has a parameter that no map of that name accepts.
-    """
+    """The space of a session file's [features]. Raises `ConfigError` for a parameter that its map lacks."""
     bounds: Mapping[str, Any] = {
         name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)
         for name, value in (("lower", section.lower), ("upper", section.upper))

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, cast
 
-from consumer.blind import BlindConsumerNumerics, CheckAward, SealWeight, WeightSealed
-from consumer.events import Delivered, PurchasesChecked
-from curator.blind import CheckBids
-from owner.blind import BlindOwnerNumerics, BlindScored, ScoreBlind
-from owner.events import MapOpened, OpenMap, Withdraw
+from consumer.events import CheckAward, Delivered, PurchasesChecked, SealWeight, WeightSealed
+from consumer.numerics import BlindConsumerNumerics
+from curator.events import CheckBids
+from owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Withdraw
+from owner.numerics import BlindOwnerNumerics
 from protocol import limits
 from protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
 from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, sign

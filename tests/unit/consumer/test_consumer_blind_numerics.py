@@ -8,18 +8,20 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from consumer.blind import (
+from consumer.events import (
     AccountMade,
-    BlindConsumerNumerics,
     CheckAward,
     MakeAccount,
+    PurchasesChecked,
+    ReleaseTarget,
     SealWeight,
+    TargetReleased,
     WeightSealed,
 )
-from consumer.events import PurchasesChecked, ReleaseTarget, TargetReleased
 from consumer.machine import target_of
+from consumer.numerics import BlindConsumerNumerics
 from consumer.party import consumer_party
-from owner.blind import BlindScored
+from owner.events import BlindScored
 from protocol.crypto.blinding import (
     NOT_SENT,
     account_statement,
