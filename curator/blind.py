@@ -37,6 +37,7 @@ from protocol.privacy.payment import Errors, PaidStatement, Price
 from protocol.session.account import account_content, errors_of
 from protocol.session.session import Session
 from protocol.session.settling import HandedOver
+from protocol.session.sizes import sealed_weight_bytes
 from protocol.session.statement import GAINED
 from protocol.wire.blind import (
     Account,
@@ -154,11 +155,11 @@ class BlindCurator(CuratorMachine):
                 Offence.OUT_OF_TURN,
                 f"A broadcast of round {broadcast.round} came after {self._weights_had} of them.",
             )
-        if len(broadcast.box) != self._opened.sealed_weight_bytes:
+        if len(broadcast.box) != sealed_weight_bytes(self._opened):
             raise RemoteProtocolError(
                 Offence.MALFORMED,
                 f"A broadcast is encrypted in {len(broadcast.box)} bytes; "
-                f"{self._opened.sealed_weight_bytes} were due.",
+                f"{sealed_weight_bytes(self._opened)} were due.",
             )
         self._weights_had = broadcast.round
         self._due = broadcast

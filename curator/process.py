@@ -41,6 +41,7 @@ from protocol.runtime.telemetry.vitals import Vitals
 from protocol.session.guarantee import OWNERS_DATA
 from protocol.session.odometer import promised
 from protocol.session.session import Session, open_session
+from protocol.session.sizes import longest_to_curator
 from protocol.transcript.journal import Journal
 from protocol.transcript.session_file import started
 from protocol.wire.codec import said_to
@@ -93,7 +94,7 @@ def _curate(
                 address,
                 pair=pair,
                 roster=roster if pair is not None else {},
-                longest=session.longest_to_curator,
+                longest=longest_to_curator(session),
             )
         )
         log(CURATOR_LISTENING, address=endpoint.address)

@@ -11,6 +11,7 @@ import numpy as np
 from protocol.privacy.accounting import epsilon_of, odometer
 from protocol.privacy.releases import Neighbours
 from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
+from protocol.session.privacy import objections
 from protocol.session.session import Session
 
 __all__ = ["Odometer", "odometers", "promised"]
@@ -82,7 +83,7 @@ def promised(session: Session, protects: str) -> Odometer | None:
     Args:
         protects: `protocol.session.guarantee.OWNERS_DATA` or `CONSUMERS_DATA`.
     """
-    if any(whose == protects for whose, _ in session.objections()):
+    if any(whose == protects for whose, _ in objections(session)):
         return None
     if protects == CONSUMERS_DATA:
         found = _consumers(session)
