@@ -54,12 +54,8 @@ def run_consumer(
 ) -> dict[str, Any]:
     """Take part in a session as its consumer until it is over, and appraise the delivery.
 
-    Args:
-        file: The consumer's private file.
-        control: Is told the progress, and may end the run.
-
     Returns:
-        The consumer's result: the quality and the path of the delivered points.
+        The consumer's result (docs/results.md).
 
     Raises:
         HushbidError: As `protocol.errors` says.
@@ -188,7 +184,6 @@ def consumer_seed_set(
     """D_init: the file that is named, or points that are drawn once and kept for restarts.
 
     Args:
-        file: The consumer's own file, with resolved paths.
         validation: D_v; a drawn set takes its number type, and nothing else.
         when_missing: If none was drawn yet: draw and keep one, draw one without keeping it, or refuse.
 
@@ -254,12 +249,7 @@ def _drawn_for(path: Path) -> bytes:
 
 
 def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dataset) -> KeptTarget:
-    """The earlier release of D_v that a session reuses.
-
-    Args:
-        path: Its file.
-        validation: D_v.
-        seed_set: D_init.
+    """The earlier release of D_v, in this file, that a session reuses.
 
     Raises:
         ConfigError, DataError: It cannot be read, or the session could not have made it.

@@ -40,7 +40,8 @@ from hushbid.evidence.sweep.round_invariants import (
 from hushbid.simulation.simulator import Simulation
 from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Machine, Send
+from protocol.machine.base import Machine
+from protocol.machine.machine import Charge, Send
 from protocol.machine.participant import Participant
 from protocol.machine.weighing import ComputeWeights
 from protocol.names import CONSUMER, CURATOR

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, cast
 
 from curator.blind import BlindCurator
 from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty, OwnerParty
-from owner.blind import BlindOwnerNumerics, BlindScored, ScoreBlind
+from owner.events import BlindScored, ScoreBlind
+from owner.numerics import BlindOwnerNumerics
 from owner.party import owner_party
 from protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
 from protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign
