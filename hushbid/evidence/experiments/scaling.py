@@ -21,14 +21,13 @@ from hushbid.evidence.experiments.bought_in_session import SESSIONS, opened, pla
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.market import Market
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown, run
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.evidence.purchase_options import ScalingOptions
 from protocol.errors import ConfigError
 from protocol.privacy.acquisition import RULES
-from protocol.runtime.command import keywords_of
 from protocol.runtime.driver import Outgoing
 
-__all__ = ["EXPERIMENT", "ScalingRow", "scaling"]
+__all__ = ["ScalingRow", "scaling"]
 
 OWNERS: Final = (4, 32, 256, 2048)
 BATCHES: Final = (1, 5)
@@ -201,7 +200,8 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> ScalingR
     )
 
 
-EXPERIMENT: Final = Experiment(
+scaling: Final = Experiment(
+    options=ScalingOptions,
     title="What a session costs and shows its curator, by the number of owners",
     pairs=_pairs,
     measure=_measure,
@@ -210,16 +210,3 @@ EXPERIMENT: Final = Experiment(
     files=_files,
     figure=Figure("owners", "raw_per_point", ("rule", "batch"), log_y=True),
 )
-
-
-@keywords_of(ScalingOptions)
-def scaling(options: ScalingOptions) -> list[ScalingRow]:
-    """Run a session for each rule, K and b; arguments are those of `ScalingOptions`.
-
-    Returns:
-        A row for each.
-
-    Raises:
-        ConfigError: Nothing to run, or no such rule.
-    """
-    return run(EXPERIMENT, options).rows

@@ -27,7 +27,7 @@ from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.evidence.experiment_options import ScreeningOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.experiments.runner import Experiment, refuse_none
 from hushbid.roster.file import RosterFile
 from hushbid.running.simulate import simulate
 from protocol.crypto.identity import simulated_identity
@@ -35,9 +35,8 @@ from protocol.data import DataColumns, Dataset
 from protocol.errors import ConfigError
 from protocol.privacy.noise import SimulatedNoise
 from protocol.privacy.releases import Neighbours
-from protocol.runtime.command import keywords_of
 
-__all__ = ["BEST", "EXPERIMENT", "SETTINGS", "Row", "screening"]
+__all__ = ["BEST", "SETTINGS", "Row", "screening"]
 
 BEST: Final = 2
 """Owners that are chosen, of five."""
@@ -241,7 +240,8 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
     )
 
 
-EXPERIMENT: Final = Experiment(
+screening: Final = Experiment(
+    options=ScreeningOptions,
     title="Screening: how often catalogue entries rank the right owner first",
     pairs=_pairs,
     measure=_measure,
@@ -250,17 +250,3 @@ EXPERIMENT: Final = Experiment(
     files=_files,
     figure=Figure("epsilon", "right_first", ("owner_points",)),
 )
-
-
-@keywords_of(ScreeningOptions)
-def screening(options: ScreeningOptions) -> list[Row]:
-    """Publish, screen and, if asked for, procure; arguments are those of `ScreeningOptions`.
-
-    Returns:
-        A row for each setting.
-
-    Raises:
-        ConfigError: Nothing to run.
-        DataError: The dataset's files cannot be used.
-    """
-    return run(EXPERIMENT, options).rows
