@@ -16,6 +16,7 @@ __all__ = [
     "EXACT",
     "SESSION_DELTA",
     "SESSION_EPSILON",
+    "protected_session",
     "release_table",
     "session_of",
 ]
@@ -41,6 +42,12 @@ EXACT: Final[dict[str, Any]] = {"mechanism": "exact"}
 def release_table(mechanism: str, neighbours: Neighbours, **keys: Any) -> dict[str, Any]:
     """A mechanism's table of a session file."""
     return {"mechanism": mechanism, "neighbours": neighbours.value, **keys}
+
+
+def protected_session(mechanism: str, **keys: Any) -> Session:
+    """A session that is run as a whole, whose owners a mechanism protects; keys are those of `session_of`."""
+    summary = release_table(mechanism, Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON)
+    return session_of(delta=SESSION_DELTA, summary=summary, **keys)
 
 
 def session_of(
