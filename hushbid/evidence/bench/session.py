@@ -34,12 +34,9 @@ def write_cluster(
         owners: K.
         points: Points of each owner.
         columns: Feature columns of a point.
-        rounds: How many.
+        rounds: How many there are.
         batch: Points that a round buys.
         whole: Whether points are bytes, as pixels are, in place of float64.
-
-    Returns:
-        The cluster file.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED))
 

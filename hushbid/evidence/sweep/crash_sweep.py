@@ -61,7 +61,6 @@ class SweepResult:
     failures: list[Failure] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """The result under the names of the command line's JSON."""
         return {
             **self.setting._asdict(),
             "sessions": self.sessions,
