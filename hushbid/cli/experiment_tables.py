@@ -17,7 +17,6 @@ class _Column(NamedTuple):
     """A column of a table.
 
     Attributes:
-        title: Its title.
         of: The key of what a row shows there, or what makes a row's text.
         form: The format of a value.
         none: What is shown in place of None.
@@ -39,8 +38,6 @@ class _Shown(NamedTuple):
 
     Attributes:
         title: Makes its title of its first row.
-        columns: Its columns.
-        caption: What is said below it.
     """
 
     title: Callable[[_Row], str]

@@ -55,7 +55,6 @@ class Crash(NamedTuple):
     """The death of a party's process.
 
     Attributes:
-        party: The party.
         step: At the step of this record, counted from 0; at the first one after it that lets frames leave, if
             several steps go together.
         left: How many of the step's frames have left; `UNRECORDED`: the record is lost, too.

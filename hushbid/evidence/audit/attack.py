@@ -96,7 +96,6 @@ class Attack(ABC):
 
         Args:
             neighbour: 0 for D, 1 for D'.
-            seeds: Seeds of the noise.
 
         Returns:
             The attacker's evidence.
@@ -112,7 +111,6 @@ class ReleaseAttack(Attack):
     """One broadcast: the consumer's release of D_v, with one record replaced.
 
     Args:
-        stated: The claim.
         session: The session whose ``[target]`` is attacked.
         validation: D_v and its neighbour, raw.
         seed_set: D_init, raw.
@@ -213,7 +211,6 @@ class SessionAttack(Attack):
     """A whole session: an owner's view of it, with one record of another owner added or not.
 
     Args:
-        stated: The claim.
         data: Makes all data for a feature map; the guarantee holds for every map, including a secret one.
         read: Extracts numbers from the attacking owner's view.
         watcher: The attacking owner.

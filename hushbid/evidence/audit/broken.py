@@ -49,11 +49,7 @@ Targets: TypeAlias = Sequence[npt.NDArray[np.float64]]
 
 
 class OtherWeights(ABC):
-    """Numerics that compute a round's weights from something else.
-
-    Args:
-        numerics: The curator's own.
-    """
+    """Numerics that compute a round's weights from something else."""
 
     def __init__(self, numerics: Numerics) -> None:
         self._numerics = numerics
@@ -73,11 +69,7 @@ class OtherWeights(ABC):
 
 
 class OtherOutcomes(ABC):
-    """Numerics that report other outcomes than were computed.
-
-    Args:
-        numerics: The party's own.
-    """
+    """Numerics that report other outcomes than were computed."""
 
     def __init__(self, numerics: Any) -> None:
         self._numerics = numerics
@@ -98,7 +90,6 @@ class ChosenTargets(OtherWeights):
     target lets it decide which points win, as the lemma's proof permits.
 
     Args:
-        numerics: The curator's own.
         targets: g̃ of every round, each of shape (d,).
     """
 

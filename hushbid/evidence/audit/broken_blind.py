@@ -70,12 +70,7 @@ class _VoidBox(OtherOutcomes):
 
 
 def sending_a_void_box(liar: str, *, row: int) -> OwnerMaker:
-    """Makes owners, one of which hands over a box that does not open instead of one of its points.
-
-    Args:
-        liar: Its name.
-        row: The row of that point.
-    """
+    """Makes owners, one of which hands over a box that does not open instead of one of its points."""
 
     def owner(session: Session, name: str, dataset: Dataset, **given: Any) -> OwnerParty:
         machine, numerics = owner_party(session, name, dataset, **given)

@@ -33,7 +33,6 @@ class _OtherNoise(OtherWeights):
     """Numerics that release with other noise than was drawn; a release of public points only has none.
 
     Args:
-        numerics: The curator's own.
         instead: The noise in place of a round's, in grid units of the released total, shape (width,).
     """
 

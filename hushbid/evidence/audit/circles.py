@@ -99,13 +99,8 @@ def attack_on_circles(
     """The attack in which the first circle decides who wins, and the watcher reads releases on the others.
 
     Args:
-        mechanism: The release of the summary.
-        owners: Their names.
         data: As `SessionAttack`, with `SEED_SET` points of D_init.
         angles: Each round's angle of the target on the first circle.
-        rule: The acquisition rule.
-        batch: Points bought per round.
-        jitter: In points.
         **more: Further arguments of `SessionAttack`.
     """
     session = protected_session(

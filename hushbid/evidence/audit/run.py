@@ -120,10 +120,7 @@ def audit(
         suites: Suites as from `suite_of`.
         trials: Runs on each of D and D', at least `FEWEST_TRIALS`; None: each suite's own number.
         confidence: In (0, 1): a lower bound is too high in at most 1 - confidence of all audits.
-        jobs: Processes that share the runs.
-        seed: Seed of all noise.
         repeats: Number of audits of each suite, each with other noise.
-        progress: Called with the progress.
 
     Yields:
         Each suite's result as soon as it is available.

@@ -68,18 +68,12 @@ def session_of(
     """A session in one process, with simulated noise.
 
     Args:
-        owners: Their names.
-        points: p.
         dimension: d of the map, which is public unless the rule keeps it secret.
         target: ``[target]``; None: no noise.
         summary: ``[summary]``; None: no noise.
-        rule: The acquisition rule.
         delta: The δ at which privacy is stated.
         features: ``[features]`` without a seed; None: a paired map's.
-        batch: Points bought per round.
         seed_weight: Weight of a point of the seed set.
-        jitter: In points.
-        **parameters: Of the rule.
     """
     features = dict(features or feature_table(dimension))
     if not RULES[rule].sealed:

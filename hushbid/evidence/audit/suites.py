@@ -43,7 +43,6 @@ class Suite:
         name: As the command line has it.
         about: Target and method of the attack, for people.
         expected: "reject" for a control that is broken on purpose.
-        attack: Makes the attack.
         trials: Runs on each of D and D', unless another number is requested.
         sound: The passing suite from which a control differs only in what is broken or claimed; empty if
             there is none.

@@ -129,27 +129,7 @@ _NAMED: Final = {setting.name: setting for setting in SETTINGS}
 
 @dataclass(frozen=True, kw_only=True)
 class KmeRow(ExperimentRow):
-    """One setting and ε, over all seeds.
-
-    Attributes:
-        setting: Its name.
-        epsilon: ε that was asked for; one record is substituted.
-        delta: δ.
-        distance: Mean RKHS distance of our releases.
-        distance_each: Of each seed.
-        published: The authors' figure; None for an ε that they have none for.
-        limit: What ours was to stay below (`Setting.limit`).
-        met: Whether it does; None without a limit.
-        stated: Mean of what the releases themselves say of their distance (`Release.span_distance`): within
-            the span of the public points, for Algorithm 2 of all of it.
-        baseline: Mean distance of the public points with equal weights; None for Algorithm 2.
-        published_baseline: The authors' figure of that; for *random* the same draw, so the same figure.
-        projection: Mean distance of the noiseless projection on their span; None for Algorithm 2.
-        noise: Name of its source.
-        wall_seconds: Of a release, mean.
-        cpu_seconds: Of all cores, mean.
-        bound: Mean of the bound that releases give on the whole distance (`Release.distance`).
-    """
+    """One setting and ε, over all seeds."""
 
     setting: str
     epsilon: float

@@ -40,31 +40,7 @@ MOST_WEIGHED: Final = 4_000
 
 @dataclass(frozen=True, kw_only=True)
 class PurchaseRow(ExperimentRow):
-    """One method with its settings, over all seeds. MMD² is the exact kernel's against D_v.
-
-    Attributes:
-        dataset: Its name.
-        share: Of the owners' points, those that are wanted; None where that is as the dataset has it.
-        gamma: γ on scaled points.
-        points: p that was asked for.
-        method: One of `hushbid.evidence.experiments.methods.METHODS`.
-        epsilon: ε that each side was calibrated to, for D_v's records (substitute one) and for one record of
-            one owner (add or remove one); None for methods without.
-        delta: The δ of all ε.
-        epsilon_owners, epsilon_consumer: What the accountant states for the noise that was drawn; None:
-            nothing protects.
-        seeds: How many.
-        bought: Points that were bought, the mean over the seeds, as all that follow.
-        wanted: Of them, those with a label that the consumer looks for; None where no label tells.
-        mmd2, mmd2_weighted: MMD², with equal weights and with matching ones.
-        increase, increase_weighted: How far that is above greedy's by features, in percent of it.
-        increase_exact, increase_exact_weighted: Likewise above greedy's by the exact kernel; None where that
-            is not worked out.
-        accuracy, accuracy_weighted: Of the downstream model on the test set.
-        effective_points: 1/Σw² of the matching weights.
-        accuracy_each, accuracy_weighted_each, effective_points_each: Of each seed.
-        seconds: Processor time of a session, all parties together; None for other methods.
-    """
+    """One method with its settings, over all seeds. MMD² is the exact kernel's against D_v."""
 
     dataset: str
     share: float | None
@@ -105,11 +81,8 @@ def pairs_of(
     """Every setting, method, ε and p with every seed; what shares data comes together.
 
     Args:
-        options: What is asked for.
         settings: Keys of a configuration that say what is bought from.
-        methods: Those of the experiment, where `options` have none.
-        epsilons: Likewise.
-        points: Likewise.
+        methods, epsilons, points: Those of the experiment, where `options` have none.
         once: A method that is run at ε = 1 alone where nothing is said of ε: its rounds take long.
 
     Raises:
@@ -145,7 +118,6 @@ def judged(market: Market, configuration: Configuration, *, exact: bool) -> dict
     """Buy, and judge what was bought.
 
     Args:
-        market: What is bought from.
         configuration: With `points`, `method` and `epsilon`.
         exact: Whether the purchase is compared with greedy by the exact kernel, too, which takes long.
     """

@@ -97,29 +97,7 @@ _SALARIES: Final = Setting(
 
 @dataclass(frozen=True, kw_only=True)
 class RaceRow(ExperimentRow):
-    """One setting, over all seeds: of hash functions, of noise, and of a classifier's split.
-
-    Attributes:
-        task: ``density``, ``classification``, ``defaults`` or ``salaries``.
-        dataset: Its name.
-        measure: What `figure` is: ``mean relative error`` of the mean kernel value at held-out points,
-            ``accuracy`` on held-out points, or ``L2 error``, the root mean square over a grid of the error of
-            the mean kernel value.
-        bandwidth: Of L2 hash functions, in the unit of the data, or of their bounds if scaled; None: chosen.
-        epsilon: For adding or removing one record, δ = 0; None: no privacy.
-        rows: R; of ``defaults`` that of the last seed, as it was chosen.
-        by_corollary: Whether R is `optimal_rows`, and not given.
-        figure: Mean over seeds.
-        figure_each: For each seed, in the order in which they were given.
-        authors: The same of the authors' code with sound noise and R = 1000; None where there is none.
-        build_seconds: Of one sketch without noise, mean over seeds.
-        query_milliseconds: Of one query of a batch, mean over seeds.
-        balanced: Of ``defaults``, the mean over classes of the share of their held-out points that are told
-            rightly, mean over seeds.
-        balanced_each: For each seed.
-        largest: Share of the held-out points that are of the largest class, mean over seeds.
-        logistic: The same of diffprivlib's logistic regression on ten such splits (`LOGISTIC`).
-    """
+    """One setting, over all seeds: of hash functions, of noise, and of a classifier's split."""
 
     task: str
     dataset: str

@@ -68,7 +68,6 @@ def deal_rare(
     """The same consumer, and owners among whose points few are wanted.
 
     Args:
-        everywhere: MNIST, dealt out.
         pool: Points of all owners together.
         share: Of them, those with a wanted label.
         most: Most points of an owner; None: all.

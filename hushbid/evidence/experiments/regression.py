@@ -47,20 +47,7 @@ _CONFIDENCE: Final = 0.05  # AdaSSP's ϱ
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionRow(ExperimentRow):
-    """One method at one ε on one dataset.
-
-    Attributes:
-        dataset: Its name.
-        method: ``mean``, ``least-squares``, ``adassp``, ``race``, or ``race-plain`` without a reference.
-        neighbours: Which datasets ε compares; None for methods without privacy.
-        epsilon: None for methods without privacy.
-        delta: Of the guarantee.
-        points: That a model is fitted to.
-        relative_error: Held-out mean squared error over that of the mean: 1 - R². Mean over folds and seeds;
-            None where the method refused to fit, as there are too few points for its noise.
-        worst: Largest of a seed; None likewise.
-        seeds: How many.
-    """
+    """One method at one ε on one dataset."""
 
     dataset: str
     method: str
@@ -208,7 +195,6 @@ def adassp(
         target: Shape (n,), in [-1, 1].
         epsilon: Positive.
         delta: In (0, 1).
-        generator: Of the noise.
 
     Returns:
         Slope, shape (d,).

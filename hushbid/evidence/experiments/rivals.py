@@ -37,26 +37,7 @@ POINTS: Final = (1000,)
 
 @dataclass(frozen=True, kw_only=True)
 class RivalRow(ExperimentRow):
-    """One rival with its settings, over all seeds.
-
-    Attributes:
-        dataset: Its name.
-        rival: One of `RIVALS`.
-        kind: ``buy``, ``publish`` or ``compress``.
-        points: How many were asked for.
-        epsilon: ε of the owners' records, one more or less, and of D_v where it is used before points are
-            there; None without privacy.
-        delta: δ.
-        seeds: How many.
-        mmd2, mmd2_weighted: MMD² against D_v, with equal weights and with matching ones; means over the
-            seeds, as all that follow. None where there are no points.
-        accuracy, accuracy_weighted: Of the downstream model on the test set. A release that is a model has
-            its own, and no weights.
-        effective_points: 1/Σw² of the matching weights.
-        accuracy_each, accuracy_weighted_each: Of each seed.
-        seconds: Processor time of choosing or publishing.
-        note: Why there are no figures; empty if there are.
-    """
+    """One rival with its settings, over all seeds."""
 
     dataset: str
     rival: str

@@ -47,7 +47,6 @@ class Experiment(Generic[_Arguments, _Options, _Row]):
 
     Attributes:
         options: The class of its options.
-        title: What it shows, in words.
         pairs: The configurations and seeds that options ask for, in the order in which they are best run:
             what those after one another share, a process need not load or work out again. Raises
             `ConfigError` if options cannot hold.
@@ -55,7 +54,6 @@ class Experiment(Generic[_Arguments, _Options, _Row]):
         row: A row of the table, of a configuration and what was measured of it, in the order of its seeds.
         said: A pair in words.
         files: The data that a configuration is measured on, files or directories; some may not be there.
-        figure: What is drawn.
     """
 
     options: Callable[_Arguments, _Options]
@@ -150,9 +148,6 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, severa
     """Refuse names that nothing has.
 
     Args:
-        names: What is asked for.
-        known: What there is.
-        what: What one is called.
         several: What several are called, as the first word of a sentence.
 
     Raises:

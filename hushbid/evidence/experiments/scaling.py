@@ -40,28 +40,7 @@ _BLIND: Final = "blind"
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingRow(ExperimentRow):
-    """One rule with one number of owners and one batch, over all seeds: means.
-
-    Attributes:
-        rule: The acquisition rule.
-        owners: K.
-        batch: b.
-        points: p.
-        owner_points: Points of each owner.
-        rounds: How many there were.
-        raw_points: Different raw points that the curator was handed.
-        features: Points whose φ it was handed, raw ones included.
-        raw_per_point: `raw_points` over the points that were bought: DPDS proves O(K^(1/3)) of its auction.
-        mmd2: Of what was bought, against D_v.
-        epsilon_owners: ε that the accountant states for an owner's record against other owners; None: the
-            rule protects none.
-        seconds: Processor time.
-        bytes_sent: In all frames.
-        bytes_per_bid: Over rounds and owners.
-        memory_mb: The most memory that the process had resident, in 10^6 bytes.
-        seeds: How many.
-        note: Why there are no figures; empty if there are.
-    """
+    """One rule with one number of owners and one batch, over all seeds: means."""
 
     rule: str
     owners: int

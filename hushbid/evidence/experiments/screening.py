@@ -54,22 +54,7 @@ assert WANTED_DIGITS in DIGIT_GROUPS
 
 @dataclass(frozen=True, kw_only=True)
 class Row(ExperimentRow):
-    """One setting, over all seeds.
-
-    Attributes:
-        epsilon: ε of each entry (add or remove one record), its number of points included.
-        owner_points: N, most points of an owner; None: all, some 12,000.
-        target_epsilon: ε of the consumer's release (substitute one record).
-        delta: The δ of both.
-        seeds: Number of seeds.
-        right_first: In how many of them the owner of the wanted digits is ranked first.
-        right_chosen: In how many it is among the `BEST` that are chosen.
-        points: p of the sessions that were run; None: none was.
-        mmd2_full: Mean MMD² of what a session with all five owners buys.
-        mmd2_screened: The same with the chosen owners, who see the release by which they were chosen.
-        ratio: The second of these means divided by the first.
-        ratio_each: For each seed.
-    """
+    """One setting, over all seeds."""
 
     epsilon: float
     owner_points: int | None

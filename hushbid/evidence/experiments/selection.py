@@ -34,27 +34,7 @@ _MAP_SEED: Final = 20190101
 
 @dataclass(frozen=True, kw_only=True)
 class Row(ExperimentRow):
-    """One setting, over all seeds. MMD² is the exact kernel's, of the bought points against D_v.
-
-    Attributes:
-        dataset: Its name.
-        mechanism: Release mechanism of target and summary.
-        points: p.
-        batch: b, the points that a round bought.
-        seed_weight: s, what a point of the seed set counted for.
-        jitter: N, the points' worth of jitter.
-        epsilon: What each of the two was calibrated to: D_v's records (substitute one), and one record of
-            one owner (add or remove one).
-        delta: The δ of both.
-        epsilon_owners, epsilon_consumer: What the accountant states for the noise that was drawn.
-        mmd2: Mean over seeds.
-        mmd2_each: For each seed, in the order in which they were given.
-        mmd2_greedy, mmd2_uniform: Means of the baselines.
-        accuracy: Mean of the consumer's downstream model; None without labels.
-        choices: Of ``run``, ``greedy`` and ``uniform``, plain and ``weighted``: the means of ``mmd2``,
-            ``mmd2_test``, ``accuracy`` and ``effective_points``; None for what no seed has.
-        wall_seconds: Of all sessions, without baselines.
-    """
+    """One setting, over all seeds. MMD² is the exact kernel's, of the bought points against D_v."""
 
     dataset: str
     mechanism: str

@@ -67,14 +67,10 @@ class Evidence:
 
     Attributes:
         plan: What session it was, and what went wrong in it.
-        session: The session.
         outcome: How it ended, and the machines.
-        data: Every owner's points.
-        transcripts: Every party's.
         sent: The frames that left, in order; of owners that break the protocol, those that their machines
             meant to send.
         drawn: The noise and keys that each party drew, by their first bytes, in all its starts together.
-        crashed: Crashes that came.
         happened: How often what went wrong, by name.
     """
 
@@ -178,7 +174,6 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
     """Run a session.
 
     Args:
-        plan: Which, and what goes wrong in it.
         faults: Whether that goes wrong; if not, the network is a `SteadyNetwork`.
 
     Raises:

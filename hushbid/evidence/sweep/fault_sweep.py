@@ -31,7 +31,6 @@ class SeedFailure(NamedTuple):
     """A seed whose session broke an invariant.
 
     Attributes:
-        seed: The seed.
         broken: The breaches, by invariant.
         plan: The session and its faults, in words.
         smallest: The plan with as few faults as still break one of these invariants.
@@ -105,7 +104,6 @@ def sweep_faults(
     """Run the sessions of these seeds.
 
     Args:
-        seeds: The seeds.
         rules: Acquisition rules that a seed chooses from; none: all.
         jobs, seconds, progress: As `check_all`.
     """
