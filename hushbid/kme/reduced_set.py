@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from hushbid.blas_threads import one_blas_thread
 from hushbid.kme.l1_ball import L1Ball, within_norm
 from protocol import platform
 from protocol.errors import ConfigError
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.space.features import Bound, FeatureMap, FourierMap, PairedSpace
 
 __all__ = ["WeightRule", "reduced_set"]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import minimize, minimize_scalar
 
-from hushbid.blas_threads import one_blas_thread
 from hushbid.kme.l1_ball import L1Ball, within_norm
+from protocol.runtime.blas_threads import one_blas_thread
 
 __all__ = ["Risk", "ball_weights", "shrunk_weights"]
 

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.blas_threads import one_blas_thread
 from protocol import platform
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.space.lsh import HashFamily, Points
 
 __all__ = ["Counts", "count_cells", "row_starts"]

@@ -15,7 +15,7 @@ from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.transcripts.replay import replayed
 from protocol.names import CURATOR
-from protocol.runtime.party import one_blas_thread
+from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.transcript.verify import verify
 
 __all__ = ["bench_replay"]
@@ -39,7 +39,7 @@ def bench_replay(
     Returns:
         The figures under the names of the command line's JSON.
     """
-    one_blas_thread()
+    keep_one_blas_thread()
     found: dict[str, Any] = {"owners": owners, "points": points, "columns": columns, "rounds": rounds}
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
         place = Path(name)
