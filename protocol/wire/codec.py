@@ -50,6 +50,7 @@ __all__ = [
     "encode_message",
     "read_message",
     "said_to",
+    "unpack_limited",
 ]
 
 MAGIC: Final = b"HBID"
@@ -169,8 +170,11 @@ class _TooManyParts(ValueError):
     """More maps, lists and arrays than a message has."""
 
 
-def _unpack_delivery(body: bytes) -> Any:
-    # The limits keep out collections whose every element would cost an error's memory in validation.
+def unpack_limited(body: bytes, *, longest: int) -> Any:
+    """Unpack values with arrays and with lists of up to `longest` elements; raises as `msgpack.unpackb`.
+
+    The limits keep out collections whose every element would cost an error's memory in validation.
+    """
     return msgpack.unpackb(
         body,
         ext_hook=unpack_extension,
@@ -178,7 +182,7 @@ def _unpack_delivery(body: bytes) -> Any:
         raw=False,
         strict_map_key=True,
         max_map_len=limits.MAX_MESSAGE_FIELDS,
-        max_array_len=limits.MAX_PURCHASES,
+        max_array_len=longest,
     )
 
 
@@ -247,7 +251,7 @@ def read_message(direction: Direction, body: bytes) -> Message:
             Offence.OVERSIZED, f"A body of {len(body)} bytes is over the limit of {longest}."
         )
     try:
-        value = _unpack_delivery(body) if delivers else _unpack_message(body)
+        value = unpack_limited(body, longest=limits.MAX_PURCHASES) if delivers else _unpack_message(body)
     except OversizedArray:
         raise RemoteProtocolError(
             Offence.OVERSIZED, f"An array has more than {limits.MAX_ARRAY_DIMENSIONS} axes."
