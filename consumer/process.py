@@ -25,18 +25,12 @@ from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, lo
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import NoiseSource
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.files.private_files import read_private
 from protocol.runtime.ledger.dataset_budget import dataset_budget
-from protocol.runtime.party import (
-    check_durability,
-    own_keys,
-    party_noise,
-    sealing_identity,
-    transcript_path,
-    with_one_blas_thread,
-)
+from protocol.runtime.party import check_durability, own_keys, party_noise, sealing_identity, transcript_path
 from protocol.runtime.taking_part import take_part
 from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
@@ -61,7 +55,7 @@ def run_consumer(
         HushbidError: As `protocol.errors` says.
     """
     with (
-        with_one_blas_thread(),
+        one_blas_thread(),
         Vitals(file.state, party=CONSUMER, role="consumer", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
         ExitStack() as stack,

@@ -16,6 +16,7 @@ from protocol.config.session import SessionFile
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.driver import Driver
@@ -32,7 +33,6 @@ from protocol.runtime.party import (
     resume,
     sealing_identity,
     transcript_path,
-    with_one_blas_thread,
 )
 from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
@@ -68,7 +68,7 @@ def run_curator(
         HushbidError: As `protocol.errors` says.
     """
     with (
-        with_one_blas_thread(),
+        one_blas_thread(),
         Vitals(file.state, party=CURATOR, role="curator", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
     ):

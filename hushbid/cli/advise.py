@@ -113,9 +113,9 @@ def advise_command(
         from hushbid.tables.delivery import gaps_told
         from hushbid.text_files import check_new_file
         from protocol.data import DataColumns, load_dataset
-        from protocol.runtime.party import one_blas_thread
+        from protocol.runtime.blas_threads import keep_one_blas_thread
 
-        one_blas_thread()
+        keep_one_blas_thread()
         if write is not None and into is not None:
             raise ConfigError(
                 "--write is for a new file, and --into for one that is there.", advice="Give one."
