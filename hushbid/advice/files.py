@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from hushbid.advice.proposal import Advice
 from hushbid.advice.trials import Bounds, Request
 from hushbid.cluster.file import ClusterFile
+from hushbid.cluster.kind import kind_of
 from hushbid.plan.tables import names_only, no_network
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
-from protocol.config.invitation import Invitation
 from protocol.config.loading import load_toml_text, read_text, read_toml, validated
 from protocol.config.session import DraftSession, PartyName, SessionFile
 from protocol.data.column import Column
@@ -153,7 +153,7 @@ def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
         ConfigError: The file cannot be read, or its columns or bounds are invalid.
     """
     values = read_toml(path)
-    if values.get("format") == Invitation.FORMAT:
+    if kind_of(values) == "invitation":
         session = read_invitation(path).configuration
         return session.rows, Bounds(session.features.lower, session.features.upper)
     if values.get("columns"):

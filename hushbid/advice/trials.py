@@ -216,7 +216,7 @@ class Trials:
             if found.word != "hopeless":
                 return found.word or "uncertain", found.sentence()
             what, advice = what_is_wrong(session, self.rows, found)
-            return "hopeless", f"A rehearsal of the session is {found.called}: {what}. {advice}"
+            return "hopeless", f"{found.since(what)} {advice}"
         setting = self._setting(trial.dimension, trial.epsilon)
         errors = release_errors(setting)
         judged = verdict(setting, *errors, predict(setting, *errors))

@@ -6,18 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from consumer.valuation import value
-from hushbid.tables.delivery import (
-    columns_named,
-    in_bounds,
-    public_of,
-    read_delivered,
-    read_table,
-    scaled,
-    session_of,
-)
+from hushbid.tables.delivery import Columns, Delivery
 from protocol.errors import ConfigError, DataError
 
 __all__ = ["MOST_POINTS", "MOST_SELLERS", "value_owners"]
@@ -33,7 +23,7 @@ def value_owners(
     validation: Path | str,
     *,
     seed_set: Path | str | None = None,
-    columns: tuple[str | None, str | None] = (None, None),
+    columns: Columns = (None, None),
     session: Path | str | None = None,
     gamma: float | None = None,
     orders: int = 2_000,
@@ -61,34 +51,27 @@ def value_owners(
     """
     if orders < 4:
         raise ConfigError(f"{orders} orders of owners have no error to tell.", advice="Give at least 4.")
-    path, named = Path(delivered), None if session is None else Path(session)
-    arrays = read_delivered(path)
-    if "owners" not in arrays:
-        raise DataError(f"{path.name} does not say who sold which point.", advice="Give a whole delivery.")
-    sellers = [str(name) for name in arrays["owners"]]
+    bought = Delivery.read(delivered, session, columns)
+    name = bought.path.name
+    if "owners" not in bought.arrays:
+        raise DataError(f"{name} does not say who sold which point.", advice="Give a whole delivery.")
+    sellers = [str(owner) for owner in bought.arrays["owners"]]
     for count, most, what in (
         (len(sellers), MOST_POINTS, "points"),
         (len(set(sellers)), MOST_SELLERS, "owners that sold"),
     ):
         if count > most:
             raise DataError(
-                f"{path.name} has {count} {what}, and values are worked out for {most} at most.",
+                f"{name} has {count} {what}, and values are worked out for {most} at most.",
                 advice="Value a part of the points.",
             )
-    file = session_of(named)
-    public = public_of(path, arrays, named, file)
-    width = float(public["gamma"] if gamma is None else gamma)
-    if not (np.isfinite(width) and width > 0.0):
-        raise ConfigError(f"γ is {width}.", advice="Give a positive number.")
-    chosen = columns_named(columns, file)
-    wanted = scaled(read_table(Path(validation), chosen, named), public, arrays)
-    seeds = None if seed_set is None else scaled(read_table(Path(seed_set), chosen, named), public, arrays)
-    found = value(
-        in_bounds(arrays["features"], public), sellers, wanted, seeds, width, pairs=orders // 2, seed=seed
-    )
+    width = bought.gamma(gamma)
+    _, wanted = bought.table(validation)
+    seeds = None if seed_set is None else bought.table(seed_set)[1]
+    found = value(bought.points, sellers, wanted, seeds, width, pairs=orders // 2, seed=seed)
     return {
         "total": found.total,
-        "owners": {name: asdict(each) for name, each in found.owners.items()},
+        "owners": {owner: asdict(each) for owner, each in found.owners.items()},
         "orders": found.orders,
         "points": len(sellers),
         "gamma": width,
