@@ -23,12 +23,7 @@ _ONLY_BY_THE_ORIGINAL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """Something that is not shown.
-
-    Attributes:
-        what: Which figures.
-        why: Why not, and what would tell them.
-    """
+    """Figures that are not shown, why not, and what would tell them."""
 
     what: str
     why: str

@@ -34,6 +34,7 @@ __all__ = [
     "built",
     "by_option",
     "fail",
+    "finite",
     "keywords_of",
     "option",
     "run_app",
@@ -300,14 +301,14 @@ def built(app: typer.Typer) -> Callable[..., Any]:
     return typer.main.get_command(app)
 
 
-def _finite(value: Any) -> Any:
-    """A value for JSON, which has finite numbers only: others become null."""
+def finite(value: Any) -> Any:
+    """A value for JSON, which has finite numbers only: others become null, and tuples lists."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return value
 
 
@@ -320,5 +321,5 @@ def _print_error(kind: str, what: str, advice: str, code: int) -> None:
 
 
 def _print_json(value: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(_finite(value), allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(finite(value), allow_nan=False) + "\n")
     sys.stdout.flush()
