@@ -22,6 +22,7 @@ from consumer.seed_distance import SeedDistance
 from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.cluster.evaluation import Baselines
 from hushbid.running.standing import Standing, beside_uniform
+from protocol.names import listed
 from protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
 from protocol.privacy.settlement import SettlementTerms
 from protocol.runtime.command import finite
@@ -343,13 +344,11 @@ def _facts(result: RunResult) -> Text:
     for warning in () if result.course is None else result.course.warnings():
         text.append(f"\n{warning}", style="yellow")
     if result.absences:
-        most = ", ".join(
+        absent = [
             f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"
-            for owner, rounds in list(result.absences.items())[:5]
-        )
-        more = len(result.absences) - 5
-        others = f" and {more} others" if more > 0 else ""
-        text.append(f"\nAbsent: {most}{others}.", style="yellow")
+            for owner, rounds in result.absences.items()
+        ]
+        text.append(f"\nAbsent: {listed(absent, 5, rest='others')}.", style="yellow")
     return text
 
 
