@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from consumer.valuation import value
-from hushbid.tables.delivery import Columns, Delivery
-from protocol.errors import ConfigError, DataError
+from hushbid.tables.delivery import Delivery
+from hushbid.tables.options import ValueOptions
+from protocol.errors import DataError
 
 __all__ = ["MOST_POINTS", "MOST_SELLERS", "value_owners"]
 
@@ -18,28 +18,8 @@ MOST_SELLERS: Final = 2_000
 """Sums of every two of them are held."""
 
 
-def value_owners(
-    delivered: Path | str,
-    validation: Path | str,
-    *,
-    seed_set: Path | str | None = None,
-    columns: Columns = (None, None),
-    session: Path | str | None = None,
-    gamma: float | None = None,
-    orders: int = 2_000,
-    seed: int = 0,
-) -> dict[str, Any]:
+def value_owners(options: ValueOptions) -> dict[str, Any]:
     """What each owner's delivered points are worth to the consumer (`consumer.valuation`).
-
-    Args:
-        delivered: The consumer's ``delivered.npz``.
-        validation: D_v, in any format that parties read.
-        seed_set: D_init, from which values count; None: from nothing.
-        columns: Feature columns (as in ``a,b,c``) and the label's, of `validation` and `seed_set`.
-        session: The session file, by whose ``[[columns]]``, if any, tables are read.
-        gamma: γ; None: the session's.
-        orders: Of owners that are drawn where many sold, at least 4; half of them, each with its reverse.
-        seed: Of the draw.
 
     Returns:
         ``total``, ``owners`` (name → `OwnerValue`), ``orders`` that were drawn, ``points``, ``gamma`` and
@@ -49,9 +29,7 @@ def value_owners(
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
         DataError: A file that cannot be read, a delivery that does not say who sold what, or one too large.
     """
-    if orders < 4:
-        raise ConfigError(f"{orders} orders of owners have no error to tell.", advice="Give at least 4.")
-    bought = Delivery.read(delivered, session, columns)
+    bought = Delivery.read(options.delivered, options.session, (options.features, options.label))
     name = bought.path.name
     if "owners" not in bought.arrays:
         raise DataError(f"{name} does not say who sold which point.", advice="Give a whole delivery.")
@@ -65,10 +43,11 @@ def value_owners(
                 f"{name} has {count} {what}, and values are worked out for {most} at most.",
                 advice="Value a part of the points.",
             )
-    width = bought.gamma(gamma)
-    _, wanted = bought.table(validation)
-    seeds = None if seed_set is None else bought.table(seed_set)[1]
-    found = value(bought.points, sellers, wanted, seeds, width, pairs=orders // 2, seed=seed)
+    width = bought.gamma(options.gamma)
+    _, wanted = bought.table(options.validation)
+    seeds = None if options.seed_set is None else bought.table(options.seed_set)[1]
+    pairs = options.orders // 2
+    found = value(bought.points, sellers, wanted, seeds, width, pairs=pairs, seed=options.seed)
     return {
         "total": found.total,
         "owners": {owner: asdict(each) for owner, each in found.owners.items()},

@@ -40,6 +40,8 @@ __all__ = [
     "run_app",
     "run_command",
     "run_verb",
+    "say",
+    "show_figures",
     "takes",
     "verb",
 ]
@@ -250,6 +252,18 @@ def _tell_result(
             f"The result cannot be written to stdout: {error.strerror}.",
             advice="All else is done. Make room where stdout leads, or lead it elsewhere.",
         ) from None
+
+
+def say(line: str) -> None:
+    """Write a line for people to stderr."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def show_figures(figures: Mapping[str, Any], *, indent: str = "") -> None:
+    """Print figures for people, a line for each, one below the other."""
+    width = max(map(len, figures))
+    sys.stdout.write("".join(f"{indent}{name:<{width}}  {value}\n" for name, value in figures.items()))
 
 
 def _no_more_output() -> None:
