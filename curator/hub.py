@@ -37,8 +37,6 @@ class Hub:
     """Takes frames in, feeds the machine, sends frames out, and gives signs of life.
 
     Args:
-        machine: The curator's machine.
-        driver: Runs it.
         endpoint: The endpoint, already bound.
         log: Told of every step.
         vitals: Told of every turn.
@@ -80,11 +78,7 @@ class Hub:
         self._beaten = self._shown = self._round_began = self._clock()
 
     def run(self) -> Finish:
-        """Run until the machine is done.
-
-        Raises:
-            Stopped: A stop was requested.
-        """
+        """Run until the machine is done. Raises `Stopped` if a stop was requested."""
         driver = self._driver
         with self._vitals.control as control:
             control.raise_if_stopped()
@@ -310,10 +304,7 @@ class Hub:
     def _lose(self, peer: str, now: float, *, refused: bool = False) -> None:
         """A peer's connection has ended: the peer has to say hello again on a new one.
 
-        Args:
-            peer: Its name.
-            now: Seconds.
-            refused: Whether the curator ended it; the log then already says so.
+        If the curator `refused` it, the log already says so.
         """
         lost = self._presence.gone(peer) if self._driver.finished is None else None
         if lost is None:

@@ -24,11 +24,7 @@ __all__ = ["CuratorLog"]
 
 
 class CuratorLog:
-    """Logs what changed in a session.
-
-    Args:
-        machine: The curator's machine, at the end of its transcript.
-    """
+    """Logs what changed in a session; the machine is at the end of its transcript at first."""
 
     def __init__(self, session: Session, machine: CuratorMachine) -> None:
         self.say = SessionLog(self._where)
@@ -66,7 +62,6 @@ class CuratorLog:
 
     @property
     def decided(self) -> int:
-        """The last round that is decided."""
         return self._decided
 
     def over(self, finish: Finish) -> None:

@@ -13,7 +13,7 @@ from hushbid.report.course import Course
 from hushbid.transcripts.replay import opened_session, replayed
 from owner.machine import OwnerMachine
 from protocol.errors import ConfigError, DataError
-from protocol.machine.machine import Machine
+from protocol.machine.base import Machine
 from protocol.session.session import Session
 from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from hushbid.transcripts.values import header_fields, shortened, shown_frame
 from protocol.errors import ConfigError
+from protocol.names import listed
 from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Record, RecordedItem
 
@@ -269,9 +270,8 @@ def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
             yield f"Nothing in the transcript is of round {each['name']}: its rounds are {shown}."
             continue
         name = f"{each['what']} {printable(each['name'])!r}"
-        shown = ", ".join(printable(name) for name in there[:_LISTED])
-        more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
-        yield f"Nothing in the transcript is of the {name}: it has {shown or 'none'}{more}."
+        shown = listed([printable(name) for name in there], _LISTED)
+        yield f"Nothing in the transcript is of the {name}: it has {shown or 'none'}."
         if each["what"] == "kind" and not private:
             yield "Kinds of messages are private: add --private to choose by them."
         if each["what"] == "peer" and not there:

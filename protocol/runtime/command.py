@@ -34,11 +34,14 @@ __all__ = [
     "built",
     "by_option",
     "fail",
+    "finite",
     "keywords_of",
     "option",
     "run_app",
     "run_command",
     "run_verb",
+    "say",
+    "show_figures",
     "takes",
     "verb",
 ]
@@ -244,6 +247,18 @@ def _tell_result(
         ) from None
 
 
+def say(line: str) -> None:
+    """Write a line for people to stderr."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def show_figures(figures: Mapping[str, Any], *, indent: str = "") -> None:
+    """Print figures for people, a line for each, one below the other."""
+    width = max(map(len, figures))
+    sys.stdout.write("".join(f"{indent}{name:<{width}}  {value}\n" for name, value in figures.items()))
+
+
 def _no_more_output() -> None:
     """Discard further output: Python would try again, in vain, to write the rest at the end."""
     os.dup2(platform.open_nowhere(), sys.stdout.fileno())
@@ -293,14 +308,14 @@ def built(app: typer.Typer) -> Callable[..., Any]:
     return typer.main.get_command(app)
 
 
-def _finite(value: Any) -> Any:
-    """A value for JSON, which has only finite numbers: others become null."""
+def finite(value: Any) -> Any:
+    """A value for JSON, which has only finite numbers: others become null, and tuples lists."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return value
 
 
@@ -313,5 +328,5 @@ def _print_error(kind: str, what: str, advice: str, code: int) -> None:
 
 
 def _print_json(value: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(_finite(value), allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(finite(value), allow_nan=False) + "\n")
     sys.stdout.flush()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
 from protocol.errors import HushbidError, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine.base import Machine
 from protocol.machine.machine import (
     Charge,
     Computation,
@@ -18,7 +19,6 @@ from protocol.machine.machine import (
     Event,
     Finish,
     HeadSigned,
-    Machine,
     Offended,
     Received,
     Restarted,

@@ -1,17 +1,13 @@
-"""The common part of all roles' processes: state directory, transcript, one BLAS thread, ending."""
+"""The common part of all roles' processes: state directory, transcript, ending."""
 
 from __future__ import annotations
 
 import gc
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
-
-from threadpoolctl import threadpool_limits
 
 from protocol import __version__, platform
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
@@ -41,7 +37,6 @@ __all__ = [
     "ensure_done",
     "has_begun",
     "head_signer",
-    "one_blas_thread",
     "open_journal",
     "own_keys",
     "party_noise",
@@ -50,7 +45,6 @@ __all__ = [
     "spare_collections",
     "transcript_header",
     "transcript_path",
-    "with_one_blas_thread",
 ]
 
 
@@ -301,31 +295,6 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
             f'The session is deployed at {address}; durability = "flush" would lose records in a power cut.',
             advice='Set durability = "fsync" in the party\'s file.',
         )
-
-
-def one_blas_thread() -> None:
-    """Keep BLAS to one thread: parties share machines, and the work of one is small."""
-    threadpool_limits(limits=1)
-
-
-_BLAS: Final = threading.Lock()
-_limits: list[Any] = []
-"""What each party of this process has set, the first one first; read and written under `_BLAS`."""
-
-
-@contextmanager
-def with_one_blas_thread() -> Iterator[None]:
-    """The same while a party runs: whoever runs it from Python has all threads back after the last."""
-    with _BLAS:
-        # The second party does this too: OpenMP keeps the number for each thread separately.
-        _limits.append(threadpool_limits(limits=1))
-    try:
-        yield
-    finally:
-        with _BLAS:
-            last = _limits.pop()
-            if not _limits:  # it is the first's, which found what was set before
-                last.restore_original_limits()
 
 
 def spare_collections() -> None:

@@ -50,6 +50,7 @@ __all__ = [
     "encode_message",
     "read_message",
     "said_to",
+    "unpack_limited",
 ]
 
 MAGIC: Final = b"HBID"
@@ -181,11 +182,14 @@ def _unpack_message(body: bytes) -> Any:
 
     # Room for one version too many, so that the message's own check can name the field.
     counting: dict[str, Any] = {"object_hook": count, "list_hook": count, "ext_hook": count_extension}
-    return _unpack(body, limits.MAX_VERSIONS + 1, **counting)
+    return unpack_limited(body, longest=limits.MAX_VERSIONS + 1, **counting)
 
 
-def _unpack(body: bytes, longest: int, **hooks: Any) -> Any:
-    # The limits keep out collections whose every element would cost an error's memory in validation.
+def unpack_limited(body: bytes, *, longest: int, **hooks: Any) -> Any:
+    """Unpack values with arrays and with lists of up to `longest` elements; raises as `msgpack.unpackb`.
+
+    The limits keep out collections whose every element would cost an error's memory in validation.
+    """
     return msgpack.unpackb(
         body,
         use_list=False,
@@ -193,7 +197,7 @@ def _unpack(body: bytes, longest: int, **hooks: Any) -> Any:
         strict_map_key=True,
         max_map_len=limits.MAX_MESSAGE_FIELDS,
         max_array_len=longest,
-        **hooks,
+        **({"ext_hook": unpack_extension} | hooks),
     )
 
 
@@ -230,10 +234,7 @@ def read_message(direction: Direction, body: bytes) -> Message:
             Offence.OVERSIZED, f"A body of {len(body)} bytes is over the limit of {longest}."
         )
     try:
-        if delivers:
-            value = _unpack(body, limits.MAX_PURCHASES, ext_hook=unpack_extension)
-        else:
-            value = _unpack_message(body)
+        value = unpack_limited(body, longest=limits.MAX_PURCHASES) if delivers else _unpack_message(body)
     except OversizedArray:
         raise RemoteProtocolError(
             Offence.OVERSIZED, f"An array has more than {limits.MAX_ARRAY_DIMENSIONS} axes."

@@ -35,7 +35,8 @@ from protocol.config.loading import load_toml
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, load_dataset
 from protocol.errors import RemoteProtocolError
-from protocol.machine.machine import Connected, Finish, Lost, Machine
+from protocol.machine.base import Machine
+from protocol.machine.machine import Connected, Finish, Lost
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.driver import Driver, Numerics, Outgoing
 from protocol.runtime.keys import KeyPair, PublicKey, new_keypair, write_secret

@@ -88,7 +88,7 @@ class RouterEndpoint(Closing):
         address: Where to bind, ``tcp://host:port``; port ``*`` lets the system choose.
         pair: Our keys. None means no security at all, and is for loopback addresses only.
         roster: Public key in Z85 -> name of the peer: who may connect. Unused without security.
-        longest: Bytes of the longest frame to take (`protocol.session.session.Session.longest_to_curator`).
+        longest: Bytes of the longest frame to take (`protocol.session.sizes.longest_to_curator`).
 
     Raises:
         ConfigError: If the address or a key is malformed, or security is off and the address is not loopback.

@@ -24,7 +24,7 @@ from protocol import limits
 from protocol.config.invitation import Invitation
 from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence
-from protocol.machine import machine, weighing
+from protocol.machine import base, machine, weighing
 from protocol.names import CURATOR
 from protocol.privacy.accounting import costs as cost_kinds
 from protocol.privacy.acquisition import RULES
@@ -155,11 +155,11 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     owner.events.Scored(1, (0,), (0,), candidate_of(np.zeros(4, dtype=np.int16)), b""),
     consumer.events.TargetReleased(_ZEROS, 1, _TOTALS, 1, b"", b"", "none", ()),
     consumer.events.PurchasesChecked((), None),
-    owner.blind.BlindScored(1, np.zeros(4, dtype=np.int32), (0,), b"", b"", b"", b"", b""),
-    owner.blind.BroadcastRefused("what", "advice"),
-    curator.blind.BidsChecked((True,)),
-    consumer.blind.WeightSealed(1, b"", b""),
-    consumer.blind.AccountMade(_example("account")),
+    owner.events.BlindScored(1, np.zeros(4, dtype=np.int32), (0,), b"", b"", b"", b"", b""),
+    owner.events.BroadcastRefused("what", "advice"),
+    curator.events.BidsChecked((True,)),
+    consumer.events.WeightSealed(1, b"", b""),
+    consumer.events.AccountMade(_example("account")),
 )
 """One of each event and effect that can be on record."""
 COSTS: Final[tuple[cost_kinds.Cost, ...]] = (
@@ -189,7 +189,7 @@ def costs() -> Table:
 # -- the pages ------------------------------------------------------------------------------------------
 
 
-def diagram(role: type[machine.Machine]) -> str:
+def diagram(role: type[base.Machine]) -> str:
     """A machine's phases."""
     return f"```mermaid\n{mermaid(role)}\n```\n"
 
