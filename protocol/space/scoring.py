@@ -2,7 +2,7 @@
 
 The order is: higher score first (wᵀφ, plus jitter if the session has it), then smaller bytes of φ, then
 smaller rank (the owner's position among the sorted names), then the older entry. If a point of several owners
-counts once (`protocol.space.copies`), its place among points of equal φ precedes the rank. If points have
+counts once (`protocol.space.copies`), its place among equal points replaces the last two. If points have
 prices (`protocol.space.prices`), the score for the price replaces the score; among the points of one owner,
 which have one price, that is the same order. The order depends only on the points themselves, as the lemma
 behind the sensitivity of 2 needs.

@@ -82,7 +82,7 @@ class DatasetBudget:
             return ledger.cap
 
     def elsewhere(self) -> Path | None:
-        """Another ledger that the same rows were charged to, if no budget forbids this one."""
+        """Another ledger, if any, that the same rows were charged to; its budget does not bind here."""
         with self._open(record=False) as ledger:
             return ledger.elsewhere
 
