@@ -28,6 +28,7 @@ __all__ = [
     "NO_WAIT",
     "PRIVATE",
     "allow_open_files",
+    "append",
     "check_linux",
     "cores",
     "has_modes",
@@ -65,6 +66,15 @@ _ZEROS: Final = bytes(2**20)
 def open_file(path: Path | str, flags: int, mode: int = PRIVATE) -> int:
     """`os.open` for raw bytes: Windows would otherwise translate line feeds."""
     return os.open(path, flags | getattr(os, "O_BINARY", 0), mode)
+
+
+def append(descriptor: int, data: bytes, *, sync: bool) -> None:
+    """Write all of `data` to an open file, in as many writes as it takes; with `sync`, wait for the disk."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    if sync:
+        os.fsync(descriptor)
 
 
 def open_nowhere() -> int:
