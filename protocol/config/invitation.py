@@ -50,8 +50,8 @@ def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any
         party: An owner's name, or "consumer".
 
     Raises:
-        ConfigError: The session has no CURVE, the party is not on its roster, or the key is not the curator's
-            on the roster.
+        ConfigError: The session has no CURVE, the party is not on its roster, or the key is not the roster's
+            curator's.
     """
     if session.network.insecure:
         raise ConfigError(
@@ -74,13 +74,10 @@ def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any
 
 
 def check_invitation(read: Invitation, values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse an invitation that contradicts itself, or whose signature is not its curator's.
+    """Raise `ConfigError` for an invitation that contradicts itself, or whose signature is not its curator's.
 
     Args:
         values: The invitation's values as in the file.
-
-    Raises:
-        ConfigError: It contradicts itself, or the signature does not hold.
     """
     session = read.configuration
     curator = roster_identity(session.roster.curator, CURATOR)

@@ -110,10 +110,7 @@ def _one_if_all_are(bound: float | list[float]) -> float | list[float]:
 
 
 def version_1_digest(values: Mapping[str, Any]) -> bytes:
-    """The digest that protocol version 1 gave to a session, from its file as a transcript records it.
-
-    Args:
-        values: The configuration in a transcript's first event, with its seeds filled in.
+    """The digest that protocol version 1 gave to a session, from its recorded file, with seeds.
 
     Raises:
         KeyError, TypeError: The values are not a session file's.

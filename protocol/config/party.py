@@ -51,7 +51,6 @@ class DataSection(Section):
     identifier: str | None = None
 
     def columns(self) -> DataColumns:
-        """The section in the form that loaders take."""
         features = None if self.features is None else tuple(self.features)
         return DataColumns(features, self.label, self.identifier)
 
@@ -142,7 +141,7 @@ class CuratorFile(_PartyFile):
 
     @property
     def price(self) -> Price:
-        """The payment for the numbers in the settlement's statement."""
+        """The prices of the settlement's statement."""
         return Price(self.unit_price, self.total_price)
 
 
