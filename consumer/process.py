@@ -26,20 +26,14 @@ from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, lo
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import NoiseSource
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.files.private_files import read_private
 from protocol.runtime.ledger.dataset_budget import dataset_budget
-from protocol.runtime.party import (
-    check_durability,
-    own_keys,
-    party_noise,
-    sealing_identity,
-    transcript_path,
-    with_one_blas_thread,
-)
+from protocol.runtime.party import check_durability, own_keys, party_noise, sealing_identity, transcript_path
 from protocol.runtime.taking_part import take_part
-from protocol.runtime.telemetry.log_events import SEED_SET_DRAWN, SESSION_REHEARSED
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.metrics import serving_metrics
 from protocol.runtime.telemetry.vitals import Vitals
@@ -62,7 +56,7 @@ def run_consumer(
         HushbidError: As `protocol.errors` says.
     """
     with (
-        with_one_blas_thread(),
+        one_blas_thread(),
         Vitals(file.state, party=CONSUMER, role="consumer", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
         ExitStack() as stack,
@@ -80,10 +74,10 @@ def _take_part(
     validation = load_dataset(file.validation, columns)
     seed_set = consumer_seed_set(session, file, validation)
     if file.seed_points is not None:
-        log(SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
+        log(LogEvent.SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
     verdict = kept_verdict(file.state, session)
     if verdict.word is not None:
-        log(SESSION_REHEARSED, verdict=verdict.word)
+        log(LogEvent.SESSION_REHEARSED, verdict=verdict.word)
     test = load_dataset(file.test, columns) if file.test is not None else None
     judging = test is not None and test.labels is not None
     check_model(file.model, trained=judging)

@@ -264,11 +264,14 @@ class Verdict:
         if self.rehearsal is None:
             return f"The session was not rehearsed: {self.why}."
         anyway = " It goes on anyway, as it was told to." if self.anyway else ""
-        said = f"{self.called}: {self.rehearsal.meaning}.{anyway}"
         if self.rehearsal.expected is not None:
-            by = "By the rule of thumb of `hushbid plan` it is"
-            return f"The session was not rehearsed: {self.why}. {by} {said}"
-        return f"A rehearsal of the session is {said}"
+            by = f"By the rule of thumb of `hushbid plan` it is {self.called}"
+            return f"The session was not rehearsed: {self.why}. {by}: {self.rehearsal.meaning}.{anyway}"
+        return f"{self.since(self.rehearsal.meaning)}{anyway}"
+
+    def since(self, what: str) -> str:
+        """The word of a rehearsal for people, with its reason."""
+        return f"A rehearsal of the session is {self.called}: {what}."
 
     def summary(self) -> str:
         """The verdict for people, with its figures, on one line."""

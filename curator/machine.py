@@ -40,6 +40,9 @@ from protocol.wire.messages import Hello, Ready, SecretMap, Target, Welcome
 
 __all__ = ["PHASES", "TRANSITIONS", "CuratorMachine"]
 
+_LISTED: Final = 8
+"""Most names that a message lists."""
+
 PHASES: Final = (
     "enrolling",
     "weighing",
@@ -228,7 +231,7 @@ class CuratorMachine(Peers):
             self._give_up(
                 ExitCode.TIMEOUT,
                 f"Of the owners, {enrolled} came within the enrolment time; the session needs "
-                f"{self._session.session.min_owners}. Missing: {listed(self._unenrolled)}.",
+                f"{self._session.session.min_owners}. Missing: {listed(sorted(self._unenrolled), _LISTED)}.",
                 "Start them, or raise timeouts.enrolment, or lower session.min_owners.",
             )
         else:

@@ -16,6 +16,7 @@ from protocol.config.session import SessionFile
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.driver import Driver
@@ -32,9 +33,8 @@ from protocol.runtime.party import (
     resume,
     sealing_identity,
     transcript_path,
-    with_one_blas_thread,
 )
-from protocol.runtime.telemetry.log_events import CURATOR_LISTENING
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.metrics import serving_metrics
 from protocol.runtime.telemetry.vitals import Vitals
@@ -68,7 +68,7 @@ def run_curator(
         HushbidError: As `protocol.errors` says.
     """
     with (
-        with_one_blas_thread(),
+        one_blas_thread(),
         Vitals(file.state, party=CURATOR, role="curator", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
     ):
@@ -97,7 +97,7 @@ def _curate(
                 longest=longest_to_curator(session),
             )
         )
-        log(CURATOR_LISTENING, address=endpoint.address)
+        log(LogEvent.CURATOR_LISTENING, address=endpoint.address)
         journal = stack.enter_context(
             open_journal(session, role="curator", party=CURATOR, state=file.state, durability=file.durability)
         )

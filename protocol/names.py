@@ -1,8 +1,8 @@
-"""The names of parties: two that every session has, and those that owners choose."""
+"""The names of the two parties that every session has (owners choose their own), and names in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Final
 
 __all__ = ["CONSUMER", "CURATOR", "listed"]
@@ -10,10 +10,8 @@ __all__ = ["CONSUMER", "CURATOR", "listed"]
 CURATOR: Final = "curator"
 CONSUMER: Final = "consumer"
 
-_LISTED: Final = 8
 
-
-def listed(names: Collection[str]) -> str:
-    """The first eight names in order, and the number of others."""
-    shown = ", ".join(sorted(names)[:_LISTED])
-    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"
+def listed(names: Sequence[str], most: int, *, rest: str = "more") -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} {rest}" if more > 0 else "")

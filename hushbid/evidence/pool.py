@@ -8,12 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from protocol.errors import ConfigError, HushbidError
 from protocol.extras import need
-from protocol.runtime.party import one_blas_thread
+from protocol.runtime.blas_threads import keep_one_blas_thread
 
 __all__ = ["results_of"]
 
@@ -128,11 +127,5 @@ def _connected(scheduler: str) -> Iterator[Any]:
 
 
 def _done(work: Callable[[_Item], _Result], place: int, item: _Item) -> tuple[int, _Result]:
-    _one_blas_thread()
+    keep_one_blas_thread()
     return place, work(item)
-
-
-@lru_cache
-def _one_blas_thread() -> None:
-    """Limited once in every process: to look for its libraries takes a while."""
-    one_blas_thread()

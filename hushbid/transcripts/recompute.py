@@ -40,7 +40,7 @@ from protocol.runtime.driver import Numerics
 from protocol.runtime.party import own_keys, sealing_identity
 from protocol.session.account import account_content
 from protocol.session.session import Session
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header, RecordedItem
 from protocol.wire.messages import Candidate
 
@@ -261,7 +261,7 @@ def _consumer(session: Session, config: Path, noise: RecordedNoise) -> Numerics:
 
 
 def _recorded(path: Path) -> Iterator[RecordedItem]:
-    with iterate(path) as records:
+    with TranscriptReader(path) as records:
         for record in records:
             yield from record.items
 

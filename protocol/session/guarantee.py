@@ -49,6 +49,18 @@ class PrivacyStatement:
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         return cls(against=values["from"], **{name: values[name] for name in values if name != "from"})
 
+    def promised(self, *, relation: bool) -> str:
+        """The guarantee in words; where something stands against it, with what secret noise would give.
+
+        Args:
+            relation: Whether to say which datasets are neighbours, on a line of its own.
+        """
+        if self.epsilon is None:
+            return "nothing"
+        gap, beside = ("\n", f"\n{self.neighbours}") if relation else (" ", "")
+        figures = f"ε = {self.epsilon:.4g}, δ = {self.delta:g}{beside}"
+        return f"nothing; with secret noise{gap}{figures}" if self.why else figures
+
     def without_guarantee(self, why: str) -> Self:
         """The same with one more reason against a guarantee."""
         return replace(self, epsilon=None, why=f"{self.why}; {why}" if self.why else why)

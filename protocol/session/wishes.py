@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from protocol.config.session import SessionFile
 from protocol.config.wishes import WishesSection
@@ -14,6 +14,9 @@ from protocol.session.turns import Turns
 from protocol.space.prices import UNITS, Prices, bill, in_units
 
 __all__ = ["bill_of", "check_wishes", "prices_of", "turns_of"]
+
+_LISTED: Final = 8
+"""Most names that an error lists."""
 
 
 def prices_of(file: SessionFile) -> Prices | None:
@@ -60,12 +63,12 @@ def _check_names(file: SessionFile, wishes: WishesSection) -> None:
     for key, named in (("prices", wishes.prices), ("caps", wishes.caps)):
         if unknown := set(named) - owners:
             raise ConfigError(
-                f"wishes.{key} names owners that are not on the roster: {listed(unknown)}.",
+                f"wishes.{key} names owners that are not on the roster: {listed(sorted(unknown), _LISTED)}.",
                 advice="Take them out, or correct their names.",
             )
     if wishes.prices and (missing := owners - set(wishes.prices)):
         raise ConfigError(
-            f"wishes.prices has no price of {listed(missing)}.",
+            f"wishes.prices has no price of {listed(sorted(missing), _LISTED)}.",
             advice="Give every owner's price, or none.",
         )
 
@@ -101,8 +104,8 @@ def _check_caps(file: SessionFile, wishes: WishesSection) -> None:
     batch, turns = file.batch, turns_of(file)
     if low := {owner for owner, cap in wishes.caps.items() if cap < batch}:
         raise ConfigError(
-            f"wishes.caps: a round buys {batch} points, and {listed(low)} would have no turn at all: a "
-            "cap is kept by whole rounds.",
+            f"wishes.caps: a round buys {batch} points, and {listed(sorted(low), _LISTED)} would have no "
+            "turn at all: a cap is kept by whole rounds.",
             advice=f"Set caps of {batch} or more, or a smaller session.batch.",
         )
     fewest, needed = turns.fewest(file.owners), file.session.min_owners

@@ -26,7 +26,7 @@ from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence
 from protocol.machine import base, machine, weighing
 from protocol.names import CURATOR
-from protocol.privacy import accounting
+from protocol.privacy.accounting import costs as cost_kinds
 from protocol.privacy.acquisition import RULES
 from protocol.transcript.session_file import started
 from protocol.wire import blind, messages
@@ -162,13 +162,13 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     consumer.events.AccountMade(_example("account")),
 )
 """One of each event and effect that can be on record."""
-COSTS: Final[tuple[accounting.Cost, ...]] = (
-    accounting.GaussianCost(noise_multiplier=1.0, count=1),
-    accounting.DiscreteGaussianCost(sensitivity=1.0, sigma=1.0, width=1, count=1),
-    accounting.LaplaceCost(epsilon=1.0, count=1),
-    accounting.BoundedRangeCost(eta=1.0, count=1),
-    accounting.ZcdpCost(rho_each=1.0, count=1),
-    accounting.ApproximateCost(epsilon=1.0, delta=0.1, count=1),
+COSTS: Final[tuple[cost_kinds.Cost, ...]] = (
+    cost_kinds.GaussianCost(noise_multiplier=1.0, count=1),
+    cost_kinds.DiscreteGaussianCost(sensitivity=1.0, sigma=1.0, width=1, count=1),
+    cost_kinds.LaplaceCost(epsilon=1.0, count=1),
+    cost_kinds.BoundedRangeCost(eta=1.0, count=1),
+    cost_kinds.ZcdpCost(rho_each=1.0, count=1),
+    cost_kinds.ApproximateCost(epsilon=1.0, delta=0.1, count=1),
 )
 """One of each kind."""
 
@@ -181,7 +181,7 @@ def on_record() -> Table:
 
 def costs() -> Table:
     """Kinds of costs with their numbers."""
-    found = [accounting.cost_to_record(example) for example in COSTS]
+    found = [cost_kinds.cost_to_record(example) for example in COSTS]
     own = ("kind", "count")
     return Table([(code(cost["kind"]), codes(name for name in cost if name not in own)) for cost in found])
 

@@ -13,7 +13,7 @@ import pytest
 
 from hushbid.evidence.experiment_options import SelectionOptions
 from hushbid.evidence.experiments.runner import run
-from hushbid.evidence.experiments.selection import EXPERIMENT
+from hushbid.evidence.experiments.selection import selection
 from hushbid.evidence.pool import results_of
 from protocol.errors import ConfigError
 
@@ -76,7 +76,7 @@ def test_a_worker_that_is_killed_in_the_run_changes_no_figure(cluster: Any, tmp_
         out=tmp_path,
         say=kill_one,
     )
-    shared, alone = run(EXPERIMENT, by_cluster), run(EXPERIMENT, OPTIONS)
+    shared, alone = run(selection, by_cluster), run(selection, OPTIONS)
     assert len(handed_out) == 6
     assert not Path(f"/proc/{workers[0]}").exists(), "it was killed"
     assert [row.mmd2_each for row in shared.rows] == [row.mmd2_each for row in alone.rows]

@@ -13,7 +13,8 @@ from protocol.privacy.releases import RELEASES
 from protocol.session.guarantee import PrivacyStatement
 from protocol.session.session import Session, open_session
 from protocol.session.sizes import longest_to_curator
-from protocol.space.features import FEATURE_SPACES, LshSpace
+from protocol.space.features import FEATURE_SPACES
+from protocol.space.features.lsh import LshSpace
 from tests.support.session_files import load
 
 GAUSSIAN = {"mechanism": "gaussian", "sigma": 50.0}
