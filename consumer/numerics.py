@@ -220,9 +220,8 @@ class ConsumerNumerics:
         points = np.stack([np.asarray(point, dtype=np.float64) for point in self._points])
         try:
             with np.errstate(over="ignore"):
-                return _read_only(
-                    mmd2_curve(space.scale(points), space.scale(self._validation.features), space.gamma)
-                )
+                wanted = space.scale(self._validation.features)
+                return _read_only(mmd2_curve(space.scale(points), wanted, space.gamma))
         except DataError:
             return None  # a point lies too far out for any comparison
 
@@ -270,11 +269,7 @@ class ConsumerNumerics:
 
 
 class BlindConsumerNumerics(ConsumerNumerics):
-    """Carries out the blind consumer's computations; its arguments are those of `ConsumerNumerics`.
-
-    Args:
-        weighing: The source of the noise that protects owners from each other.
-    """
+    """Carries out the blind consumer's computations; `weighing` draws the noise that protects owners."""
 
     def __init__(self, *given: Any, weighing: NoiseSource, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -327,9 +322,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
                 delivered.append(replace(entry, dispute=found))
                 continue
             features, score = next(checked)
-            wrong = "" if score == purchase.score else WRONG_SCORE
-            if not score:
-                wrong = "the point is outside the public bounds"
+            wrong = self._wrong(score, purchase)
             candidate = Candidate.model_construct(point=found[0], features=features, attributes=found[1])
             delivered.append(replace(entry, candidate=candidate, dispute=wrong))
         return self._checked(delivered, last=effect.last)
@@ -377,6 +370,12 @@ class BlindConsumerNumerics(ConsumerNumerics):
             (row, next(masked) if inside else b"")
             for row, inside in zip(features, within.tolist(), strict=True)
         ]
+
+    def _wrong(self, score: bytes, purchase: BlindPurchase) -> str:
+        """The fault of a point with this expected score; empty if it has none."""
+        if not score:
+            return "the point is outside the public bounds"
+        return "" if score == purchase.score else WRONG_SCORE
 
     # -- the account --------------------------------------------------------------------------------------
 
