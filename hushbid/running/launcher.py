@@ -16,7 +16,6 @@ from typing import Any, Final, Self, TypeAlias
 from consumer.process import consumer_seed_set
 from consumer.store import keep_verdict
 from consumer.verdict import NO_VERDICT, Verdict
-from curator.machine import CONSUMER
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import Cluster
@@ -34,7 +33,7 @@ from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.machine.progress import Progress
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.runtime.ledger.dataset_budget import charges, ledger_path
 from protocol.session.session import Session, open_session

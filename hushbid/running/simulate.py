@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from consumer.appraisal import Evaluation
 from consumer.downstream import check_model
 from consumer.events import StorePurchases
 from consumer.own_figures import own_view
 from consumer.result import consumer_result
 from consumer.store import PurchaseFile, keep_table, keep_verdict
-from curator.machine import CONSUMER, CuratorMachine
+from curator.machine import CuratorMachine
 from curator.progress import Follower
 from curator.result import curator_result
 from hushbid.cluster.data import ClusterData, spread
@@ -27,7 +28,7 @@ from protocol import platform
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
 from protocol.machine.progress import Progress
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.runtime.party import ensure_done, open_journal
@@ -128,12 +129,14 @@ def simulate(
     view = own_view(
         session,
         delivered,
-        validation=data.validation,
-        seed_set=data.seed_set,
-        test=data.test,
-        model=cluster.model,
-        seed=cluster.file.consumer.seed,
-        ridge=cluster.file.consumer.ridge,
+        Evaluation(
+            data.validation,
+            data.test,
+            cluster.model,
+            cluster.file.consumer.seed,
+            cluster.file.consumer.ridge,
+        ),
+        data.seed_set,
     )
     kept = None if record is None else PurchaseFile(record / "delivered.npz", session.file.features)
     if kept is not None and delivered:
