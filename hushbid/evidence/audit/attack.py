@@ -25,7 +25,7 @@ from protocol.crypto.blinding import BlindKeys
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError
 from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import NoiseSource, SimulatedNoise
+from protocol.privacy.noise import SimulatedNoise
 from protocol.privacy.releases import Prior
 from protocol.runtime.driver import Numerics, Outgoing
 from protocol.session.guarantee import PrivacyStatement
@@ -100,10 +100,6 @@ class Attack(ABC):
         Returns:
             The attacker's evidence.
         """
-
-
-def _curator(session: Session, noise: NoiseSource) -> CuratorParty:
-    return curator_party(session, noise=noise)
 
 
 @dataclass(frozen=True)
@@ -215,7 +211,7 @@ class SessionAttack(Attack):
         read: Extracts numbers from the attacking owner's view.
         watcher: The attacking owner.
         away: As `SteadyNetwork` has it.
-        curator: Makes the curator from session and noise.
+        curator: Makes the curator; its arguments are those of `curator_party`.
         consumer: Makes the consumer; its arguments are those of `consumer_party`.
         owner: Makes an owner; its arguments are those of `owner_party`.
         crashes: Processes that die and restart; None: no process does, and nothing is recorded.
@@ -227,7 +223,7 @@ class SessionAttack(Attack):
     read: Reading
     watcher: str = "watcher"
     away: Callable[[int], Collection[str]] | None = None
-    curator: Callable[[Session, NoiseSource], CuratorParty] = _curator
+    curator: Callable[..., CuratorParty] = curator_party
     consumer: Callable[..., ConsumerParty] = consumer_party
     owner: Callable[..., OwnerParty] = owner_party
     crashes: Sequence[Crash] | None = None
@@ -278,7 +274,7 @@ class SessionAttack(Attack):
             seed_set=seed_set,
             tap=tap,
             network=SteadyNetwork(self.away),
-            curator=lambda session, *, noise: self.curator(session, noise),
+            curator=self.curator,
             consumer=consumer,
             owner=self.owner,
             noise=noise,

@@ -48,7 +48,9 @@ def _curator(fault: CuratorFault) -> Plant:
     """Plants a fault in a session's curator."""
 
     def plant(sound: SessionAttack) -> Attack:
-        return replace(sound, curator=lambda session, noise: fault(session, sound.curator(session, noise)))
+        return replace(
+            sound, curator=lambda session, **given: fault(session, sound.curator(session, **given))
+        )
 
     return plant
 

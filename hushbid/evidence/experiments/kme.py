@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ FEATURES: Final = 10_000
 """J of Algorithm 2."""
 BOUND: Final = 1000.0
 SPREAD: Final = 500.0
+EPSILONS: Final = (0.01, 0.1, 1.0)
 NORMS: Final = {1: 100.0, 2: 1.0}
 """C of each algorithm."""
 TOLERANCE: Final = 1.05
@@ -50,8 +51,7 @@ DRAWN: Final = 10_000
 """Points of the authors' draw, of which a setting takes the first M."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """A row of the authors' results.
 
     Attributes:
@@ -62,7 +62,7 @@ class Setting:
         baseline: The published distance of the public points with equal weights; None for Algorithm 2.
         noiseless: The published figure of the same row with (nearly) no noise: that of the projection, or of
             Algorithm 2 at ε = 1.
-        published: Published figure by ε.
+        figures: The published figures at each of `EPSILONS`.
     """
 
     algorithm: int
@@ -71,7 +71,11 @@ class Setting:
     points: int
     baseline: float | None
     noiseless: float
-    published: dict[float, float]
+    figures: tuple[float, float, float]
+
+    @property
+    def published(self) -> dict[float, float]:
+        return dict(zip(EPSILONS, self.figures, strict=True))
 
     @property
     def name(self) -> str:
@@ -93,35 +97,21 @@ class Setting:
         return max(TOLERANCE * published, published + LAST_DIGIT)
 
 
-def _row(
-    algorithm: int, columns: int, public: str, points: int, baseline: float | None, *figures: float
-) -> Setting:
-    return Setting(
-        algorithm=algorithm,
-        columns=columns,
-        public=public,
-        points=points,
-        baseline=baseline,
-        noiseless=figures[0],
-        published=dict(zip((0.01, 0.1, 1.0), figures[1:], strict=True)),
-    )
-
-
 SETTINGS: Final = (
-    _row(1, 2, "leak", 104, 0.1063, 0.0103, 0.0879, 0.0131, 0.0103),
-    _row(1, 2, "leak", 977, 0.0278, 0.0001, 0.1135, 0.0127, 0.0011),
-    _row(1, 2, "leak", 10_000, 0.0078, 0.0000, 0.1307, 0.0133, 0.0012),
-    _row(1, 5, "leak", 977, 0.0271, 0.0004, 0.2807, 0.0285, 0.0028),
-    _row(1, 5, "leak", 10_000, 0.0082, 0.0000, 0.4527, 0.0454, 0.0046),
-    _row(1, 2, "random", 977, 0.4163, 0.0002, 0.2896, 0.0284, 0.0029),
-    _row(1, 5, "random", 977, 0.4078, 0.3126, 0.4539, 0.3144, 0.3126),
-    _row(1, 5, "random", 10_000, 0.4068, 0.2074, 1.0736, 0.2325, 0.2077),
-    _row(2, 2, "none", 100, None, 0.0318, 0.1799, 0.0342, 0.0318),
-    _row(2, 2, "none", 1000, None, 0.0090, 0.2424, 0.0188, 0.0090),
-    _row(2, 2, "none", 10_000, None, 0.0025, 0.3210, 0.0209, 0.0025),
-    _row(2, 5, "none", 100, None, 0.3337, 0.4801, 0.3372, 0.3337),
-    _row(2, 5, "none", 1000, None, 0.0380, 0.8541, 0.0872, 0.0380),
-    _row(2, 5, "none", 10_000, None, 0.0341, 1.0318, 0.0973, 0.0341),
+    Setting(1, 2, "leak", 104, 0.1063, 0.0103, (0.0879, 0.0131, 0.0103)),
+    Setting(1, 2, "leak", 977, 0.0278, 0.0001, (0.1135, 0.0127, 0.0011)),
+    Setting(1, 2, "leak", 10_000, 0.0078, 0.0000, (0.1307, 0.0133, 0.0012)),
+    Setting(1, 5, "leak", 977, 0.0271, 0.0004, (0.2807, 0.0285, 0.0028)),
+    Setting(1, 5, "leak", 10_000, 0.0082, 0.0000, (0.4527, 0.0454, 0.0046)),
+    Setting(1, 2, "random", 977, 0.4163, 0.0002, (0.2896, 0.0284, 0.0029)),
+    Setting(1, 5, "random", 977, 0.4078, 0.3126, (0.4539, 0.3144, 0.3126)),
+    Setting(1, 5, "random", 10_000, 0.4068, 0.2074, (1.0736, 0.2325, 0.2077)),
+    Setting(2, 2, "none", 100, None, 0.0318, (0.1799, 0.0342, 0.0318)),
+    Setting(2, 2, "none", 1000, None, 0.0090, (0.2424, 0.0188, 0.0090)),
+    Setting(2, 2, "none", 10_000, None, 0.0025, (0.3210, 0.0209, 0.0025)),
+    Setting(2, 5, "none", 100, None, 0.3337, (0.4801, 0.3372, 0.3337)),
+    Setting(2, 5, "none", 1000, None, 0.0380, (0.8541, 0.0872, 0.0380)),
+    Setting(2, 5, "none", 10_000, None, 0.0341, (1.0318, 0.0973, 0.0341)),
 )
 """The authors' published result files."""
 _NAMED: Final = {setting.name: setting for setting in SETTINGS}
@@ -150,7 +140,7 @@ class KmeRow(ExperimentRow):
 
 
 def _pairs(options: KmeOptions) -> Iterator[tuple[Configuration, int]]:
-    epsilons = [0.01, 0.1, 1.0] if options.epsilons is None else options.epsilons
+    epsilons = EPSILONS if options.epsilons is None else options.epsilons
     seeds = options.every_seed
     refuse_none(an_epsilon=epsilons, a_seed=seeds)
     refuse_unknown(options.settings or (), _NAMED, "setting", "Settings")

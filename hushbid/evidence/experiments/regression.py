@@ -267,10 +267,7 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Regressi
     errors = [each["relative_error"] for each in measured]
     refused = None in errors
     return RegressionRow(
-        dataset=configuration["dataset"],
-        method=configuration["method"],
-        neighbours=configuration["neighbours"],
-        epsilon=configuration["epsilon"],
+        **configuration,
         delta=DELTA if configuration["method"] == "adassp" else 0.0,
         points=measured[0]["points"],
         relative_error=None if refused else float(np.mean(errors)),

@@ -41,6 +41,9 @@ class SeedFailure(NamedTuple):
     plan: list[str]
     smallest: list[str]
 
+    def as_json(self) -> dict[str, Any]:
+        return self._asdict()
+
 
 @dataclass
 class FaultSweep:
@@ -77,7 +80,7 @@ class FaultSweep:
             "happened": dict(sorted(self.happened.items())),
             "rules": dict(sorted(self.rules.items())),
             "ends": dict(sorted(self.ends.items())),
-            "failures": [failure._asdict() for failure in self.failures],
+            "failures": [failure.as_json() for failure in self.failures],
         }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from protocol.privacy.releases import RELEASES
 from protocol.session.session import Session, open_session
 
 __all__ = ["Fault", "Kind", "Plan", "Way", "plan_of"]
-
-_T = TypeVar("_T")
 
 ROUNDS: Final = (4, 6, 8, 12)
 BLIND_ROUNDS: Final = (3, 4, 6, 8)
@@ -172,12 +170,11 @@ class Plan:
 
     def fewer(self) -> Iterator[Plan]:
         """This plan without one of the things that go wrong, each of them in turn."""
-        for place in range(len(self.byzantine)):
-            yield replace(self, byzantine=_without(self.byzantine, place))
-        for place in range(len(self.crashes)):
-            yield replace(self, crashes=_without(self.crashes, place))
-        for place in range(len(self.faults)):
-            yield replace(self, faults=_without(self.faults, place))
+        for name in ("byzantine", "crashes", "faults"):
+            items: tuple[Any, ...] = getattr(self, name)
+            for place in range(len(items)):
+                fewer: Any = {name: (*items[:place], *items[place + 1 :])}
+                yield replace(self, **fewer)
 
     def words(self) -> list[str]:
         """The session and its faults, for people."""
@@ -280,10 +277,6 @@ def _crashes(
         step, left = int(rng.integers(steps)), int(rng.integers(UNRECORDED, 3))
         found.append(Crash(party, step, left, float(0.01 + longest * rng.random() ** 2)))
     return tuple(sorted(found))
-
-
-def _without(items: tuple[_T, ...], place: int) -> tuple[_T, ...]:
-    return (*items[:place], *items[place + 1 :])
 
 
 def _names(count: int) -> tuple[str, ...]:
