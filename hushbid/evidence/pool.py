@@ -40,12 +40,10 @@ def results_of(
             time as they have threads. An item whose worker dies is given to another.
 
     Yields:
-        The place of an item, counted from 0, and its result, as soon as it is there: in any order if there
-        are several processes.
+        The place of an item, counted from 0, and its result, as soon as there is one.
 
     Raises:
-        ConfigError: Several processes are asked for, and joblib is not installed; or a scheduler is, and
-            there is no `distributed`, or none that answers and has workers.
+        ConfigError: joblib or distributed is not installed, or no scheduler answers and has workers.
         HushbidError: A cluster lost an item again and again.
     """
     numbered = enumerate(items)
@@ -117,7 +115,5 @@ def _done(work: Callable[[_Item], _Result], place: int, item: _Item) -> tuple[in
     return place, work(item)
 
 
-@lru_cache
-def _one_blas_thread() -> None:
-    """Limited once in every process: to look for its libraries takes a while."""
-    one_blas_thread()
+_one_blas_thread: Final = lru_cache(one_blas_thread)
+"""Limited once in every process: to look for its libraries takes a while."""

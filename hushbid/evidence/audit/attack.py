@@ -92,14 +92,7 @@ class Attack(ABC):
 
     @abstractmethod
     def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
-        """Run once for each seed.
-
-        Args:
-            neighbour: 0 for D, 1 for D'.
-
-        Returns:
-            The attacker's evidence.
-        """
+        """Run once for each seed of the noise on D (neighbour 0) or D' (1): what the attacker sees."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +101,7 @@ class ReleaseAttack(Attack):
 
     Args:
         session: The session whose ``[target]`` is attacked.
-        validation: D_v and its neighbour, raw.
-        seed_set: D_init, raw.
+        validation: D_v and its neighbour, raw, as D_init is.
     """
 
     stated: Stated
@@ -168,12 +160,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class SessionData:
-    """All parties' data, raw.
+    """All parties' data, raw: every owner's points, D_v and D_init.
 
     Attributes:
         owners: Every owner's points, in D and in D'.
-        validation: D_v.
-        seed_set: D_init.
         other_validation: D_v in D', if the consumer's records are attacked; None: the same.
     """
 
@@ -186,13 +176,9 @@ class SessionData:
     def one_more(
         cls, others: Mapping[str, Points], victims: Points, extra: Points, **public: Points
     ) -> SessionData:
-        """The victim has one record more in D', its last one.
+        """The victim has one record more in D', its last one: `extra`, shape (1, columns).
 
-        Args:
-            others: The other owners' points.
-            victims: The victim's in D.
-            extra: The record, shape (1, columns).
-            **public: `validation` and `seed_set`.
+        `others` are the other owners' points, `public` has `validation` and `seed_set`.
         """
         more = np.concatenate([victims, extra])
         return cls(({**others, "victim": victims}, {**others, "victim": more}), **public)
@@ -211,9 +197,7 @@ class SessionAttack(Attack):
         read: Extracts numbers from the attacking owner's view.
         watcher: The attacking owner.
         away: As `SteadyNetwork` has it.
-        curator: Makes the curator; its arguments are those of `curator_party`.
-        consumer: Makes the consumer; its arguments are those of `consumer_party`.
-        owner: Makes an owner; its arguments are those of `owner_party`.
+        curator, consumer, owner: Make a party, with the arguments of `curator_party` and so on.
         crashes: Processes that die and restart; None: no process does, and nothing is recorded.
     """
 

@@ -132,11 +132,7 @@ class CuratorView:
         return zlib.crc32(repr(self.frames).encode())
 
 
-def _sizes_alone(_view: CuratorView) -> Floats:
-    return np.zeros((1, 0))
-
-
-def _no_owner(_view: View) -> Floats:
+def _nothing(_view: View | CuratorView) -> Floats:
     return np.zeros((1, 0))
 
 
@@ -149,7 +145,7 @@ class CuratorAttack(SessionAttack):
         more: Arguments of `SessionAttack`; its `read` is for an owner's view, and is not used.
     """
 
-    read_all: Callable[[CuratorView], Floats] = _sizes_alone
+    read_all: Callable[[CuratorView], Floats] = _nothing
 
     def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
         """Run the session through the real codec, drivers and machines."""
@@ -170,7 +166,7 @@ def curator() -> CuratorAttack:
         session=session,
         data=_with_other_targets,
         watcher=CURATOR,
-        read=_no_owner,
+        read=_nothing,
         read_all=_masks_and_broadcasts,
     )
 
@@ -191,7 +187,7 @@ def sizes() -> CuratorAttack:
         session=_small("gaussian", epsilon=SESSION_EPSILON),
         data=data,
         watcher=CURATOR,
-        read=_no_owner,
+        read=_nothing,
     )
 
 

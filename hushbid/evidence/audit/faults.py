@@ -34,7 +34,6 @@ class Fault:
     Attributes:
         about: What is broken, for people.
         sound: The suite it is planted in.
-        plant: Makes the broken attack from the sound one.
         trials: Runs on each of D and D', unless another number is requested.
     """
 

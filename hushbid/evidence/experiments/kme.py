@@ -147,19 +147,13 @@ def _pairs(options: KmeOptions) -> Iterator[tuple[Configuration, int]]:
     chosen = [_NAMED[name] for name in options.settings or ()] or [
         setting for setting in SETTINGS if options.full or setting.points <= LONG
     ]
+    noise = SimulatedNoise.name if options.simulated else SecureNoise.name
+    how = {"noise": noise, "records": options.records}
     for setting in chosen:
         few = seeds[:1] if setting.points > LONG and setting.algorithm == 2 else seeds
         for seed in few:
             for epsilon in epsilons:
-                yield (
-                    {
-                        "setting": setting.name,
-                        "epsilon": epsilon,
-                        "noise": SimulatedNoise.name if options.simulated else SecureNoise.name,
-                        "records": options.records,
-                    },
-                    seed,
-                )
+                yield {"setting": setting.name, "epsilon": epsilon, **how}, seed
 
 
 def _files(options: KmeOptions, configuration: Configuration) -> list[Path]:
@@ -252,25 +246,14 @@ kme: Final = Experiment(
 
 
 def authors_points(count: int, columns: int) -> Points:
-    """The public points of the authors' *random* settings: the first M of their one draw, by seed 0.
+    """The public points of the authors' *random* settings: the first M ≤ 10,000 of their one draw, by seed 0.
 
     Which points are drawn decides how near the span of M of them comes in five columns, so that only theirs
-    compare with their figures.
-
-    Args:
-        count: M ≤ 10,000.
-        columns: D.
-
-    Returns:
-        Unscaled, float64 of shape (M, D).
+    compare with their figures. Unscaled, float64 of shape (M, D).
     """
     # The legacy generator is the authors' own; another one makes other points of this seed.
     drawn = np.random.RandomState(0).normal(0.0, SPREAD, (DRAWN, columns))
     return np.asarray(drawn[:count])
-
-
-def _leaked(data: Points, count: int, seed: int) -> Points:
-    return np.asarray(data[np.random.default_rng(seed).choice(len(data), count, replace=False)])
 
 
 def _drawn_by(setting: Setting, seed: int) -> int:
@@ -282,7 +265,7 @@ def _public(setting: Setting, data: Points, seed: int) -> Points:
     count = min(setting.points, len(data))
     if setting.public == "random":
         return authors_points(count, setting.columns)
-    return _leaked(data, count, seed)
+    return np.asarray(data[np.random.default_rng(seed).choice(len(data), count, replace=False)])
 
 
 @lru_cache(maxsize=1)

@@ -23,12 +23,7 @@ __all__ = ["METHODS", "PRIVATE", "Method", "check_methods", "proportional"]
 
 @dataclass(frozen=True)
 class Method:
-    """A way of choosing.
-
-    Attributes:
-        choose: Of the market, p, and ε, which is None for what is not calibrated to one.
-        calibrated: Whether it is.
-    """
+    """A way of choosing: of the market, p, and ε, which is None for what is not calibrated to one."""
 
     choose: Callable[[Market, int, float | None], Bought]
     calibrated: bool = False

@@ -82,16 +82,9 @@ def _pairs(options: RegressionOptions) -> Iterator[tuple[Configuration, int]]:
         )
     refuse_none(an_epsilon=epsilons, a_seed=options.every_seed)
     for seed in options.every_seed:
-        for method, neighbours, epsilon in _settings(epsilons):
-            yield (
-                {
-                    "dataset": options.dataset,
-                    "method": method,
-                    "neighbours": neighbours,
-                    "epsilon": epsilon,
-                },
-                seed,
-            )
+        for setting in _settings(epsilons):
+            named = dict(zip(("method", "neighbours", "epsilon"), setting, strict=True))
+            yield {"dataset": options.dataset, **named}, seed
 
 
 def _files(options: RegressionOptions, configuration: Configuration) -> list[Path]:

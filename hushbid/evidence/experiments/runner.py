@@ -135,10 +135,7 @@ def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outco
 
 
 def refuse_none(**wanted: Sequence[Any]) -> None:
-    """Refuse an experiment of which there is nothing to run.
-
-    Args:
-        wanted: What there has to be one of at least, by its name in words.
+    """Refuse an experiment of which there is nothing to run: of each of these, by their names, it needs one.
 
     Raises:
         ConfigError: There is none of something.
@@ -152,10 +149,7 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, several: str) -> None:
-    """Refuse names that nothing has.
-
-    Args:
-        several: What several are called, as the first word of a sentence.
+    """Refuse names that nothing has; `several` are called so as the first word of a sentence.
 
     Raises:
         ConfigError: There is none of some name.

@@ -62,19 +62,12 @@ def _pairs(options: SelectionOptions) -> Iterator[tuple[Configuration, int]]:
     refuse_none(an_epsilon=epsilons, a_number_of_points=points, a_seed=options.every_seed)
     said = {name: getattr(options, name) for name in ("batch", "seed_weight", "jitter", "delta")}
     given = {key: value for key, value in said.items() if value is not None}
+    name = where.name if isinstance(where, Path) else where
+    fixed = {"dataset": name, "mechanism": options.mechanism}
     for count in points:
         for epsilon in epsilons:
             for seed in options.every_seed:
-                yield (
-                    {
-                        "dataset": where.name if isinstance(where, Path) else where,
-                        "mechanism": options.mechanism,
-                        "points": count,
-                        "epsilon": epsilon,
-                        **given,
-                    },
-                    seed,
-                )
+                yield {**fixed, "points": count, "epsilon": epsilon, **given}, seed
 
 
 def _where(options: SelectionOptions) -> str | Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from hushbid.evidence.sweep.course import Evidence, run_plan
 from hushbid.evidence.sweep.engine import bug, check_all
@@ -23,18 +23,9 @@ __all__ = ["FaultSweep", "SeedFailure", "check_seed", "seeds_of", "sweep_faults"
 AGAIN: Final = 10
 """One of this many seeds is run twice, and must give the same transcripts."""
 
-Progress: TypeAlias = Callable[[int], None]
-"""Called with the number of sessions so far."""
-
 
 class SeedFailure(NamedTuple):
-    """A seed whose session broke an invariant.
-
-    Attributes:
-        broken: The breaches, by invariant.
-        plan: The session and its faults, in words.
-        smallest: The plan with as few faults as still break one of these invariants.
-    """
+    """A seed whose session broke an invariant (docs/results.md)."""
 
     seed: int
     broken: dict[str, list[str]]
@@ -47,15 +38,9 @@ class SeedFailure(NamedTuple):
 
 @dataclass
 class FaultSweep:
-    """The outcome of a sweep, or of a part of it.
+    """The outcome of a sweep, or of a part of it (docs/results.md).
 
     Attributes:
-        sessions: Number of sessions run.
-        again: Number of sessions run twice.
-        happened: Number of faults that happened, by name.
-        rules: Sessions by acquisition rule.
-        ends: Number of ends by party and exit code: "owner 0", "byzantine owner 1".
-        failures: Seeds whose sessions broke an invariant.
         digests: Digest of each session's transcripts, in the order of the seeds.
     """
 
@@ -85,13 +70,7 @@ class FaultSweep:
 
 
 def seeds_of(first: int, sessions: int | None, part: slice) -> Iterator[int]:
-    """The seeds of a sweep's share.
-
-    Args:
-        first: The first seed of the whole sweep.
-        sessions: Number of sessions in the whole sweep; None: unlimited.
-        part: The share.
-    """
+    """The seeds of a sweep's share; None: the number of sessions is unlimited."""
     every = count(first) if sessions is None else iter(range(first, first + sessions))
     return islice(every, part.start, None, part.step)
 
@@ -102,7 +81,7 @@ def sweep_faults(
     rules: Sequence[str] = (),
     jobs: int = 1,
     seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> FaultSweep:
     """Run the sessions of these seeds.
 

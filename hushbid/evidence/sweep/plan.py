@@ -109,10 +109,7 @@ class Plan:
 
     Attributes:
         seed: All of it comes from it.
-        rule: How points are acquired.
-        release: What target and summary are released by.
         distinct: Whether a point that several owners hold is bought once; owners hold many such points then.
-        min_owners: Fewer present owners pause the session.
         cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
         rows: How many points each owner has.
         mild: Whether nothing lasts longer than the session waits, and nobody breaks the protocol: then the
@@ -147,7 +144,14 @@ class Plan:
     def session(self) -> Session:
         """The session that is run."""
         owners = len(self.rows)
-        file = _session(self.rule, self.release, self.rounds, owners, self.batch, self.distinct).file
+        file = _session(
+            self.rule,
+            release=self.release,
+            rounds=self.rounds,
+            owners=owners,
+            batch=self.batch,
+            distinct=self.distinct,
+        ).file
         section = file.session.model_copy(
             update={"min_owners": self.min_owners, "fixed_cadence": self.cadence}
         )
@@ -283,6 +287,4 @@ def _names(count: int) -> tuple[str, ...]:
     return tuple(f"owner-{number}" for number in range(count))
 
 
-@lru_cache(maxsize=256)
-def _session(rule: str, release: str, rounds: int, owners: int, batch: int, distinct: bool) -> Session:
-    return small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch, distinct=distinct)
+_session: Final = lru_cache(maxsize=256)(small_session)

@@ -37,12 +37,7 @@ _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kin
 
 
 class Step(NamedTuple):
-    """A step of a party.
-
-    Attributes:
-        now: When it was taken, in simulated seconds.
-        frames: How many frames left with it.
-    """
+    """A step of a party: when it was taken, in simulated seconds, and how many frames left with it."""
 
     now: float
     frames: int
@@ -74,14 +69,8 @@ def small_session(
     """A session of few features and simulated noise.
 
     It settles privately where its rule and its release guarantee something to the owners, and copies of a
-    point are bought too.
-    With `logistic` the ε of asks is so large that it protects nobody: the rule is for thousands of owners.
-
-    Args:
-        rule: A key of `RULES`.
-        release: A key of `RELEASES`, for target and summary.
-        owners: K.
-        distinct: Whether a point that several owners hold is bought once.
+    point are bought too. With `logistic` the ε of asks is so large that it protects nobody: the rule is for
+    thousands of owners. With `distinct` a point that several owners hold is bought once.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
