@@ -26,7 +26,8 @@ from owner.party import owner_party
 from protocol import __version__
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError
-from protocol.machine.machine import Event, Finish, Machine
+from protocol.machine.base import Machine
+from protocol.machine.machine import Event, Finish
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import NoiseSource, SimulatedNoise
 from protocol.runtime.driver import Driver, Numerics, Outgoing

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 from curator.blind import BlindCurator
 from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty, OwnerParty
 from hushbid.evidence.audit.broken import OtherOutcomes
-from owner.blind import BlindScored, ScoreBlind
+from owner.events import BlindScored, ScoreBlind
 from owner.party import owner_party
 from protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
 from protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign

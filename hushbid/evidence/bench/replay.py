@@ -16,7 +16,7 @@ from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.transcripts.replay import replayed
 from protocol.names import CURATOR
-from protocol.runtime.party import one_blas_thread
+from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.transcript.verify import verify
 
 __all__ = ["bench_replay"]
@@ -30,7 +30,7 @@ def bench_replay(
     The limit is what reading and checking the same file costs, without a machine. Each transcript is replayed
     `repeats` times; the median counts.
     """
-    one_blas_thread()
+    keep_one_blas_thread()
     found: dict[str, Any] = {"owners": owners, "points": points, "columns": columns, "rounds": rounds}
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
         place = Path(name)

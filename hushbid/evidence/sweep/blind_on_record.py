@@ -14,7 +14,7 @@ import numpy as np
 
 from consumer.events import TargetReleased
 from consumer.machine import target_of
-from curator.blind import UncheckedBid, bid_holds
+from curator.verification import UncheckedBid, bid_holds
 from hushbid.evidence.sweep.rounds_on_record import Reading, Round, Rounds
 from protocol.crypto.blinding import BlindKeys
 from protocol.names import CONSUMER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def test_a_scheduler_that_does_not_answer_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("hushbid.evidence.pool.REACHED_WITHIN", 0.3)
     with pytest.raises(ConfigError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9\b"):
         list(results_of(abs, [1], jobs=1, scheduler="tcp://127.0.0.1:9"))
+    assert not [thread for thread in threading.enumerate() if thread.name == "IO loop"]
 
 
 @pytest.mark.parametrize("address", ["nonsense://x:1", "tcp://", ""])
