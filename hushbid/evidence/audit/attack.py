@@ -55,8 +55,8 @@ Points: TypeAlias = npt.NDArray[np.float64]
 CuratorParty: TypeAlias = tuple[CuratorMachine, Numerics]
 ConsumerParty: TypeAlias = tuple[ConsumerMachine, Numerics]
 OwnerParty: TypeAlias = tuple[OwnerMachine, Numerics]
-Reading: TypeAlias = Callable[["View"], npt.NDArray[np.float64]]
-"""The numbers that an owner extracts from its view: shape (rounds, readings)."""
+Reading: TypeAlias = Callable[[Any], npt.NDArray[np.float64]]
+"""The numbers that an attacker extracts from its view: shape (rounds, readings)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +219,8 @@ class SessionAttack(Attack):
         values = np.array([self.read(view) for view in views], dtype=np.float64)
         return Evidence(values, np.array([view.shape for view in views], dtype=np.int64))
 
-    def view(self, neighbour: int, seed: int) -> View:
-        """The watcher's view of one run."""
+    def view(self, neighbour: int, seed: int) -> Any:
+        """The attacker's view of one run, which `read` takes and which has a `shape`; here a `View`."""
         view = View(keys=self._keys(seed))
 
         def tap(_sender: str, receiver: str, frame: Outgoing) -> None:

@@ -108,11 +108,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class _Side(asyncio.Protocol):
-    """One side of a connection: what comes in here goes out at the opposite side, later.
-
-    Args:
-        delay: How much later, in seconds.
-    """
+    """One side of a connection: what comes in here goes out at the opposite side, seconds later."""
 
     def __init__(self, delay: float) -> None:
         self._loop = asyncio.get_running_loop()

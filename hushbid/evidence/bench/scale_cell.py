@@ -194,10 +194,5 @@ def measure(cell: ScaleCell) -> ScaleCost:
     )
 
 
-def _main() -> None:
-    cell = ScaleCell(**json.load(sys.stdin))
-    json.dump(asdict(measure(cell)), sys.stdout)
-
-
 if __name__ == "__main__":
-    _main()
+    json.dump(asdict(measure(ScaleCell(**json.load(sys.stdin)))), sys.stdout)

@@ -94,11 +94,7 @@ class Cell:
 
 
 class CellFiles:
-    """The files of the cells that are done.
-
-    Args:
-        directory: Of the results; None: none are kept.
-    """
+    """The files of the cells that are done, in a directory of results; None: none are kept."""
 
     def __init__(self, directory: Path | None) -> None:
         self.damaged: list[Path] = []

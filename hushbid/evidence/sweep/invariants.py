@@ -373,11 +373,7 @@ INVARIANTS: Final[Mapping[str, Invariant]] = _named((*EVERYWHERE, *CURATOR_WEIGH
 
 
 def invariants_of(*, blind: bool) -> Mapping[str, Invariant]:
-    """The invariants of a session, by name.
-
-    Args:
-        blind: Whether its curator is blind.
-    """
+    """The invariants of a session, by name."""
     return _named((*EVERYWHERE, *(CURATOR_IS_BLIND if blind else CURATOR_WEIGHS)))
 
 

@@ -82,6 +82,7 @@ def small_session(
             f"There is no release named {release!r}.", advice=f"Choose of: {', '.join(RELEASES)}."
         )
     names = [f"owner-{number}" for number in range(owners)]
+    settles = RULES[rule].private and RELEASES[release].private and not distinct
     values = {
         "session": {
             "name": "faults",
@@ -101,19 +102,13 @@ def small_session(
         "target": _mechanism(release, "substitute-one"),
         "summary": _mechanism(release, "add-remove-one"),
         "noise": {"source": "simulated", "seed": 0},
-        **({} if distinct else _settlement(rule, release)),
+        **({"settlement": {"private": True, "epsilon": EPSILON}} if settles else {}),
         "network": {"address": "tcp://127.0.0.1:1", "insecure": True},
         "roster": {"owners": dict.fromkeys(names, "")},
     }
     delta = SessionSection.model_fields["delta"].default
     keys = RULES[rule].small_keys(owners=owners, rounds=rounds, delta=delta)
     return open_session(SessionFile.model_validate({**values, "acquisition": {"rule": rule, **keys}}))
-
-
-def _settlement(rule: str, release: str) -> dict[str, Any]:
-    if not (RULES[rule].private and RELEASES[release].private):
-        return {}
-    return {"settlement": {"private": True, "epsilon": EPSILON}}
 
 
 def _mechanism(release: str, neighbours: str) -> dict[str, Any]:
