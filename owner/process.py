@@ -24,12 +24,8 @@ __all__ = ["run_owner"]
 def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | None = None) -> dict[str, Any]:
     """Take part in a session as an owner, until it is over.
 
-    Args:
-        file: The owner's private file.
-        control: Is told the progress, and may end the run.
-
     Returns:
-        The owner's result: what it handed over, and where its transcript lies.
+        The owner's result (docs/results.md).
 
     Raises:
         HushbidError: As `protocol.errors` says.

@@ -91,10 +91,25 @@ def _connected(scheduler: str) -> Iterator[Any]:
     """A client of a scheduler that has workers."""
     import distributed
 
-    connect: Any = distributed.Client  # which has no types
+    base: Any = distributed.Client  # which has no types
+
+    class Client(base):  # type: ignore[misc]
+        """One that leaves nothing behind where nobody answers.
+
+        The library's keeps its thread, or closes when it is collected. That may be while the next client
+        holds the lock of all such threads, which the closing then waits for, forever.
+        """
+
+        def start(self, **options: Any) -> None:
+            try:
+                super().start(**options)
+            except BaseException:
+                self.close()
+                self._loop_runner.stop()
+                raise
 
     try:
-        client = connect(scheduler, timeout=REACHED_WITHIN, set_as_default=False)
+        client: Any = Client(scheduler, timeout=REACHED_WITHIN, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise ConfigError(
             f"No Dask scheduler answers at {scheduler}.",

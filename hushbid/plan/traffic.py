@@ -13,6 +13,7 @@ from protocol.crypto.blinding import MASK_BYTES
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
 from protocol.errors import LocalProtocolError
 from protocol.session.session import Session
+from protocol.session.sizes import sealed_weight_bytes
 from protocol.wire.blind import (
     Account,
     Award,
@@ -160,7 +161,7 @@ def round_messages(
             digests=bytes(DIGEST_BYTES * (batch + 1)),
             signature=bytes(SIGNATURE_BYTES),
         )
-        box = bytes(session.sealed_weight_bytes)
+        box = bytes(sealed_weight_bytes(session))
         return bid_now, SealedBroadcast(round=setting.rounds, box=box, signature=bytes(SIGNATURE_BYTES))
     with_point = session.rule.candidate_with_bid
     bid: Bid | Batch

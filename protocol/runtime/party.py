@@ -19,17 +19,12 @@ from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair, read_secret
 from protocol.runtime.network.transport import parse_address
-from protocol.runtime.telemetry.log_events import (
-    SESSION_ENDED_BEFORE,
-    SESSION_RESUMED,
-    TRANSCRIPT_CUT,
-    TRANSCRIPT_FROM_ELSEWHERE,
-)
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.session.session import Session
 from protocol.transcript.environment import environment_differences, environment_fingerprint
 from protocol.transcript.journal import Durability, Journal, held_by_another
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header
 from protocol.transcript.replay import EventReader
 from protocol.transcript.session_file import check_same_start
@@ -57,7 +52,7 @@ def has_begun(path: Path) -> bool:
     """Whether a transcript is there that has a record: one that is empty was cut off before anything left."""
     if not path.exists() or path.stat().st_size == 0:
         return False
-    with iterate(path) as records:
+    with TranscriptReader(path) as records:
         return next(records, None) is not None
 
 
@@ -135,7 +130,7 @@ def open_journal(session: Session, *, role: str, party: str, state: Path, durabi
     check_transcript(path, header)
     journal = Journal.reopen(path, durability=durability)
     if journal.cut:
-        log(TRANSCRIPT_CUT, path=str(path), bytes=journal.cut)
+        log(LogEvent.TRANSCRIPT_CUT, path=str(path), bytes=journal.cut)
     return journal
 
 
@@ -164,7 +159,7 @@ def check_transcript(path: Path, header: Header) -> None:
         ConfigError: It is of another session or party, or of another version of hushbid.
         TranscriptDamaged: It cannot be read.
     """
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         there = reader.header
     if there.protocol != header.protocol:
         raise ConfigError(
@@ -184,7 +179,7 @@ def check_transcript(path: Path, header: Header) -> None:
             advice=f"Finish the session with hushbid {there.software}, or start a new one.",
         )
     if environment_differences(there.environment):
-        log(TRANSCRIPT_FROM_ELSEWHERE, path=str(path))
+        log(LogEvent.TRANSCRIPT_FROM_ELSEWHERE, path=str(path))
 
 
 def resume(
@@ -211,14 +206,14 @@ def resume(
     """
     if journal.count == 0:
         return
-    with iterate(journal.path) as records:
+    with TranscriptReader(journal.path) as records:
         first = next(records)
         check_same_start(first.event, begins)
         driver.resume(chain([first], records), EventReader(driver.machine.OUTCOMES, direction, box))
     if driver.finished is None:
-        log(SESSION_RESUMED, record=journal.count - 1, path=str(journal.path))
+        log(LogEvent.SESSION_RESUMED, record=journal.count - 1, path=str(journal.path))
     else:
-        log(SESSION_ENDED_BEFORE, path=str(journal.path))
+        log(LogEvent.SESSION_ENDED_BEFORE, path=str(journal.path))
 
 
 def head_signer(session: Session, party: str, identity: Identity | None) -> Callable[[bytes], bytes] | None:

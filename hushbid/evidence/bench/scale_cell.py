@@ -41,7 +41,6 @@ class ScaleCell:
     """A session whose cost is measured.
 
     Attributes:
-        rule: The acquisition rule.
         owners: K.
         points: p, points that are bought.
         batch: b, points that a round buys; 1 for rules that ask.

@@ -177,11 +177,6 @@ def played(
 ) -> SimulationOutcome:
     """A session run to its end, with the rows' numbers as identifiers of the points.
 
-    Args:
-        market: Whose data.
-        session: The session.
-        tap: Sees every frame that is sent.
-
     Raises:
         HushbidError: It did not end well.
     """

@@ -17,19 +17,17 @@ from protocol.privacy.accounting import (
     BoundedRangeCost,
     Cost,
     DiscreteGaussianCost,
-    GaussianCost,
     LaplaceCost,
-    ZcdpCost,
-    compose,
     cost_from_record,
     cost_to_record,
-    delta_of,
     epsilon_of,
-    epsilon_of_rho,
     merge_costs,
     odometer,
 )
+from protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
 from protocol.privacy.accounting.distribution import approximate_profile, bounded_range_profile
+from protocol.privacy.accounting.zcdp import epsilon_of_rho
+from tests.support.losses import compose, delta_of
 
 ALL_KINDS: list[Cost] = [
     GaussianCost(noise_multiplier=30.0, count=100),
