@@ -13,7 +13,6 @@ noise was drawn as stated, and from these data.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
@@ -22,6 +21,7 @@ from pydantic import Field, ValidationError
 from hushbid.catalogue.kme import KmeRelease
 from hushbid.catalogue.model import EntryPart, decode_part, encode_part
 from hushbid.catalogue.race import RaceRelease
+from hushbid.race.release import stated_epsilon
 from protocol import limits
 from protocol.config.session import PartyName
 from protocol.crypto.identity import Identity, PublicIdentity
@@ -29,7 +29,7 @@ from protocol.crypto.sealing import SIGNATURE_BYTES, sign, verify_signature
 from protocol.errors import ConfigError, DataError, HushbidError
 from protocol.faults import faults
 from protocol.plain_files import read_plain
-from protocol.privacy.accounting import Cost, cost_from_record, epsilon_of, merge_costs
+from protocol.privacy.accounting import cost_from_record, merge_costs
 from protocol.privacy.releases import Neighbours
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "SUFFIX",
     "CatalogueEntry",
     "EntryHead",
-    "entry_epsilon",
     "read_entry",
     "signed_entry",
 ]
@@ -130,19 +129,11 @@ class CatalogueEntry(EntryHead):
         real = self.release.costs(relation)
         if merge_costs(cost_from_record(cost) for cost in self.costs) != merge_costs(real):
             raise ConfigError("The costs that it states are not those of its noise.")
-        spent = entry_epsilon(real, self.delta)
+        spent = stated_epsilon(real, self.delta)
         if not self.epsilon >= spent * (1.0 - _ROUNDING):
             raise ConfigError(
                 f"It states ε = {self.epsilon:.6g} at δ = {self.delta:.4g}, and its noise gives {spent:.6g}."
             )
-
-
-def entry_epsilon(costs: tuple[Cost, ...], delta: float) -> float:
-    """ε of a release at δ; δ = 0 asks for pure ε."""
-    if delta > 0.0:
-        return epsilon_of(costs, delta)
-    pure = [getattr(cost, "epsilon", math.inf) * cost.count for cost in costs]
-    return math.fsum(pure)
 
 
 def signed_entry(entry: CatalogueEntry, key: Identity) -> bytes:

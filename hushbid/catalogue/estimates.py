@@ -81,11 +81,6 @@ def mmd2(target: NoisyMean, parts: Sequence[NoisyMean], weights: Sequence[float]
     With D = g̃ - Σ w_k μ_k and noise e of covariance C on it, E‖D + e‖² = ‖D‖² + tr C and, for Gaussian
     noise, Var‖D + e‖² = 4·DᵀCD + 2·tr C². Coordinates have τ² = σ_g² + Σ w_k²σ_k² each; a noisy size N̂_k, of
     relative variance r_k², adds w_k²·r_k²·μ_k μ_kᵀ; a fourth cumulant κ adds d·κ to the variance.
-
-    Args:
-        target: g̃.
-        parts: The mixture's, of the same features.
-        weights: One for each part.
     """
     share = np.asarray(weights, dtype=np.float64)
     difference = target.mean - sum(

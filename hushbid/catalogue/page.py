@@ -26,11 +26,7 @@ _ROW_PIXELS: Final = 30
 
 
 def screening_page(result: ScreeningResult) -> str:
-    """The page of a screening; it loads nothing.
-
-    Args:
-        result: The result of the screening.
-    """
+    """The page of a screening; it loads nothing."""
     css, drawer = (
         (resources.files("hushbid.report") / name).read_text(encoding="utf-8")
         for name in ("page.css", "page.js")

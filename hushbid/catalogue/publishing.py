@@ -15,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.catalogue.entry import KINDS, CatalogueEntry, EntryHead, entry_epsilon, signed_entry
+from hushbid.catalogue.entry import KINDS, CatalogueEntry, EntryHead, signed_entry
 from hushbid.catalogue.model import Functions
+from hushbid.race.release import stated_epsilon
 from hushbid.text_files import PUBLIC
 from protocol import __version__
 from protocol.config.loading import validated
@@ -116,7 +117,7 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
     delta = what.delta
     token = os.urandom(8).hex()
     now = datetime.datetime.now(datetime.UTC).date()
-    epsilon = entry_epsilon(costs, delta)
+    epsilon = stated_epsilon(costs, delta)
     spending = Spending(
         kind="catalogue",
         identifier=f"{what.name}/{kind.model_fields['kind'].default}/{token}",

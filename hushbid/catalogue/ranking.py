@@ -43,18 +43,11 @@ class OwnerRow:
     point_mass: float | None
 
     def as_json(self) -> dict[str, Any]:
-        entry = self.candidate.entry
+        described = self.candidate.entry.described()
         return {
-            "owner": entry.name,
+            "owner": described.pop("name"),
             "file": str(self.candidate.path),
-            "fingerprint": entry.key.fingerprint,
-            "date": entry.date,
-            "epsilon": entry.epsilon,
-            "delta": entry.delta,
-            "neighbours": entry.neighbours,
-            "noise": entry.noise,
-            "size": entry.release.size,
-            "size_deviation": entry.release.size_deviation,
+            **{name: value for name, value in described.items() if name not in ("kind", "points")},
             "mmd2": self.estimate.value,
             "standard_error": self.estimate.standard_error,
             "weight": self.weight,
@@ -111,12 +104,7 @@ class Ranking:
 
 
 def rank(target: NoisyMean, candidates: Sequence[Candidate], *, best: int) -> Ranking:
-    """Rank owners, and choices of up to `best` of them.
-
-    Args:
-        target: g̃.
-        candidates: One for each owner, at least one.
-        best: How many owners to choose, at least 1; all if there are not so many.
+    """Rank owners, with one candidate each, and choices of up to `best` of them by their distance to g̃.
 
     Raises:
         ConfigError: `best` is less than 1.
@@ -139,7 +127,10 @@ def rank(target: NoisyMean, candidates: Sequence[Candidate], *, best: int) -> Ra
         )
 
     count = sum(math.comb(len(means), size) for size in range(1, largest + 1))
-    tried = _all(len(means), largest) if count <= MOST_SUBSETS else _greedy(len(means), largest, judged)
+    if count <= MOST_SUBSETS:
+        tried = [list(combinations(range(len(means)), size)) for size in range(1, largest + 1)]
+    else:
+        tried = _greedy(len(means), largest, judged)
     subsets: list[Subset] = []
     for places in tried:
         subsets += sorted(map(judged, places), key=_order)[:SHOWN]
@@ -203,10 +194,6 @@ def _figure(estimate: Estimate) -> str:
 def _order(subset: Subset) -> tuple[float, float, tuple[str, ...]]:
     # An owner of weight 0 changes nothing but the last digits: all points together decide then.
     return round(subset.estimate.value, 9), subset.by_size.value, subset.owners
-
-
-def _all(owners: int, largest: int) -> list[list[tuple[int, ...]]]:
-    return [list(combinations(range(owners), size)) for size in range(1, largest + 1)]
 
 
 def _greedy(

@@ -107,10 +107,6 @@ class ScreeningResult:
 def screen(what: Screening, consumer: Consumer) -> ScreeningResult:
     """Rank owners by their entries.
 
-    Args:
-        what: Which entries, and for which session.
-        consumer: D_v, and what pays for its release.
-
     Raises:
         DataError: No entry can be compared, or D_v does not fit them.
         ConfigError: A setting that cannot hold, or a release that was kept and is another.
@@ -139,15 +135,9 @@ def screen(what: Screening, consumer: Consumer) -> ScreeningResult:
 
 
 def write_session(session: RosterFile, owners: Sequence[str], path: Path) -> None:
-    """Write a session file whose roster has these owners and no others.
+    """Write a session file whose roster has these owners and no others, to its own path or to a new one.
 
-    Owners that had no place there get one without a key: it is put there by `hushbid keys approve`, once
-    fingerprints were compared.
-
-    Args:
-        session: The session file, as it was read.
-        owners: Their names.
-        path: The file to write: the session file itself, or one that is not there yet.
+    New owners get a place without a key: `hushbid keys approve` adds it, once fingerprints were compared.
 
     Raises:
         ConfigError: The session needs more owners, or the file cannot be written.

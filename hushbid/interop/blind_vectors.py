@@ -1,4 +1,4 @@
-"""Vectors of the rule `blind`: keys, a broadcast, masks, a bid, its void boxes, and an account."""
+"""Vectors of the rule `blind`: keys, a broadcast, masks, a bid with void boxes, and an account."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushbid.interop.exchange import OWNER, SEED, blind_text, key_of
-from protocol.config.loading import load_toml_text
-from protocol.config.session import SessionFile
+from hushbid.interop.exchange import OWNER, SEED, golden_session, key_of, session_text
 from protocol.crypto.blinding import (
     NOT_SENT,
     BlindKeys,
@@ -23,7 +21,7 @@ from protocol.crypto.sealing import EPHEMERAL_BYTES, SEAL_BYTES, pack_content, s
 from protocol.data.attributes import Attributes, pack_attributes
 from protocol.names import CONSUMER
 from protocol.session.account import account_content
-from protocol.session.session import Session, open_session
+from protocol.session.session import Session
 from protocol.space.grid import Features, Weights
 from protocol.space.jitter import scores_of
 from protocol.space.scoring import score_bound
@@ -34,19 +32,18 @@ __all__ = ["blind_vectors"]
 
 _ROUND: Final = 2
 _ROWS: Final = ((0.0, 0.25, 0.5), (0.5, 1.0, 0.125), (1.0, 0.0, 0.75), (0.5, 1.0, 0.125))
-"""Points in boxes 1 to 4, the first of which were sent in round 1; the fourth repeats the second."""
+"""Points in boxes 1 to 4, the first two of them sent in round 1; the fourth repeats the second."""
 
 
 def blind_vectors() -> dict[str, Any]:
-    """All of them, by what they are."""
-    text = blind_text()
-    session = open_session(load_toml_text(SessionFile, text, where="session.toml"))
+    """All vectors of the rule, by name."""
+    session = golden_session("blind")
     keys = BlindKeys(SEED, session.identifier)
     weights = np.array([2**22, -(2**21), 3, 0, -7, 2**20, 12345, -98765, 40][: session.weight_coordinates])
     weights = weights.astype(np.int32)
     features = session.space.map(SEED).hash(np.array(_ROWS))
     return {
-        "toml": text,
+        "toml": session_text("blind"),
         "session digest": session.digest.hex(),
         "seed": SEED.hex(),
         "keys": {"broadcast": keys._broadcast.hex(), "mask": keys._mask.hex()},
@@ -86,7 +83,7 @@ def _masks(session: Session, keys: BlindKeys, weights: Weights, features: Featur
 
 
 def _bid(session: Session, keys: BlindKeys, weights: Weights, features: Features) -> dict[str, Any]:
-    """The second bid of an owner: two points, a copy of one that it sent, and a box of nothing."""
+    """An owner's second bid: two points, one of them a copy of an earlier one, and an empty box."""
     bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
     mask, consumer, batch = keys.mask(_ROUND, bound), key_of(CONSUMER).public, session.batch
     attributes = [pack_attributes(Attributes(label, f"row-{label}"), 40) for label in "abcd"]
@@ -100,7 +97,7 @@ def _bid(session: Session, keys: BlindKeys, weights: Weights, features: Features
     ]
     boxes.append(bytes(session.box_bytes + SEAL_BYTES))  # of nothing
     known = scores_of(features, weights, session.jitter).tolist()
-    # Of the first bid there were two points and a box of nothing too, which is lower than no new box.
+    # The first bid had two points and an empty box too, whose number is lower than those of new boxes.
     scores = [known[0], known[1], None, known[2], known[3], None]
     rows = [features[0], features[1], None, features[2], features[3], None]
     masked = [
@@ -130,7 +127,7 @@ def _bid(session: Session, keys: BlindKeys, weights: Weights, features: Features
 
 
 def _award(boxes: list[bytes], masked: list[bytes], batch: int) -> list[dict[str, Any]]:
-    """The boxes of the bid as they may be awarded, and what the consumer finds."""
+    """Awards of the bid's boxes, and the consumer's findings."""
 
     def of(handle: int, verdict: str, **changes: str) -> dict[str, Any]:
         there = {"box": boxes[handle - batch - 1].hex(), "score": masked[handle - 1].hex()}

@@ -1,8 +1,8 @@
-"""A golden session: what a curator says to one owner, and what the owner answers, byte by byte.
+"""A golden session: a curator's messages to one owner, and the owner's answers, byte by byte.
 
-Our owner's machine makes it by a script, and `hushbid.interop.mock_curator` plays it to an owner under
-test. Each session is a directory: the session file, the parties' keys, the owner's data, and
-``exchange.json``. Its keys are published and protect nobody.
+A script plays the curator to our owner's machine and records both sides; `hushbid.interop.mock_curator`
+replays it to an owner under test. Each session is a directory with the session file, the parties' keys, the
+owner's data, and ``exchange.json``. Its keys are published and protect nobody.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from protocol.privacy.noise import SimulatedNoise
 from protocol.session.secret_map import seal_map
 from protocol.session.session import Session, open_session
 from protocol.space.grid import WEIGHT_BITS
-from protocol.wire.codec import Direction, Frame, decode_message, encode_frame, encode_message
+from protocol.wire.codec import HEADER_BYTES, Direction, Frame, decode_message, encode_frame, encode_message
 from protocol.wire.messages import (
     PROTOCOL_VERSION,
     Ask,
@@ -50,15 +50,16 @@ __all__ = [
     "SEED",
     "Exchange",
     "Step",
-    "blind_text",
     "exchange_files",
+    "golden_session",
     "key_of",
     "read_exchange",
+    "session_text",
 ]
 
 OWNER: Final = "heron"
 _AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter": 0.0, "distinct": False}
-"""As all sessions were before there were batches: the digests and the frames of then."""
+"""Sessions without batches, with the digests and frames of versions that had none."""
 _BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
 """Six rounds too: one batch without padding, one with it, then padding alone. The last round buys one."""
 GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
@@ -68,9 +69,9 @@ GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "sealed-batch": ("sealed", _BATCHES),
     "winner-only": ("winner-only", _AS_EVER),
 }
-"""The golden sessions: a rule and keys of ``[session]``. With the point, with a box, and asked."""
+"""The golden sessions: a rule and keys of ``[session]``. Bids have the point, a box, or neither."""
 SOFTWARE: Final = "any"
-"""What a golden hello says of its software: no release changes the vectors by its number alone."""
+"""The software of a golden hello, so that a new version number alone changes no vector."""
 _ROWS: Final = (
     (0.0, 0.25, 0.5, "a", "row-1"),
     (0.5, 1.0, 0.125, "b", "row-2, which is longer"),
@@ -78,18 +79,24 @@ _ROWS: Final = (
     (0.5, 1.0, 0.125, "c", "row-4: the point of row-2 again"),
     (0.0625, 0.5, 1.0, "d", "row-5"),
 )
-"""Features, label and identifier. A point that is there twice is a tie that the order of rows decides."""
+"""Features, label and identifier. A repeated point is a tie, which the order of rows decides."""
 SEED: Final = hashlib.sha256(b"hushbid vector: a secret map's seed").digest()
-"""Seed of the secret map of all of them."""
+"""Seed of the secret map in all golden sessions."""
 _HEAD: Final = hashlib.sha256(b"hushbid vector: the head of a transcript").digest()
 
 
 @dataclass(frozen=True)
 class Step:
-    """A frame, and who sends it: ``curator`` or ``owner``."""
+    """A frame and its sender, ``curator`` or ``owner``."""
 
     sender: str
     data: bytes
+
+    @property
+    def kind(self) -> str:
+        """The kind of the frame's message."""
+        direction = Direction.OWNER_TO_CURATOR if self.sender == "owner" else Direction.CURATOR_TO_OWNER
+        return str(decode_message(direction, self.data[HEADER_BYTES:]).kind)
 
 
 @dataclass(frozen=True)
@@ -107,10 +114,10 @@ def key_of(party: str) -> Identity:
 
 def exchange_files(name: str) -> dict[str, str]:
     """The files of a golden session, by their names."""
-    text = _session_text(name)
-    session = open_session(load_toml_text(SessionFile, text, where="session.toml"))
+    text = session_text(name)
     steps = [
-        {"from": step.sender, "kind": _kind(step), "frame": step.data.hex()} for step in _played(session)
+        {"from": step.sender, "kind": step.kind, "frame": step.data.hex()}
+        for step in _played(golden_session(name))
     ]
     data = ["first,second,third,label,identifier", *(f"{a},{b},{c},{d},{e!r}" for a, b, c, d, e in _ROWS)]
     files = {
@@ -144,16 +151,14 @@ def read_exchange(place: Path) -> Exchange:
     return Exchange(session, steps)
 
 
-def blind_text() -> str:
-    """The session file that vectors of `blind` are of: there is no golden session of that rule."""
-    return _text("blind", "blind", {**_BATCHES, "jitter": 25.0})
+def golden_session(name: str) -> Session:
+    """A session of `session_text`."""
+    return open_session(load_toml_text(SessionFile, session_text(name), where=name))
 
 
-def _session_text(name: str) -> str:
-    return _text(name, *GOLDEN[name])
-
-
-def _text(name: str, rule: str, keys: Mapping[str, Any]) -> str:
+def session_text(name: str) -> str:
+    """The session file of a golden session, or of the vectors of the rule ``blind``, which has none."""
+    rule, keys = GOLDEN.get(name, (name, {**_BATCHES, "jitter": 25.0}))
     sealed = rule in ("sealed", "blind")
     values: dict[str, Any] = {
         "session": {"name": f"golden-{name}", "allow_nonprivate": True, **keys},
@@ -174,17 +179,8 @@ def _text(name: str, rule: str, keys: Mapping[str, Any]) -> str:
     return tomli_w.dumps(values)
 
 
-def _dataset() -> Dataset:
-    return Dataset.from_arrays(
-        "data.csv",
-        np.array([row[:3] for row in _ROWS]),
-        np.array([row[3] for row in _ROWS]),
-        np.array([row[4] for row in _ROWS]),
-    )
-
-
 def _weights(dimension: int) -> Iterator[np.ndarray[Any, np.dtype[np.int32]]]:
-    """Weights of the rounds: ordinary ones, one at the limit, and zeros, under which all points are tied."""
+    """The rounds' weights: ordinary ones, one at the limit, and zeros, with which all points are tied."""
     ramp = np.arange(1, dimension + 1) * 2 ** (WEIGHT_BITS - 4) // 3
     signs = np.where(np.arange(dimension) % 3 == 0, -1, 1)
     for weights in (ramp * signs, np.zeros(dimension), -ramp, ramp[::-1], np.zeros(dimension), ramp):
@@ -194,7 +190,7 @@ def _weights(dimension: int) -> Iterator[np.ndarray[Any, np.dtype[np.int32]]]:
 
 
 def _played(session: Session) -> Iterator[Step]:
-    """What the two say, in order."""
+    """The frames of both sides, in order."""
     owner = _Owner(session)
     yield owner.take(Connected())[0]
     public = session.public_map
@@ -210,10 +206,9 @@ def _played(session: Session) -> Iterator[Step]:
     if public is None:
         yield from owner.asked(SecretMap(box=sealed_map(session)))
     for number, weights in enumerate(_weights(session.weight_coordinates), start=1):
-        told = [*owner.asked(Broadcast(round=number, weights=weights, noise="none"))]
-        yield from told
+        yield from owner.asked(Broadcast(round=number, weights=weights, noise="none"))
         bid = owner.last
-        # Every other bid wins: the point of one that does not is bid again under its number.
+        # Every other bid wins: a losing point is bid again under its number.
         if not session.rule.candidate_with_bid and isinstance(bid, Bid) and number % 2 and not bid.exhausted:
             yield from owner.asked(Ask(round=number, handle=bid.handle))
     statement = head_statement(session.identifier, CURATOR, _HEAD)
@@ -228,14 +223,15 @@ def sealed_map(session: Session) -> bytes:
 
 
 class _Owner:
-    """Our owner, and the frames on both ways."""
+    """Our owner, with the frames of both sides."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        columns = (np.array([row[part] for row in _ROWS]) for part in (slice(3), 3, 4))
         self._machine, self._numerics = owner_party(
             session,
             OWNER,
-            _dataset(),
+            Dataset.from_arrays("data.csv", *columns),
             identity=key_of(OWNER),
             noise=SimulatedNoise(0, OWNER),
             scratch=None,
@@ -246,7 +242,7 @@ class _Owner:
         """The owner's last message."""
 
     def says(self, message: Message, *, numbered: bool = True) -> Step:
-        """The curator says something; nothing is answered."""
+        """A frame of the curator, before any answer."""
         self._said += numbered
         sequence, acknowledged = (self._said, self._had) if numbered else (0, 0)
         body = encode_message(message)
@@ -254,13 +250,12 @@ class _Owner:
         return Step(CURATOR, encode_frame(Frame(self._session.identifier, sequence, acknowledged, body)))
 
     def asked(self, message: Message) -> Iterator[Step]:
-        """The curator says something, and the owner answers."""
-        self._answers: list[Step] = []
+        """A frame of the curator, and the owner's answers."""
         yield self.says(message)
         yield from self._answers
 
     def take(self, event: Event) -> list[Step]:
-        """What the owner sends on an event, its computations done."""
+        """The owner's frames on an event, after its computations."""
         sent = []
         pending = deque(self._machine.step(event, 0.0))
         while pending:
@@ -283,10 +278,3 @@ class _Owner:
                 pending.extend(self._machine.step(outcome, 0.0) if outcome is not None else ())
         self._answers = sent
         return sent
-
-
-def _kind(step: Step) -> str:
-    message: Mapping[str, Any] = decode_message(
-        Direction.OWNER_TO_CURATOR if step.sender == "owner" else Direction.CURATOR_TO_OWNER, step.data[37:]
-    ).__dict__
-    return str(message["kind"])

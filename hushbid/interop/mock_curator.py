@@ -1,9 +1,9 @@
-"""A curator that plays a golden session to an owner under test, and names the first byte that is another.
+"""A curator that plays a golden session to an owner under test, and names the first byte that differs.
 
-It listens with CURVE as a curator does, sends the recorded frames, and compares each answer with the recorded
-one. What an implementation may choose is checked instead of compared: the name of its software, what its
-boxes are sealed with, and so their digests and the signature, the head of its transcript with the signature
-over it, and whether a frame acknowledges the one that it answers. Beats are let pass.
+It listens with CURVE like a curator, sends the recorded frames, and compares each answer with the recorded
+one. Choices of an implementation are checked instead: the name of its software, the keys that seal its boxes,
+and so their digests and the signature, the head of its transcript with its signature, and whether a frame
+acknowledges the one that it answers. Beats are ignored.
 """
 
 from __future__ import annotations
@@ -61,25 +61,24 @@ _HEADER: Final = (("magic", 4), ("frame version", 5), ("session", 21), ("sequenc
 
 @dataclass(frozen=True)
 class Difference:
-    """Where an owner's frame is not the recorded one.
+    """The first difference of an owner's frame from the recorded one.
 
     Attributes:
-        frame: Its number among the owner's, from 1; beats are not counted.
-        kind: The message that was due.
-        byte: Its first byte that is another, from 0; None where a check failed instead.
-        field: What that byte belongs to.
-        expected: The bytes that were due there, in hexadecimal, the first 16 of them.
-        actual: Those that came.
-        why: The problem, for people.
+        frame: Its number among the owner's, from 1, without beats.
+        kind: The recorded message.
+        byte: The first byte that differs, from 0; None if a check failed instead.
+        field: The field of that byte.
+        expected, actual: Up to 16 bytes from there as recorded and as received, in hexadecimal.
+        why: The failed check, for people.
     """
 
     frame: int
     kind: str
     byte: int | None
     field: str
-    expected: str
-    actual: str
-    why: str
+    expected: str = ""
+    actual: str = ""
+    why: str = ""
 
     def __str__(self) -> str:
         where = f"frame {self.frame}, a {self.kind}, field {self.field}"
@@ -90,19 +89,19 @@ class Difference:
 
 
 def play(exchange: Exchange, *, listen: str | None = None, seconds: float, say: Callable[[str], None]) -> int:
-    """Play a golden session to whoever connects with its owner's key.
+    """Play a golden session to the party that connects with its owner's key.
 
     Args:
         exchange: The session.
-        listen: Where; None: at the address of its session file.
-        seconds: How long the owner may take for each answer.
-        say: Is told of every frame that was as it is to be.
+        listen: The address; None: that of its session file.
+        seconds: Most seconds for each answer.
+        say: Gets a line for every frame as recorded.
 
     Returns:
-        How many frames of the owner's were compared.
+        The number of the owner's frames.
 
     Raises:
-        VectorMismatch: A frame is another; it names the first byte.
+        VectorMismatch: A frame differs; the error names the first byte.
         TimedOut: No answer came.
         ConnectionFailed: It cannot listen there.
     """
@@ -125,7 +124,7 @@ def play(exchange: Exchange, *, listen: str | None = None, seconds: float, say: 
                     f"The owner's answer is not the recorded one: {found}.",
                     advice="docs/wire.md says what the field holds; docs/vectors has what it is made of.",
                 )
-            say(f"frame {compared}: {_kind(step)}, {len(arrival.frame)} bytes, as recorded")
+            say(f"frame {compared}: {step.kind}, {len(arrival.frame)} bytes, as recorded")
     return compared
 
 
@@ -133,13 +132,13 @@ def difference(session: Session, step: Step, actual: bytes, number: int, told: i
     """The first difference of an owner's frame from the recorded one; None: there is none.
 
     Args:
-        session: The golden session's.
+        session: The golden session.
         step: The recorded frame.
-        actual: What came.
-        number: The frame's number among the owner's.
-        told: The last frame that the owner was sent: it may acknowledge this one already.
+        actual: The received frame.
+        number: Its number among the owner's.
+        told: The last frame sent to the owner, which may acknowledge it already.
     """
-    expected, kind = step.data, _kind(step)
+    expected, kind = step.data, step.kind
     try:
         frame = decode_frame(actual)
         recorded = decode_frame(expected)
@@ -148,18 +147,18 @@ def difference(session: Session, step: Step, actual: bytes, number: int, told: i
         said = decode_message(Direction.OWNER_TO_CURATOR, frame.body)
     except RemoteProtocolError as error:
         found = _first_byte(expected, actual, number, kind)
-        return found or Difference(number, kind, None, "body", "", "", error.what)
+        return found or Difference(number, kind, None, "body", why=error.what)
     due = decode_message(Direction.OWNER_TO_CURATOR, expected[HEADER_BYTES:])
     if type(said) is type(due):
-        wrong = _check_free(session, due, said)
-        if wrong is not None:
-            return Difference(number, kind, None, wrong[0], "", "", wrong[1])
+        if (wrong := _check_free(session, due, said)) is not None:
+            field, why = wrong
+            return Difference(number, kind, None, field, why=why)
         expected = expected[:HEADER_BYTES] + encode_message(_with_free(due, said))
     return _first_byte(expected, actual, number, kind)
 
 
 def _next(endpoint: RouterEndpoint, route: bytes, beat: bytes, seconds: float) -> Arrival:
-    """The owner's next frame that is no beat; `beat` tells it meanwhile that the curator lives."""
+    """The owner's next frame that is no beat; the curator sends its own beat meanwhile."""
     over = monotonic() + seconds
     while monotonic() < over:
         for arrival in endpoint.receive(1, wait_ms=_BEAT_MS):
@@ -180,12 +179,8 @@ def _is_beat(data: bytes) -> bool:
         return False
 
 
-def _kind(step: Step) -> str:
-    return str(decode_message(Direction.OWNER_TO_CURATOR, step.data[HEADER_BYTES:]).kind)
-
-
 def _with_free(due: Any, said: Any) -> Message:
-    """The message that was due, with what the owner may choose as it chose it."""
+    """The recorded message with the owner's own choices."""
     message: Message = due
     if isinstance(due, Hello):
         message = due.model_copy(update={"software": said.software})
@@ -202,7 +197,7 @@ def _with_free(due: Any, said: Any) -> Message:
 
 
 def _with_free_batch(due: Batch, said: Batch) -> Batch:
-    """The batch that was due, with boxes as the owner sealed them; padding is not for it to choose."""
+    """The recorded batch with the owner's own boxes, but for padding."""
     ours, theirs = due.candidates, said.candidates
     if not (isinstance(ours, SealedCandidates) and isinstance(theirs, SealedCandidates)):
         return due
@@ -223,7 +218,7 @@ def _digests(candidates: SealedCandidates) -> list[bytes]:
 
 
 def _check_free(session: Session, due: Any, said: Any) -> tuple[str, str] | None:
-    """The field that the owner may choose, and has not chosen well, and why."""
+    """A field with an invalid choice of the owner, and why it is invalid."""
     verify = key_of(OWNER).public.verify
     if isinstance(due, Farewell):
         statement = head_statement(session.identifier, OWNER, said.head)
@@ -239,8 +234,7 @@ def _check_free(session: Session, due: Any, said: Any) -> tuple[str, str] | None
         return None  # the bytes tell where
     box, features = said.candidate.box, said.candidate.features
     if features.tobytes() == due.candidate.features.tobytes():
-        wrong = _check_box(due.candidate.box, box)
-        if wrong is not None:
+        if (wrong := _check_box(due.candidate.box, box)) is not None:
             return "box", wrong
         statement = candidate_statement(
             session.identifier, OWNER, due.round, int(due.handle[0]), box, features

@@ -1,6 +1,6 @@
-"""Vectors: an example of everything that another implementation computes, with what is in between.
+"""Vectors: an example of everything that another implementation computes, with intermediate values.
 
-All of it follows from the code (`vector_files`); `check_vectors` holds files to it.
+`vector_files` computes them, and `check_vectors` compares files with them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import nacl.bindings
 import numpy as np
 
 from hushbid.interop.blind_vectors import blind_vectors
-from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, key_of, sealed_map
+from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, golden_session, key_of, sealed_map
 from protocol.config.loading import load_toml_text
 from protocol.config.meaning import encoded_meaning
 from protocol.config.session import SessionFile
@@ -34,7 +34,7 @@ from protocol.crypto.sealing import (
 from protocol.data.attributes import Attributes, pack_attributes
 from protocol.errors import ConfigError, DataError, VectorMismatch
 from protocol.names import CONSUMER, CURATOR
-from protocol.session.session import Session, open_session
+from protocol.session.session import open_session
 from protocol.session.turns import Turns
 from protocol.space.expansion import Expansion, cosines, normals
 from protocol.space.features import FeatureMap, feature_map
@@ -56,7 +56,7 @@ _MAPS: Final[tuple[dict[str, Any], ...]] = (
     {"map": "paired", "dimension": 4, "gamma": 3e-4, "columns": 1, "lower": 0.0, "upper": 255.0,
      "seed": "00" * 31 + "01"},
 )  # fmt: skip
-"""Tables [features]; a seed of bytes is that of a sealed map, in hexadecimal."""
+"""Tables [features]; the seed of a sealed map is in hexadecimal."""
 _WORDS: Final = (0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 0x0123456789ABCDEF)
 _FILES: Final = {
     "numbers": {"features.gamma": "1.0", "summary.epsilon": "2.0"},
@@ -89,9 +89,7 @@ _FILES: Final = {
     },
     "as many points as fit": {"session.points": "10_000", "acquisition.box_bytes": "65_536"},
 }
-"""Ways to write a session file. `tests/interop/test_vectors.py` knows which of them mean the same."""
-
-
+"""Ways to write a session file. `tests/interop/test_vectors.py` says which of them mean the same."""
 _PRICED: Final = (
     (2**40 + 1, 1.0),
     (2**40 + 1, 2.5),
@@ -110,7 +108,7 @@ _CAPS: Final[tuple[dict[str, Any], ...]] = (
 
 
 def vector_files() -> dict[str, str]:
-    """Every file of the vectors, by its path below their directory."""
+    """Every file of the vectors, by its path in their directory."""
     files = {
         FILE: json.dumps(
             {
@@ -137,11 +135,7 @@ def vector_files() -> dict[str, str]:
 
 
 def write_vectors(place: Path) -> list[str]:
-    """Write all files below a directory; returns their paths below it.
-
-    Raises:
-        ConfigError: They cannot be written.
-    """
+    """Write all files to a directory, and return their paths in it; raise a ConfigError if that fails."""
     files = vector_files()
     try:
         for name, text in files.items():
@@ -153,11 +147,11 @@ def write_vectors(place: Path) -> list[str]:
 
 
 def check_vectors(place: Path) -> list[str]:
-    """Compare the vectors of a directory with what the code computes; returns the paths of the files.
+    """Compare the vectors of a directory with the code, and return the paths of the files.
 
     Raises:
         DataError: A file is missing, or is no JSON.
-        VectorMismatch: A value is another; it names the first by its file and its place there.
+        VectorMismatch: A value differs; the error names the first one by its file and place.
     """
     files = vector_files()
     for name, text in files.items():
@@ -263,7 +257,7 @@ def _map(table: dict[str, Any]) -> dict[str, Any]:
     )
     lower = np.broadcast_to(np.asarray(table["lower"], dtype=np.float64), space.columns)
     width = np.asarray(table["upper"]) - lower
-    # The ends, the middle, halves of a grid unit (ties go to the even one), and some point.
+    # The ends, the middle, halves of a grid unit (ties go to the even one), and another point.
     shares = [0.0, 1.0, 0.5, 0.5 * 2.0**-space.point_bits, 1.5 * 2.0**-space.point_bits, 0.3]
     points = np.array([lower + share * width for share in shares])
     return {
@@ -307,12 +301,8 @@ def _simulated_keys() -> list[dict[str, Any]]:
     return found
 
 
-def _golden(name: str) -> Session:
-    return open_session(load_toml_text(SessionFile, exchange_files(name)["session.toml"], where=name))
-
-
 def _jitter() -> dict[str, Any]:
-    session = _golden("sealed-batch")
+    session = golden_session("sealed-batch")
     features = np.array([[-23170, 23170, 0, 1, 2, 3, -1, 256], [0] * 8], dtype=np.int16)
     return {
         "session": session.identifier.hex(),
@@ -322,8 +312,8 @@ def _jitter() -> dict[str, Any]:
 
 
 def _sealed() -> dict[str, Mapping[str, Any]]:
-    """What is sealed and signed in the golden session of `sealed`, by whom, and of what."""
-    session = _golden("sealed")
+    """Boxes and signatures in the golden session `sealed`, with their contents."""
+    session = golden_session("sealed")
     consumer, owner = key_of(CONSUMER), key_of(OWNER)
     bound = b"hushbid box between 1\0" + bytes(consumer.public.sealing) + bytes(owner.public.sealing)
     bound += b"hushbid secret map 1\0" + session.identifier
@@ -374,8 +364,8 @@ def _sealed() -> dict[str, Mapping[str, Any]]:
 
 
 def _batch(box: bytes, features: np.ndarray[Any, np.dtype[np.int16]]) -> dict[str, Any]:
-    """What is signed in the golden session of `sealed-batch` of two points and padding."""
-    session, owner = _golden("sealed-batch"), key_of(OWNER)
+    """The signature of two points and padding in the golden session `sealed-batch`."""
+    session, owner = golden_session("sealed-batch"), key_of(OWNER)
     other = seal(
         pack_content(
             np.array([1.0, 0.0, 0.75]), pack_attributes(Attributes("ä", "row-3"), 40), session.box_bytes

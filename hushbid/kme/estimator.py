@@ -162,36 +162,27 @@ class KernelMeanRelease(PrivateEstimator):
 
     def _check(self) -> None:
         self._check_out_of_bounds()
-        given = self._given() if not self._drawn else np.zeros((1, 1))
-        for holds, what, advice in (
-            (self.method in ("subspace", "features"), f"method {self.method!r}", "Use subspace or features."),
-            (
-                self.neighbours in tuple(Neighbours),
-                f"neighbours {self.neighbours!r}",
-                "Set add-remove-one or substitute-one.",
-            ),
-            (
-                self.weights in (("optimised", "uniform") if self.method == "features" else ("optimised",)),
-                f"{self.weights!r} weights with method {self.method!r}",
-                "Use optimised ones, or uniform ones with features.",
-            ),
-            (
-                self._drawn or self.method == "subspace",
-                "public points for method 'features'",
-                "Give how many points it is to find.",
-            ),
-            (
-                given.ndim == 2 and bool(np.isfinite(given).all()),
-                "public points that are no finite matrix",
-                "Give shape (M, columns).",
-            ),
-            (not self._drawn or int(self.points) >= 1, "no points", "Set points to at least 1."),  # type: ignore[arg-type]
-            (math.isfinite(self.gamma) and self.gamma > 0.0, f"gamma {self.gamma}", "Set it above 0."),
-            (self._norm() > 0.0, f"norm {self.norm}", "Set it above 0."),
-            (self.dtype in ("float64", "float32"), f"dtype {self.dtype!r}", "Use float64 or float32."),
-        ):
+        method, weights, drawn = self.method, self.weights, self._drawn
+        given = np.zeros((1, 1)) if drawn else self._given()
+        matrix = given.ndim == 2 and bool(np.isfinite(given).all())
+        fits = weights in (("optimised", "uniform") if method == "features" else ("optimised",))
+        related = self.neighbours in tuple(Neighbours)
+
+        def need(holds: bool, what: str, advice: str) -> None:
             if not holds:
                 raise ConfigError(f"A kernel mean release was asked for with {what}.", advice=advice)
+
+        need(method in ("subspace", "features"), f"method {method!r}", "Use subspace or features.")
+        need(related, f"neighbours {self.neighbours!r}", "Set add-remove-one or substitute-one.")
+        advice = "Use optimised ones, or uniform ones with features."
+        need(fits, f"{weights!r} weights with method {method!r}", advice)
+        points = "public points for method 'features'"
+        need(drawn or method == "subspace", points, "Give how many points it is to find.")
+        need(matrix, "public points that are no finite matrix", "Give shape (M, columns).")
+        need(not drawn or int(self.points) >= 1, "no points", "Set points to at least 1.")  # type: ignore[arg-type]
+        need(math.isfinite(self.gamma) and self.gamma > 0.0, f"gamma {self.gamma}", "Set it above 0.")
+        need(self._norm() > 0.0, f"norm {self.norm}", "Set it above 0.")
+        need(self.dtype in ("float64", "float32"), f"dtype {self.dtype!r}", "Use float64 or float32.")
 
     def _bounds(self, columns: int) -> tuple[Points, Points]:
         try:

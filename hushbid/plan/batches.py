@@ -21,11 +21,7 @@ def batches(
 ) -> tuple[dict[str, Any], ...]:
     """A row for each b, smallest first; a single row if the rule asks for one point at a time.
 
-    Args:
-        setting: The planned setting.
-        speed: The measured speed.
-        cores: Cores of this machine.
-        round_trip: Seconds for a frame and its answer between the curator and another party.
+    `round_trip` is in seconds, for a frame and its answer between the curator and another party.
     """
     file = setting.file
     sizes = {1, file.batch}

@@ -69,11 +69,7 @@ _Rows: TypeAlias = npt.NDArray[np.float64]
 
 
 def why_not_rehearsed(session: Session, rows: int) -> str:
-    """Why a session cannot be rehearsed; empty if it can.
-
-    Args:
-        rows: |D_v|.
-    """
+    """Why a session cannot be rehearsed with that many rows of D_v; empty if it can."""
     if not session.rule.exact:
         return f"the rule {session.rule.name} buys other points than are rehearsed"
     if rows < FEWEST:
@@ -113,8 +109,7 @@ def rehearse(
     will have. The other half is what owners have of it. Where the kernel can tell nothing, nothing is played.
 
     Args:
-        validation: D_v, raw, shape (m, columns).
-        seed_set: D_init, raw, shape (n, columns).
+        validation, seed_set: As `looked_at`.
         schema: What rows are, where the session has no columns that say it.
         looked: `looked_at` of the same, if it is known already.
         progress: Called after each round with the share of all rounds that have been played, in (0, 1].
@@ -195,23 +190,15 @@ def play_with_owners(
 
 
 def kernel_beside(session: Session, rows: _Rows, others: _Rows) -> float:
-    """Mean kernel value of a row and one of another set, by at most `MOST_COMPARED` rows of each.
-
-    Args:
-        session: The session, with its bounds and γ.
-        rows: Raw, shape (n, columns), at least one.
-        others: Likewise.
-    """
+    """Mean kernel value of a raw row and one of another set, by at most `MOST_COMPARED` rows of each."""
     scaled, beside = (session.space.scale(at_even_distances(each)) for each in (rows, others))
     return float(kernel_means(scaled, beside, session.space.gamma).mean())
 
 
 def mean_kernel(session: Session, rows: _Rows) -> float:
-    """Mean kernel value of two different rows: 1 if all are alike to the session, 0 if none is.
+    """Mean kernel value of two different raw rows: 1 if all are alike to the session, 0 if none is.
 
-    Args:
-        session: The session, with its bounds and γ.
-        rows: Raw, shape (n, columns), of which at most `MOST_COMPARED` are compared; 1 if there is one.
+    At most `MOST_COMPARED` rows are compared; for a single row it is 1.
     """
     scaled = session.space.scale(at_even_distances(rows))
     if (n := len(scaled)) == 1:

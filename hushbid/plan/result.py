@@ -15,7 +15,7 @@ from rich.text import Text
 
 from hushbid.plan.batches import batches
 from hushbid.plan.noise import noise_values, release_errors
-from hushbid.plan.quality import Prediction, predict, verdict
+from hushbid.plan.quality import predict, verdict
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.theory import theory_of
@@ -46,12 +46,11 @@ def make_plan(
 
     Args:
         setting: The planned setting.
-        speed: Speed of the machine that runs it (`measure_speed`).
-        cores: Cores of that machine; None: this one's.
-        round_trip: Seconds that a frame and its answer are under way (`batches`).
-        wanted: The share of the owners' points that are like the target; None: nobody says.
-        theory: Whether to say what the theorems of DPDS ask and promise.
-        played: The rehearsal, where there are data (`hushbid.plan.with_data`); None: it was left out.
+        speed, cores: Of the machine that runs it (`measure_speed`); no cores: this machine's.
+        round_trip: Seconds for a frame and its answer (`batches`).
+        wanted: The share of the owners' points that are like the target; None: unknown.
+        theory: Whether to include the conditions and promises of DPDS's theorems.
+        played: The rehearsal, if there are data (`hushbid.plan.with_data`); None: it was left out.
 
     Raises:
         ConfigError: A mechanism is impossible, or a share is invalid.
@@ -108,23 +107,14 @@ def make_plan(
         "seconds": None if taken is None else asdict(taken),
         "round_trip": round_trip,
         "theory": theory_of(setting) if theory else None,
-        "batches": _compared_batches(setting, speed, cores, round_trip, by_rule, prediction),
+        # Where sessions were played, the MMD² of other batches is in proportion to the outcome.
+        "batches": [
+            row | {"mmd2": row["mmd2"] * prediction.expected / by_rule.expected}
+            for row in (() if refused else batches(setting, speed, cores=cores, round_trip=round_trip))
+        ],
         "speed": asdict(speed),
         "privacy": [] if refused else [statement.as_json() for statement in setting.session().privacy()],
     }
-
-
-def _compared_batches(
-    setting: PlanSetting,
-    speed: Speed,
-    cores: int,
-    round_trip: float,
-    by_rule: Prediction,
-    prediction: Prediction,
-) -> list[dict[str, Any]]:
-    """The rows of `batches`; where sessions were played, their MMD² in proportion to what came out."""
-    rows = () if setting.refusal else batches(setting, speed, cores=cores, round_trip=round_trip)
-    return [row | {"mmd2": row["mmd2"] * prediction.expected / by_rule.expected} for row in rows]
 
 
 def render(plan: Mapping[str, Any], console: Console) -> None:

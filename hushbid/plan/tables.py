@@ -146,13 +146,7 @@ def _with_release(
 
 
 def release_table(name: str, mechanism: str, epsilon: float) -> dict[str, Any]:
-    """The table of a release with that ε of all releases together.
-
-    Args:
-        name: "target" or "summary".
-        mechanism: One that takes an ε.
-        epsilon: ε.
-    """
+    """The table "target" or "summary" of a mechanism with that ε of all releases together."""
     neighbours = Neighbours.SUBSTITUTE_ONE if name == "target" else Neighbours.ADD_REMOVE_ONE
     table: dict[str, Any] = {
         "mechanism": mechanism,

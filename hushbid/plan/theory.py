@@ -49,13 +49,8 @@ class TheorySetting:
 def coordinate_error(count: float, dimension: int, epsilon: float) -> float:
     """Theorem 3's bound on the largest coordinate error of an MWEM release, at T = d² and η = 1/d.
 
-    2√(2·log(2/η)/d²) + 11√2·log d/(qε√d) + 4/d + 2d·exp(−q/4) + η. Zero itself has an error of √(2/d) at
-    most, so that a larger bound says nothing.
-
-    Args:
-        count: q, points in the dataset.
-        dimension: d.
-        epsilon: Of a step.
+    2√(2·log(2/η)/d²) + 11√2·log d/(qε√d) + 4/d + 2d·exp(−q/4) + η, for q points and ε of a step. Zero itself
+    has an error of √(2/d) at most, so that a larger bound says nothing.
     """
     eta = 1.0 / dimension
     return (

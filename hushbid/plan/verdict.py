@@ -81,10 +81,7 @@ class Rehearsing:
     say: Callable[[str], object] = _silent
 
     def verdict(self, session: Session, sets: Callable[[], Sets]) -> Verdict:
-        """Rehearse a session, unless it is passed over, and say what came of it.
-
-        Args:
-            sets: Gives the data, and is not called where the session is passed over, whatever they are.
+        """Rehearse a session with `sets()`, unless it is passed over whatever these are, and say the verdict.
 
         Raises:
             Hopeless: It is, and is not to go on anyway.

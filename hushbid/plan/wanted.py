@@ -46,13 +46,7 @@ class Wanted:
 
 
 def wanted_of(share: float, *, points: int, available: int, verdict: str) -> Wanted:
-    """What a share comes to.
-
-    Args:
-        share: Share of the owners' points that are wanted, in (0, 1].
-        points: p.
-        available: The owners' points.
-        verdict: The plan's.
+    """The case of a share in (0, 1], for p points of those available and a plan's verdict.
 
     Raises:
         ConfigError: The share is not in (0, 1].

@@ -92,11 +92,8 @@ NOT_REHEARSED: Final = Rehearsed(Verdict(why=_LEFT_OUT), why=_LEFT_OUT)
 def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
     """Rehearse a planned session; None where there are no data.
 
-    A session that is refused whatever the data are, or has nothing to choose, is not played.
-
-    Args:
-        setting: What is planned.
-        rehearsing: How; a session that is hopeless goes on.
+    A session that is refused whatever the data are, or has nothing to choose, is not played. A hopeless one
+    is.
     """
     data = setting.data
     if data is None:
@@ -126,12 +123,8 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
 def judge(setting: PlanSetting, by_rule: quality.Verdict, found: Rehearsed) -> quality.Verdict:
     """The verdict of a plan with data: the rehearsal's, or a worse one if the owners' own points came to it.
 
-    It is never a better one: the consumer would still be refused, or not know.
-
-    Args:
-        setting: What is planned.
-        by_rule: What the rule of thumb says of it.
-        found: What was played.
+    It is never a better one: the consumer would still be refused, or not know. Without a word of the
+    rehearsal, it is that of the rule of thumb.
     """
     if refused := quality.refusal(setting):
         return refused

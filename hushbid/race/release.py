@@ -20,6 +20,7 @@ from protocol.privacy.accounting import (
     epsilon_of,
     gaussian_sigma,
 )
+from protocol.privacy.accounting.accountant import pure_epsilon
 from protocol.privacy.noise import Draw, NoiseSource
 from protocol.privacy.releases import Neighbours
 
@@ -33,6 +34,7 @@ __all__ = [
     "check_noise",
     "default_size_share",
     "optimal_rows",
+    "stated_epsilon",
 ]
 
 
@@ -250,10 +252,10 @@ def optimal_rows(size: float, epsilon: float, *, neighbours: Neighbours) -> int:
 
 
 def stated_epsilon(costs: Sequence[Cost], delta: float) -> float:
-    """ε of costs at δ; with δ = 0, of pure costs."""
+    """ε of costs at δ; with δ = 0 pure ε, which is infinite if a cost has none."""
     if delta > 0.0:
         return epsilon_of(costs, delta)
-    return math.fsum(cost.epsilon * cost.count for cost in costs if isinstance(cost, ApproximateCost))
+    return math.fsum(cost.count * pure_epsilon(cost) for cost in costs)
 
 
 def _cell_noise(changed: int, cells: int, epsilon: float, delta: float) -> tuple[Draw, Cost]:
