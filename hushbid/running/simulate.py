@@ -61,11 +61,11 @@ def simulate(
     """Run a cluster's session in this process.
 
     Args:
-        owners: Spread the owners' points over this many owners (`cluster_data.spread`).
+        owners: Spread the owners' points over this many owners (`hushbid.cluster.data.spread`).
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
-        follow: Called likewise and at the end, with all that is known (`protocol.machine.progress`).
+        follow: Called as often, and at the end, with all that is known (`protocol.machine.progress`).
         say: Gets why there is no report, if there is none, and that there is nothing to choose from.
         rehearsing: How the session is rehearsed before it begins.
 
@@ -176,7 +176,7 @@ def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
 
 
 def _simulated(file: SessionFile, seed: int) -> SessionFile:
-    """The session with noise that can be repeated, which its privacy statements then say."""
+    """The session with noise that can be repeated; its privacy statements say so."""
     if file.noise.source == SimulatedNoise.name:
         return file
     changes: dict[str, Any] = {
@@ -204,7 +204,7 @@ def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baseline
 
 
 def _check_unused(directory: Path) -> None:
-    """Before hours are spent, not after: transcripts never replace others."""
+    """Refuse before hours are spent: transcripts never replace others."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError(f"{directory} is there already and not empty.", advice="Name another directory.")
 

@@ -23,6 +23,7 @@ __all__ = [
     "read_text",
     "read_toml",
     "read_toml_sent",
+    "toml_value",
     "validated",
 ]
 
@@ -85,6 +86,14 @@ def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise _unreadable(path, error) from None
     return _parsed(text, where=str(path))
+
+
+def toml_value(text: str) -> Any:
+    """A TOML value; other text stands for itself, so that options need no inner quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:

@@ -5,6 +5,7 @@ Relative paths are relative to the file (`resolved`), as in a cluster file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
@@ -16,6 +17,7 @@ from protocol.privacy.accounting import Budget
 from protocol.privacy.payment import Price
 
 __all__ = [
+    "FILE_OF",
     "RIDGE",
     "BudgetSection",
     "ConsumerFile",
@@ -200,3 +202,11 @@ class ConsumerFile(_DatasetFile):
         changed = super().with_options(**options)
         drawn = None if options.get("seed_set") is not None else changed.seed_points
         return changed.model_copy(update={"seed_points": drawn})
+
+
+FILE_OF: Final[Mapping[str, type[CuratorFile | OwnerFile | ConsumerFile]]] = {
+    "curator": CuratorFile,
+    "owner": OwnerFile,
+    "consumer": ConsumerFile,
+}
+"""The private file of each role."""

@@ -121,19 +121,21 @@ def _disagreements(
 ) -> Iterator[str]:
     accounts = [account for _, account in files.values()]
     for equivocation in equivocations(accounts):
-        yield f"round {equivocation.round} has several broadcasts"
+        yield f"round {equivocation['round']} has several broadcasts"
     for heads in several_heads(
         (account.path, verification.signed) for verification, account in files.values()
     ):
-        if heads.party not in byzantine:
-            yield f"{heads.party} has signed several heads, or told of several outcomes"
+        if heads["party"] not in byzantine:
+            yield f"{heads['party']} has signed several heads, or told of several outcomes"
     if CURATOR not in files:
         return
     verification, curator = files[CURATOR]
     for party, (peers, account) in files.items():
         if party != CURATOR:
-            for found in compare(curator, account, verification.signed, peers.signed).disagreements:
-                yield f"curator and {party}: frame {found.sequence} of {found.sender}: {found.what}"
+            pair = compare(curator, account, verification.signed, peers.signed)
+            for found in pair["disagreements"]:
+                frame = f"frame {found['sequence']} of {found['sender']}"
+                yield f"curator and {party}: {frame}: {found['what']}"
 
 
 def transcripts_replay(evidence: Evidence) -> Iterator[str]:
