@@ -25,7 +25,7 @@ from protocol.privacy.accounting import (
     gaussian_odometer,
     odometer,
 )
-from protocol.privacy.accounting.gaussian import gaussian_mu, law_ratios
+from protocol.privacy.accounting.gaussian import gaussian_epsilons, gaussian_mu, law_ratios
 
 # -- The continuous profile -------------------------------------------------------------------------
 
@@ -244,3 +244,5 @@ def test_negative_squares_are_refused() -> None:
         gaussian_odometer([0.1, -0.1], 1e-5)
     with pytest.raises(ConfigError, match="μ"):
         gaussian_epsilon(-1.0, 1e-5)
+    with pytest.raises(ConfigError, match="μ"):
+        gaussian_epsilons(np.array([0.1, -1.0]), 1e-5)
