@@ -20,7 +20,17 @@ from protocol import limits
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine.base import Machine, Transition
-from protocol.machine.machine import Connected, Event, Lost, Offended, Received, Returned, Started, TimerFired
+from protocol.machine.machine import (
+    Connected,
+    Event,
+    Lost,
+    Offended,
+    Received,
+    Returned,
+    SetTimer,
+    Started,
+    TimerFired,
+)
 from protocol.session.session import open_session
 from protocol.wire.link import Link
 from protocol.wire.messages import Ask, Bid, Message
@@ -273,6 +283,27 @@ def test_a_handler_that_ends_in_a_phase_its_row_does_not_name_is_caught() -> Non
 
     with pytest.raises(LocalProtocolError, match="_on_started went from a to b"):
         Astray().step(Started(), 0.0)
+
+
+def test_a_step_that_fails_leaves_no_effect_to_the_next_one() -> None:
+    class Hasty(Machine):
+        PHASES = ("a",)
+        TRANSITIONS = (
+            Transition("a", "lost", "_on_lost", ("a",)),
+            Transition("a", "started", "_on_started", ("a",)),
+        )
+
+        def _on_lost(self, event: Lost) -> None:
+            self._set_timer("comeback", 1.0)
+            raise LocalProtocolError("the handler is the bug")
+
+        def _on_started(self, event: Event) -> None:
+            self._set_timer("pause", 1.0)
+
+    machine = Hasty()
+    with pytest.raises(LocalProtocolError, match="the handler is the bug"):
+        machine.step(Lost("owner-0"), 0.0)
+    assert machine.step(Started(), 2.0) == (SetTimer("pause", 1, 3.0),)
 
 
 def test_invariants_are_checked_after_every_step() -> None:

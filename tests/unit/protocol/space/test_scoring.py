@@ -212,6 +212,21 @@ def test_equal_points_go_by_rank_and_then_by_age() -> None:
     assert order == [3, 1, 2, 0]
 
 
+@pytest.mark.parametrize("jitter", JITTERS)
+def test_a_pool_that_grows_forgets_nothing_of_the_points_before(jitter: Jitter | None) -> None:
+    rng = np.random.default_rng(11)
+    features, ranks = unit_points(rng, 600, 8), rng.integers(0, 3, size=600)
+    pool, reference = pool_of(features[:200], ranks[:200].tolist(), jitter), Reference(features[:0], jitter)
+    for start in (200, 400):
+        pool.extend(features[start : start + 200], ranks[start : start + 200])
+    for row, rank in zip(features, ranks.tolist(), strict=True):
+        reference.append(row, rank)
+    weights = rng.integers(-(2**20), 2**20, size=8 + (jitter is not None)).astype(np.int32)
+    withheld = np.array([False, True, False])
+    assert pool.first(weights, 600) == reference.first(weights, 600)
+    assert pool.first(weights, 5, withheld=withheld) == reference.first(weights, 5, withheld.tolist())
+
+
 def test_points_of_withheld_ranks_are_as_if_they_were_not_there() -> None:
     table = pool_of(np.repeat(np.array([[10], [9], [8]], dtype=np.int16), 4, axis=1), ranks=(0, 1, 2))
     weights = np.ones(4, dtype=np.int32)

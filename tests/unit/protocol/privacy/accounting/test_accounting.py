@@ -56,6 +56,7 @@ def test_delta_is_one_minus_the_product() -> None:
     )
     assert compose(0.1, 1e-300, 1e-300, "original", counts=2)[1] == pytest.approx(3e-300)
     assert compose(0.1, 1.0, 0.0, "original") == (0.1, 1.0)
+    assert compose(0.1, 0.0, 1.0, "original")[1] == 1.0
 
 
 def test_without_slack_only_the_sum_holds() -> None:
@@ -85,6 +86,9 @@ def test_a_value_out_of_range_is_refused(
 
 def test_the_paper_s_arithmetic_gives_its_1_4() -> None:
     assert compose_as_claimed(EPSILON, DELTA, counts=T) == pytest.approx(1.4, rel=0.01)
+    assert compose_as_claimed([EPSILON] * T, DELTA) == pytest.approx(
+        compose_as_claimed(EPSILON, DELTA, counts=T), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("p", [10, 1000, 10**6])
@@ -167,6 +171,13 @@ def test_many_rhos_are_converted_as_each_alone_and_an_infinite_one_to_infinity()
     assert delta_of_rho(math.inf, 5.0) == 1.0
 
 
-def test_no_rho_is_no_epsilon() -> None:
+def test_a_negative_rho_is_refused_among_others_too() -> None:
+    for rhos in ([-1.0], [0.5, -1.0]):
+        with pytest.raises(ConfigError, match=r"rho -1\.0"):
+            epsilons_of_rho(np.array(rhos), 1e-5)
+
+
+def test_no_rho_is_no_epsilon_and_no_delta() -> None:
     assert epsilon_of_rho(0.0, 1e-5) == 0.0
+    assert delta_of_rho(0.0, 0.0) == 0.0
     assert gaussian_rho(2.0, 4.0) == 0.125

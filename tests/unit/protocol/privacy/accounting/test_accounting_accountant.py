@@ -25,7 +25,11 @@ from protocol.privacy.accounting import (
     odometer,
 )
 from protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
-from protocol.privacy.accounting.distribution import approximate_profile, bounded_range_profile
+from protocol.privacy.accounting.distribution import (
+    approximate_profile,
+    bounded_range_profile,
+    numerical_allowance,
+)
 from protocol.privacy.accounting.zcdp import epsilon_of_rho
 from tests.support.losses import compose, delta_of
 
@@ -244,6 +248,19 @@ def test_a_pure_composition_needs_no_delta_at_its_sum() -> None:
     assert delta_of(costs, 0.4) > 0.0
 
 
+def test_what_is_known_by_epsilon_and_delta_has_exactly_its_delta_at_its_epsilon() -> None:
+    one = ApproximateCost(epsilon=0.5, delta=1e-6, count=1)
+    assert delta_of([one], 0.5) == 1e-6
+    assert delta_of([one], 0.5 - 1e-3) > 1e-6
+
+
+def test_what_transforms_may_round_grows_with_the_number_of_compositions() -> None:
+    """It is added to every δ of a distribution: with less of it, a δ near the rounding would not hold."""
+    one, many = (LaplaceCost(epsilon=0.1, count=count) for count in (1, 64))
+    assert numerical_allowance([one]) == 2.0**-43 + 2.0**-49
+    assert numerical_allowance([many, many]) == 3 * 2.0**-43
+
+
 def repeated(cost: Cost, count: int) -> Cost:
     (merged,) = merge_costs([cost] * count)
     return merged
@@ -309,6 +326,7 @@ def test_a_record_of_no_cost_is_refused(record: dict[str, object], names: str) -
         (ALL_KINDS[4], {"rho_each": 0.0}),
         (ALL_KINDS[4], {"count": 0}),
         (ALL_KINDS[5], {"delta": 1.0}),
+        (ALL_KINDS[5], {"count": 0}),
     ],
 )
 def test_a_cost_that_cannot_be_is_refused_by_name(cost: Cost, change: dict[str, float]) -> None:
@@ -336,7 +354,7 @@ def test_a_party_that_needs_no_distribution_does_not_load_dp_accounting() -> Non
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("value", [1e-200, 1e200, 0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("value", [1e-200, 0.99e-100, 1.01e100, 1e200, 0.0, -1.0, math.nan, math.inf])
 def test_what_is_past_float64_when_squared_is_no_cost(value: float) -> None:
     with pytest.raises(ConfigError, match="noise_multiplier"):
         GaussianCost(noise_multiplier=value, count=1)

@@ -20,6 +20,7 @@ from protocol.privacy.accounting.gaussian import (
     discrete_gaussian_epsilon,
     gaussian_delta,
     gaussian_epsilon,
+    gaussian_epsilons,
     gaussian_mu,
     law_ratios,
 )
@@ -243,3 +244,5 @@ def test_negative_squares_are_refused() -> None:
         gaussian_odometer([0.1, -0.1], 1e-5)
     with pytest.raises(ConfigError, match="μ"):
         gaussian_epsilon(-1.0, 1e-5)
+    with pytest.raises(ConfigError, match="μ"):
+        gaussian_epsilons(np.array([0.1, -1.0]), 1e-5)
