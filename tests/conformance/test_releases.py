@@ -26,16 +26,8 @@ from protocol import limits
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.privacy.accounting import epsilon_of, merge_costs
 from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import (
-    RELEASES,
-    Neighbours,
-    Prior,
-    ReleaseMechanism,
-    ReleaseStream,
-    Setting,
-    release_mechanism,
-)
-from protocol.privacy.releases.base import Guarantee
+from protocol.privacy.releases import RELEASES, Neighbours, Prior, ReleaseMechanism, release_mechanism
+from protocol.privacy.releases.base import Guarantee, ReleaseStream, Setting
 from protocol.space.features import FeatureMap, feature_map
 from protocol.space.features.lsh import LshSpace
 from protocol.space.grid import FEATURE_UNIT, Features, Totals
