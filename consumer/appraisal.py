@@ -22,7 +22,7 @@ from protocol.session.points import within_bounds
 from protocol.session.session import Session
 from protocol.space.mmd import Points, Vector, kernel_means
 
-__all__ = ["Judge", "Judgement", "Quality", "Weighted", "appraise", "usable"]
+__all__ = ["Evaluation", "Judge", "Judgement", "Quality", "Weighted", "appraise", "usable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,24 @@ def _quality(values: Mapping[str, Any]) -> Quality:
     interval = values.get("accuracy_interval")  # older results have none
     figures = {name: values[name] for name in Quality.__slots__ if name != "accuracy_interval"}
     return Quality(**figures, accuracy_interval=None if interval is None else (interval[0], interval[1]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """What a consumer evaluates its purchase with.
+
+    Attributes:
+        validation: D_v.
+        test: Points to judge by, and a downstream model if they have labels; None if there is no test set.
+        model: One of `consumer.downstream.MODELS`, with its `seed`.
+        ridge: λ of the weights.
+    """
+
+    validation: Dataset
+    test: Dataset | None
+    model: str
+    seed: int
+    ridge: float = RIDGE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,24 +238,11 @@ class Judge:
 
 
 def appraise(
-    session: Session,
-    delivered: Sequence[Delivered],
-    *,
-    validation: Dataset,
-    test: Dataset | None,
-    model: str,
-    seed: int,
-    ridge: float = RIDGE,
+    session: Session, delivered: Sequence[Delivered], by: Evaluation
 ) -> tuple[Judgement, Matching | None]:
     """Judge a delivery, and weigh its usable points.
 
     Without weights, disputed points count if they are readable, as they were chosen. They get no weights.
-
-    Args:
-        validation: D_v.
-        test: Points to judge by, and a downstream model if they have labels; None if there is no test set.
-        model: One of `consumer.downstream.MODELS`, with its `seed`.
-        ridge: λ of the weights.
 
     Returns:
         The judgement, and the weights of the undisputed points in order, if there are any.
@@ -258,14 +263,8 @@ def appraise(
     # A model would learn only from one point far away. Each point is judged in its own number type.
     inside = np.array([within_bounds(space, candidate.point[None])[0] for candidate in candidates])
     labels = [read_attributes(candidate.attributes).label for candidate in candidates]
-    judge = Judge(
-        space.scale(validation.features),
-        space.gamma,
-        test=None if test is None else (space.scale(test.features), test.labels),
-        model=model,
-        seed=seed,
-        ridge=ridge,
-    )
+    test = None if by.test is None else (space.scale(by.test.features), by.test.labels)
+    judge = Judge(space.scale(by.validation.features), space.gamma, test, by.model, by.seed, by.ridge)
     plain = judge.quality(bought, _of(labels, inside), learned=inside)
     kept = np.array([not entry.dispute for entry in readable])
     if not kept.any():

@@ -53,10 +53,7 @@ class BlindConsumer(ConsumerMachine):
         AccountMade,
     )
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *participant_transitions(
-            _OPEN,
-            Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "releasing", "done")),
-        ),
+        *participant_transitions(_OPEN, ("greeting", "releasing", "done")),
         Transition("releasing", "target-released", "_on_target_released", ("weighing",)),
         Transition("weighing", "noise-drawn", "_on_noise", ("weighing",)),
         Transition("weighing", "weights-computed", "_on_weights", ("weighing", "done")),

@@ -48,10 +48,7 @@ class ConsumerMachine(Participant):
     PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
     OUTCOMES: ClassVar[tuple[type[Event], ...]] = (TargetReleased, PurchasesChecked)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *participant_transitions(
-            _OPEN,
-            Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "releasing", "done")),
-        ),
+        *participant_transitions(_OPEN, ("greeting", "releasing", "done")),
         Transition("releasing", "target-released", "_on_released", ("waiting",)),
         Transition("waiting", "received:delivery", "_on_delivery", ("checking",)),
         Transition("checking", "purchases-checked", "_on_checked", ("waiting", "delivered")),

@@ -144,13 +144,13 @@ class ConsumerNumerics:
         if not session.rule.sealed:
             return b"", b""
         seed = self._noise.random_bytes(SEED_BYTES)
-        self._map = session.space.map(seed)
+        feature_map = self._set_map(seed)
         identity = self._require_identity()
         nonces = self._noise.random_bytes(NONCE_BYTES * len(session.file.owners))
         boxes = [
             seal_map(
                 seed,
-                self._map.digest,
+                feature_map.digest,
                 session,
                 session.public_identity(owner),
                 identity,
@@ -160,14 +160,22 @@ class ConsumerNumerics:
         ]
         return seed, b"".join(boxes)
 
+    def _set_map(self, seed: bytes) -> FeatureMap:
+        self._keep_seed(seed)
+        self._map = self._session.space.map(seed)
+        return self._map
+
+    def _keep_seed(self, seed: bytes) -> None:
+        """Keep the secret map's seed; a rule may derive more from it."""
+
     def restore(self, effect: Computation, outcome: Event | None) -> None:
         if isinstance(outcome, TargetReleased):
             if outcome.map_seed:
-                self._map = self._session.space.map(outcome.map_seed)
+                self._set_map(outcome.map_seed)
             if not self._noise.protects:
                 self._release()  # brings seeded noise to its earlier position
-        elif type(effect) is CheckPurchases:
-            self._check(effect)
+        elif isinstance(outcome, PurchasesChecked):
+            self._keep_points(outcome.delivered)
         elif type(effect) is StorePurchases:
             self._store(effect)
 
@@ -212,9 +220,8 @@ class ConsumerNumerics:
         points = np.stack([np.asarray(point, dtype=np.float64) for point in self._points])
         try:
             with np.errstate(over="ignore"):
-                return _read_only(
-                    mmd2_curve(space.scale(points), space.scale(self._validation.features), space.gamma)
-                )
+                wanted = space.scale(self._validation.features)
+                return _read_only(mmd2_curve(space.scale(points), wanted, space.gamma))
         except DataError:
             return None  # a point lies too far out for any comparison
 
@@ -262,12 +269,7 @@ class ConsumerNumerics:
 
 
 class BlindConsumerNumerics(ConsumerNumerics):
-    """Carries out the blind consumer's computations; its arguments are those of `ConsumerNumerics`.
-
-    Args:
-        weighing: The source of the noise that protects owners from each other.
-        more: The arguments of `ConsumerNumerics`.
-    """
+    """Carries out the blind consumer's computations; `weighing` draws the noise that protects owners."""
 
     def __init__(self, *given: Any, weighing: NoiseSource, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -277,10 +279,6 @@ class BlindConsumerNumerics(ConsumerNumerics):
         """For every bid of a bought box, whether its owner signed it."""
 
     def perform(self, effect: Computation) -> Event | None:
-        if type(effect) is ReleaseTarget:
-            released = self._release()
-            self._keep_seed(released.map_seed)
-            return released
         if type(effect) is SealWeight:
             return self._sealed(effect)
         if type(effect) is CheckAward:
@@ -292,10 +290,6 @@ class BlindConsumerNumerics(ConsumerNumerics):
     def restore(self, effect: Computation, outcome: Event | None) -> None:
         super().restore(effect, outcome)
         self._weigher.restore(effect)
-        if isinstance(outcome, TargetReleased):
-            self._keep_seed(outcome.map_seed)
-        elif isinstance(outcome, PurchasesChecked):
-            self._keep_points(outcome.delivered)
 
     def _keep_seed(self, seed: bytes) -> None:
         self._keys = BlindKeys(seed, self._session.identifier)
@@ -328,9 +322,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
                 delivered.append(replace(entry, dispute=found))
                 continue
             features, score = next(checked)
-            wrong = "" if score == purchase.score else WRONG_SCORE
-            if not score:
-                wrong = "the point is outside the public bounds"
+            wrong = self._wrong(score, purchase)
             candidate = Candidate.model_construct(point=found[0], features=features, attributes=found[1])
             delivered.append(replace(entry, candidate=candidate, dispute=wrong))
         return self._checked(delivered, last=effect.last)
@@ -356,11 +348,9 @@ class BlindConsumerNumerics(ConsumerNumerics):
         bid = purchase.owner, purchase.bid_round, candidate.digests, candidate.signature
         held = self._bids.get(bid)
         if held is None:
-            session = self._session
-            statement = blind_bid_statement(
-                session.identifier, purchase.owner, purchase.bid_round, [candidate.digests]
-            )
-            key = session.public_identity(purchase.owner).verify
+            owner, number = purchase.owner, purchase.bid_round
+            statement = blind_bid_statement(self._session.identifier, owner, number, [candidate.digests])
+            key = self._session.public_identity(owner).verify
             held = self._bids[bid] = verify_signature(statement, candidate.signature, key)
         at = DIGEST_BYTES * ((handle - 1) % self._session.batch)
         own = candidate.digests[at : at + DIGEST_BYTES]
@@ -380,6 +370,12 @@ class BlindConsumerNumerics(ConsumerNumerics):
             (row, next(masked) if inside else b"")
             for row, inside in zip(features, within.tolist(), strict=True)
         ]
+
+    def _wrong(self, score: bytes, purchase: BlindPurchase) -> str:
+        """The fault of a point with this expected score; empty if it has none."""
+        if not score:
+            return "the point is outside the public bounds"
+        return "" if score == purchase.score else WRONG_SCORE
 
     # -- the account --------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from consumer.appraisal import Judgement, appraise, usable
+from consumer.appraisal import Evaluation, Judgement, appraise, usable
 from consumer.downstream import Labels, accuracy, known_labels, no_classes, wilson_interval
 from consumer.events import Delivered
 from consumer.matching import Matching, match
@@ -213,53 +213,28 @@ class View(NamedTuple):
     own: OwnFigures
 
 
-def own_view(
-    session: Session,
-    delivered: Sequence[Delivered],
-    *,
-    validation: Dataset,
-    seed_set: Dataset,
-    test: Dataset | None,
-    model: str,
-    seed: int,
-    ridge: float,
-) -> View:
-    """The consumer's view of a delivery.
-
-    The arguments are those of `appraise`, and D_init. So are the errors.
-    """
-    judging: dict[str, Any] = {"validation": validation, "test": test, "model": model, "seed": seed}
-    judgement, matching = appraise(session, delivered, ridge=ridge, **judging)
-    return View(
-        judgement,
-        matching,
-        own_figures(session, delivered, seed_set=seed_set, matching=matching, **judging),
-    )
+def own_view(session: Session, delivered: Sequence[Delivered], by: Evaluation, seed_set: Dataset) -> View:
+    """The consumer's view of a delivery; D_init is `seed_set`. Raises as `appraise` does."""
+    judgement, matching = appraise(session, delivered, by)
+    return View(judgement, matching, own_figures(session, delivered, by, seed_set, matching))
 
 
 def own_figures(
     session: Session,
     delivered: Sequence[Delivered],
-    *,
-    validation: Dataset,
+    by: Evaluation,
     seed_set: Dataset,
-    test: Dataset | None,
-    model: str,
-    seed: int,
     matching: Matching | None,
 ) -> OwnFigures:
-    """Compute the figures of the undisputed points of a delivery.
-
-    The arguments are those of `appraise`, D_init, and the weights of these points, if there are any.
-    """
-    scale = session.space.scale
+    """Compute the figures of the undisputed points of a delivery, which have these weights, if any."""
+    scale, validation, test = session.space.scale, by.validation, by.test
     wanted = scale(validation.features)
     judged = None if test is None or test.labels is None else (scale(test.features), test.labels)
     alone, tested = None, 0
     if judged is not None:
         tested = len(known_labels(judged[1]))
         if validation.labels is not None:
-            alone = accuracy(model, wanted, validation.labels, *judged, seed=seed)
+            alone = accuracy(by.model, wanted, validation.labels, *judged, seed=by.seed)
     validation_only = Baseline.of(alone, tested)
     points, labels, sellers = usable(session, delivered)
     if not len(points):

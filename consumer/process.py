@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from consumer.appraisal import Evaluation
 from consumer.blind import BlindConsumer
 from consumer.downstream import check_model
 from consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
@@ -133,12 +134,8 @@ def _take_part(
         view = own_view(
             session,
             machine.delivered,
-            validation=validation,
-            seed_set=seed_set,
-            test=test,
-            model=file.model,
-            seed=file.seed,
-            ridge=file.ridge,
+            Evaluation(validation, test, file.model, file.seed, file.ridge),
+            seed_set,
         )
         if view.matching is not None:
             kept.weigh(view.matching.weights, ridge=view.matching.ridge)

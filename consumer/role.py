@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option
+from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from protocol.runtime.control import Control, Watch
 from protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
 from protocol.runtime.results import PartyResult
@@ -26,28 +26,11 @@ __all__ = ["Consumer", "ConsumerResult"]
 ConfigOption: TypeAlias = Annotated[
     Path, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")
 ]
-SessionOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")
-]
-InvitationOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="In place of the session file.", envvar="HUSHBID_INVITATION")
-]
 ValidationOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="D_v, in place of the file's.", envvar="HUSHBID_VALIDATION")
 ]
 SeedSetOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET")
-]
-LedgerOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(help="D_v's lifetime ledger, in place of the file's.", envvar="HUSHBID_LEDGER"),
-]
-TargetFileOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        help="A release of D_v that `hushbid screen` made, in place of a new one.",
-        envvar="HUSHBID_TARGET_FILE",
-    ),
 ]
 
 
@@ -103,8 +86,8 @@ class ConsumerResult(PartyResult):
 class Consumer:
     """A session's consumer: ``Consumer(config, invitation=…).run()``.
 
-    Options override its private file. It is run, stopped and watched like an `owner.role.Owner`, and accepts
-    tables as well.
+    Options override its private file. It is run, stopped and watched like an `owner.role.Owner`, which says
+    what other attributes are, and accepts tables as well.
 
     Attributes:
         config: Its private file.
@@ -112,24 +95,28 @@ class Consumer:
         invitation: An invitation instead of the session file.
         validation: D_v, instead of the file's: a file or a table.
         seed_set: D_init, also instead of the file's.
-        key: Its secret key's file.
-        state: Its state directory, one for each session.
         ledger: D_v's lifetime ledger.
         target_file: A release of D_v made by a screening, instead of a new one.
-        metrics: ``HOST:PORT`` to serve metrics at.
-        progress: Called when the phase changes, and with updates at most ten times a second.
     """
 
     config: Path | str = field(metadata=by_option(ConfigOption))
     _: KW_ONLY
-    session: GivenPath = field(default=None, metadata=by_option(SessionOption))
-    invitation: GivenPath = field(default=None, metadata=by_option(InvitationOption))
+    session: GivenPath = option(Path | None, help="The session file.", envvar="HUSHBID_SESSION")
+    invitation: GivenPath = option(
+        Path | None, help="In place of the session file.", envvar="HUSHBID_INVITATION"
+    )
     validation: Frame = field(default=None, repr=False, metadata=by_option(ValidationOption))
     seed_set: Frame = field(default=None, repr=False, metadata=by_option(SeedSetOption))
     key: GivenPath = field(default=None, metadata=by_option(KeyOption))
     state: GivenPath = field(default=None, metadata=by_option(StateOption))
-    ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
-    target_file: GivenPath = field(default=None, metadata=by_option(TargetFileOption))
+    ledger: GivenPath = option(
+        Path | None, help="D_v's lifetime ledger, in place of the file's.", envvar="HUSHBID_LEDGER"
+    )
+    target_file: GivenPath = option(
+        Path | None,
+        help="A release of D_v that `hushbid screen` made, in place of a new one.",
+        envvar="HUSHBID_TARGET_FILE",
+    )
     metrics: str | None = field(default=None, metadata=by_option(MetricsOption))
     progress: Watch | None = None
     _control: Control = field(init=False, repr=False, compare=False)

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Final
 
 from curator.connections import REPLACED, Ignored
-from curator.machine import CONSUMER, CuratorMachine
+from curator.machine import CuratorMachine
 from curator.presence import Presence
 from curator.progress import Follower, stage_of
 from curator.session_log import CuratorLog
@@ -16,6 +16,7 @@ from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine.machine import Finish, Offended
+from protocol.names import CONSUMER
 from protocol.runtime.clock import Clock
 from protocol.runtime.driver import Driver, Outgoing
 from protocol.runtime.network.authentication import Refusal

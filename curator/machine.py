@@ -33,12 +33,12 @@ from protocol.errors import ExitCode, Offence, RemoteProtocolError
 from protocol.machine.base import Transition, expand
 from protocol.machine.machine import Event, Started
 from protocol.machine.weighing import NoiseDrawn, WeightsComputed
-from protocol.names import CONSUMER
+from protocol.names import CONSUMER, listed
 from protocol.session.session import Session
 from protocol.wire.link import Link
 from protocol.wire.messages import Hello, Ready, SecretMap, Target, Welcome
 
-__all__ = ["CONSUMER", "PHASES", "TRANSITIONS", "CuratorMachine"]
+__all__ = ["PHASES", "TRANSITIONS", "CuratorMachine"]
 
 _LISTED: Final = 8
 """Most names that a message lists."""
@@ -231,7 +231,7 @@ class CuratorMachine(Peers):
             self._give_up(
                 ExitCode.TIMEOUT,
                 f"Of the owners, {enrolled} came within the enrolment time; the session needs "
-                f"{self._session.session.min_owners}. Missing: {_listed(sorted(self._unenrolled))}.",
+                f"{self._session.session.min_owners}. Missing: {listed(sorted(self._unenrolled), _LISTED)}.",
                 "Start them, or raise timeouts.enrolment, or lower session.min_owners.",
             )
         else:
@@ -240,9 +240,3 @@ class CuratorMachine(Peers):
     def _begin(self) -> None:
         self._clear_timer("enrolment")
         self._start_round()
-
-
-def _listed(names: list[str]) -> str:
-    """The names, or the first few and a count."""
-    shown = ", ".join(names[:_LISTED])
-    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from curator.hub import Hub
-from curator.machine import CONSUMER, CuratorMachine
+from curator.machine import CuratorMachine
 from curator.party import curator_party
 from curator.result import curator_result
 from curator.session_log import CuratorLog
@@ -15,7 +15,7 @@ from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import ConfigError
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option
+from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from protocol.runtime.control import Control, Watch
 from protocol.runtime.given_tables import GivenPath, path_of
 from protocol.runtime.results import PartyResult
@@ -23,9 +23,6 @@ __all__ = ["Curator", "CuratorResult"]
 SessionOption: TypeAlias = Annotated[Path, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")]
 ConfigOption: TypeAlias = Annotated[
     Path, typer.Option(help="The curator's private file.", envvar="HUSHBID_CONFIG")
-]
-ListenOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Address to bind, in place of the files'.", envvar="HUSHBID_LISTEN")
 ]
 
 
@@ -61,22 +58,21 @@ class CuratorResult(PartyResult):
 class Curator:
     """A session's curator: ``Curator(session, config).run()``.
 
-    It is run, stopped and watched like an `owner.role.Owner`. Options override the files.
+    It is run, stopped and watched like an `owner.role.Owner`, which says what other attributes are. Options
+    override the files.
 
     Attributes:
         session: The session file.
         config: The curator's private file.
         listen: The address to bind.
-        key: Its secret key's file.
-        state: Its state directory, one for each session.
-        metrics: ``HOST:PORT`` to serve metrics at.
-        progress: Called when the phase changes, and with updates at most ten times a second.
     """
 
     session: Path | str = field(metadata=by_option(SessionOption))
     config: Path | str = field(metadata=by_option(ConfigOption))
     _: KW_ONLY
-    listen: str | None = field(default=None, metadata=by_option(ListenOption))
+    listen: str | None = option(
+        str | None, help="Address to bind, in place of the files'.", envvar="HUSHBID_LISTEN"
+    )
     key: GivenPath = field(default=None, metadata=by_option(KeyOption))
     state: GivenPath = field(default=None, metadata=by_option(StateOption))
     metrics: str | None = field(default=None, metadata=by_option(MetricsOption))

@@ -1,8 +1,7 @@
 """`hushbid.procure`: a whole procurement from DataFrames, in this process, for research.
 
-It writes what each party would have as files, and runs the cluster as `hushbid simulate` does: the same
-machines, bytes and figures. Noise is simulated, as it is there. So nothing is protected by what comes out,
-which says so; the distribution is that of the noise that ε needs.
+It writes each party's files and runs the cluster as `hushbid simulate` does: the same machines, bytes and
+figures. Noise is simulated, with the distribution that ε needs. Nothing is protected, and the result says so.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import numpy.typing as npt
 import tomli_w
 from scipy.spatial.distance import pdist
 
+from consumer.appraisal import Quality
 from consumer.delivered import delivered_table
 from consumer.drawn_seed_set import DRAWN
 from consumer.party import check_disjoint
@@ -50,7 +50,7 @@ class Procured:
     """The result of a procurement.
 
     Attributes:
-        points: The bought points, as a table of the library of the validation set: the schema's columns, the
+        points: The bought points, as a table of the validation set's library: the schema's columns, the
             label, and ``owner``, ``round`` and ``weight``, with an underscore behind names that are taken.
         weights: Matching weights of the points, with sum 1, for ``sample_weight``; equal ones if none could
             be made, which `result` says.
@@ -66,18 +66,17 @@ class Procured:
     @property
     def mmd2(self) -> float | None:
         """MMD² of the points against the validation set, with weights if there are any."""
-        weighted = self.result.chosen.weighted
-        return self.result.chosen.plain.mmd2 if weighted is None else weighted.quality.mmd2
+        return self._quality.mmd2
 
     @property
     def effective_points(self) -> float | None:
         """How many points of equal weight they are worth: 1/Σw²."""
-        weighted = self.result.chosen.weighted
-        return (
-            self.result.chosen.plain.effective_points
-            if weighted is None
-            else weighted.quality.effective_points
-        )
+        return self._quality.effective_points
+
+    @property
+    def _quality(self) -> Quality:
+        chosen = self.result.chosen
+        return chosen.plain if chosen.weighted is None else chosen.weighted.quality
 
     @property
     def privacy(self) -> tuple[PrivacyStatement, ...]:
@@ -235,7 +234,7 @@ def procure(
 
 
 def _keeps_the_map(settings: Mapping[str, Any]) -> bool:
-    """Whether the rule keeps the feature map from the curator: no file says its seed then."""
+    """Whether the rule keeps the feature map from the curator, so that no file says its seed."""
     rule = settings.get("acquisition.rule")
     return isinstance(rule, str) and rule in RULES and RULES[rule].sealed
 
@@ -266,10 +265,7 @@ def _wanted(validation: Frame, schema: Schema) -> ArrowTable:
 def _of_owners(
     owners: Mapping[str, Frame], schema: Schema, label: str | None
 ) -> Iterator[dict[str, npt.NDArray[Any]]]:
-    """What each owner's file has; labels are of one kind.
-
-    The number 1 and the text 1 would be two classes to whoever learns from what was bought.
-    """
+    """The arrays of each owner's file. Labels are of one kind: 1 and "1" would be two classes to a model."""
     first = ""
     for name, frame in owners.items():
         arrays = arrays_of(schema, as_arrow(frame, name, schema), name, label=label)
@@ -286,7 +282,7 @@ def _of_owners(
 
 @contextmanager
 def _named(place: Path, owners: Sequence[str]) -> Iterator[None]:
-    """An error about files that nobody has seen as one about what was given."""
+    """Raise an error about the files, which nobody has seen, as one about the arguments."""
     names = {f"{place}/cluster.toml": "procure", "validation.npz": "validation", "seed_set.npz": "seed_set"}
     names |= {"test.npz": "test"} | {f"owner-{number}.npz": name for number, name in enumerate(owners)}
     try:
@@ -318,7 +314,6 @@ def _median_gamma(public: npt.NDArray[np.float64], schema: Schema) -> float:
 
 
 def _plain(given: Any) -> Any:
-    """A number of NumPy's as one of Python's."""
     return given.item() if isinstance(given, np.generic) else given
 
 

@@ -1,19 +1,6 @@
 """``python -m owner``."""
 
-from __future__ import annotations
-
-from typing import NoReturn
-
-from protocol.runtime.interrupts import run_main
-
-
-def main() -> NoReturn:
-    """Run the command line."""
-    from owner.cli import command
-    from protocol.runtime.command import run_command
-
-    run_command(command)
-
+from protocol.runtime.interrupts import run_role
 
 if __name__ == "__main__":
-    run_main(main)
+    run_role("owner")

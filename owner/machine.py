@@ -51,10 +51,7 @@ class OwnerMachine(Participant):
     PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
     OUTCOMES: ClassVar[tuple[type[Event], ...]] = (MapOpened, MapRefused, Scored)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *participant_transitions(
-            _OPEN,
-            Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "mapping", "waiting")),
-        ),
+        *participant_transitions(_OPEN, ("greeting", "mapping", "waiting")),
         Transition("mapping", "received:secret-map", "_on_map", ("mapping",)),
         Transition("mapping", "map-opened", "_on_opened", ("waiting",)),
         Transition("mapping", "map-refused", "_on_map_refused", ("done",)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option
+from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from protocol.runtime.control import Control, Watch
 from protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
 from protocol.runtime.results import PartyResult
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BudgetOption",
-    "ConfigOption",
     "DataOption",
     "FeaturesOption",
     "IdentifierOption",
-    "InvitationOption",
     "LabelOption",
     "LedgerOption",
     "LiftOption",
@@ -47,17 +45,6 @@ SessionOfTablesOption: TypeAlias = Annotated[
         "[\\[columns]], for tables, and for points that an older version delivered, whose file has no "
         "bounds.",
         envvar="HUSHBID_SESSION",
-    ),
-]
-ConfigOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="The party's private file.", envvar="HUSHBID_CONFIG")
-]
-InvitationOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        help="In place of the session file. With --data an owner needs no private file: key and state lie "
-        "beside the invitation.",
-        envvar="HUSHBID_INVITATION",
     ),
 ]
 DataOption: TypeAlias = Annotated[
@@ -162,11 +149,16 @@ class Owner:
         progress: Called when the phase changes, and with updates at most ten times a second.
     """
 
-    invitation: GivenPath = field(default=None, metadata=by_option(InvitationOption))
+    invitation: GivenPath = option(
+        Path | None,
+        help="In place of the session file. With --data an owner needs no private file: key and state lie "
+        "beside the invitation.",
+        envvar="HUSHBID_INVITATION",
+    )
     data: Frame = field(default=None, repr=False, metadata=by_option(DataOption))
     _: KW_ONLY
     session: GivenPath = field(default=None, metadata=by_option(SessionOption))
-    config: GivenPath = field(default=None, metadata=by_option(ConfigOption))
+    config: GivenPath = option(Path | None, help="The party's private file.", envvar="HUSHBID_CONFIG")
     key: GivenPath = field(default=None, metadata=by_option(KeyOption))
     state: GivenPath = field(default=None, metadata=by_option(StateOption))
     ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))

@@ -4,6 +4,8 @@ The rest of hushbid is written as for a single system, and calls this module. Fe
 Python offers, not by the system's name. Windows has no modes and no directories that can be opened; each
 function says what it does there. The curator follows strangers' connections by means of Linux
 (`protocol.runtime.network.connection_limits`), so other systems are refused (`check_linux`).
+
+Functions of files raise `OSError` if the system refuses what they ask of it.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ __all__ = [
     "NO_WAIT",
     "PRIVATE",
     "allow_open_files",
+    "append",
     "check_linux",
     "cores",
     "has_modes",
@@ -61,20 +64,21 @@ _ZEROS: Final = bytes(2**20)
 
 
 def open_file(path: Path | str, flags: int, mode: int = PRIVATE) -> int:
-    """`os.open` for raw bytes: Windows would otherwise translate line feeds.
-
-    Raises:
-        OSError: As `os.open`.
-    """
+    """`os.open` for raw bytes: Windows would otherwise translate line feeds."""
     return os.open(path, flags | getattr(os, "O_BINARY", 0), mode)
 
 
-def open_nowhere() -> int:
-    """A descriptor, the lowest that is free, of the null device: it has nothing to read, and takes anything.
+def append(descriptor: int, data: bytes, *, sync: bool) -> None:
+    """Write all of `data` to an open file, in as many writes as it takes; with `sync`, wait for the disk."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    if sync:
+        os.fsync(descriptor)
 
-    Raises:
-        OSError: There is no descriptor left.
-    """
+
+def open_nowhere() -> int:
+    """The null device as a descriptor, the lowest free one: it has nothing to read, and takes anything."""
     return os.open(os.devnull, os.O_RDWR)
 
 
@@ -94,21 +98,13 @@ def others_may_use(status: os.stat_result) -> bool:
 
 
 def set_mode(descriptor: int, mode: int) -> None:
-    """Set an open file's mode, regardless of the umask; does nothing without modes.
-
-    Raises:
-        OSError: It cannot be set.
-    """
+    """Set an open file's mode, regardless of the umask; does nothing without modes."""
     if has_modes():
         os.fchmod(descriptor, mode)
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable; Windows journals them itself and has no call for it.
-
-    Raises:
-        OSError: The disk fails.
-    """
+    """Make the names in a directory durable; Windows journals them itself and has no call for it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -122,12 +118,10 @@ def lock(descriptor: int, *, wait: bool = False) -> None:
     """Lock an open file until it is closed, or the process ends. Readers are not blocked.
 
     Args:
-        descriptor: The file, open for writing.
         wait: Whether to wait for another process that has locked it.
 
     Raises:
         BlockingIOError: Another process has locked it.
-        OSError: It cannot be locked.
     """
     try:
         fcntl = importlib.import_module("fcntl")
@@ -154,11 +148,7 @@ def _lock_byte(descriptor: int, *, wait: bool) -> None:
 
 @contextmanager
 def locked_directory(directory: Path) -> Iterator[None]:
-    """Lock a directory; if directories cannot be opened, lock a file in it, which stays.
-
-    Raises:
-        OSError: It cannot be opened or locked.
-    """
+    """Lock a directory; if directories cannot be opened, lock a file in it, which stays."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     else:
@@ -177,9 +167,6 @@ def unnamed_file(path: Path, size: int) -> int:
         path: Its name for a moment; on Windows, until it is closed.
         size: Bytes, allocated on the disk now: a disk that fills up later would kill a process that maps the
             file.
-
-    Raises:
-        OSError: It cannot be created, or there is no room.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     if temporary := getattr(os, "O_TEMPORARY", 0):

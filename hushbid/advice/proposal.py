@@ -8,7 +8,7 @@ computation, and nothing of D_v enters except its size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -145,18 +145,14 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
     notes = _notes(request, trials, proposed)
     own = _own_view(request, trials, proposed, say)
     verdict, reason = trials.verdict(proposed, own)
+    batch_why = f"The default: {file.rounds} rounds; fewer cost quality, and more cost time."
     return Advice(
         proposals=(
             _bounds_proposal(request, bounds),
             _with_kernel(width, proposed),
             dimension,
             points,
-            Proposal(
-                "b",
-                file.batch,
-                f"The default: {file.rounds} rounds; fewer cost quality, and more cost time.",
-                "public",
-            ),
+            Proposal("b", file.batch, batch_why, "public"),
             _epsilon_proposal(request, trials, proposed),
             delta,
             _seed_proposal(request),
@@ -197,7 +193,6 @@ def _check(request: Request) -> None:
 
 
 def _checked_bounds(request: Request) -> Bounds:
-    """The bounds, with all data within them."""
     bounds, columns = request.bounds, request.validation.features.shape[1]
     if bounds is None and request.public is None:
         raise ConfigError(
@@ -310,21 +305,14 @@ def _points(request: Request) -> Proposal:
             f"The owners have {available} points in all, of which there is nothing to choose.",
             advice="Have more owners, or ask them for their sizes again.",
         )
-    most = min(available // CHOICE, LARGEST_PURCHASE)
+    points = min(available // CHOICE, LARGEST_PURCHASE)
     share = available if request.wanted is None else max(1, int(request.wanted * available))
-    if share < most:
-        return Proposal(
-            "p", share, "All that is wanted among the owners' points: more could only be others.", "public"
-        )
-    if most == LARGEST_PURCHASE:
-        return Proposal(
-            "p",
-            most,
-            "As many as sessions were measured with; there is enough more to choose from.",
-            "public",
-        )
     why = f"A tenth of the owners' {available:,} points, which leaves enough to choose from."
-    return Proposal("p", most, why, "public")
+    if share < points:
+        points, why = share, "All that is wanted among the owners' points: more could only be others."
+    elif points == LARGEST_PURCHASE:
+        why = "As many as sessions were measured with; there is enough more to choose from."
+    return Proposal("p", points, why, "public")
 
 
 def _delta(request: Request) -> Proposal:
@@ -364,7 +352,7 @@ def _median_distance(dataset: Dataset, bounds: Bounds) -> tuple[float, bool]:
     """
     generator, count = np.random.default_rng(0), len(dataset)
     chosen = generator.permutation(count)[:PAIRED_ROWS]
-    rows, labels = _scaled(dataset.features[np.sort(chosen)], bounds), None
+    rows = _scaled(dataset.features[np.sort(chosen)], bounds)
     distances = pdist(rows, "sqeuclidean")
     same = False
     if dataset.labels is not None:
@@ -435,14 +423,11 @@ def _epsilon_proposal(request: Request, trials: Trials, proposed: Trial) -> Prop
     if request.epsilon is not None:
         return Proposal("ε", proposed.epsilon, f"As given: {came}.", "given")
     if proposed.ratio <= trials.effect:
-        why = f"The smallest of {_listed(GRID)} that does: {came}, and {trials.effect:g} was wanted."
-        return Proposal("ε", proposed.epsilon, why, source)
-    why = f"The best, and not enough: {came}, where {trials.effect:g} was wanted; 3 is the largest tried."
+        tried = ", ".join(f"{value:g}" for value in GRID)
+        why = f"The smallest of {tried} that does: {came}, and {trials.effect:g} was wanted."
+    else:
+        why = f"The best, and not enough: {came}, where {trials.effect:g} was wanted; 3 is the largest tried."
     return Proposal("ε", proposed.epsilon, why, source)
-
-
-def _listed(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:g}" for value in values)
 
 
 def _own_view(

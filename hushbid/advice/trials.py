@@ -190,7 +190,6 @@ class Trials:
 
     @property
     def found(self) -> list[Trial]:
-        """The trials, in that order."""
         return list(self._found.values())
 
     def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str]:

@@ -29,15 +29,27 @@ def _bench() -> None:
     pass
 
 
-def _print(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table: its title, those of its columns, and its rows."""
+def _print(
+    title: str,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: Sequence[str] = (),
+    below: str | None = None,
+) -> None:
+    """Print a table: its title, those of its columns, of numbers last, its rows, and a line below."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(*titles, title=title)
+    for name in numbers:
+        table.add_column(name, justify="right")
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    if below is not None:
+        console.print(below)
 
 
 def _show_rounds(result: Mapping[str, Any]) -> None:
@@ -60,13 +72,7 @@ def _rounds(
     """Compare a session's rounds per second with a bare scatter-gather of the same frames."""
     from hushbid.evidence.bench.rounds import bench_rounds
 
-    return bench_rounds(
-        owners=owners,
-        points=points,
-        columns=columns,
-        rounds=rounds,
-        say=_say,
-    )
+    return bench_rounds(owners=owners, points=points, columns=columns, rounds=rounds, say=_say)
 
 
 def _show_rules(result: Mapping[str, Any]) -> None:
@@ -108,8 +114,6 @@ def _rules(
 
 
 def _show_points(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-
     title = f"{result['owners']} owners, {result['rounds']} rounds of {result['batch']} points"
     if result["delay"]:
         title += f", {result['delay']:g} s each way"
@@ -120,10 +124,9 @@ def _show_points(result: Mapping[str, Any]) -> None:
         ("the default private session, points", f"{result['points_per_second']:.0f}", ratio),
         ("the same with a blind curator, points", f"{result['blind_points_per_second']:.0f}", blind),
     )
-    _print(title, ("a second", "", "ratio to bare"), rows)
     rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"
     said = f"The rounds took {rounds}; from the start of processes to the last points it was {whole}."
-    Console().print(said)
+    _print(title, ("a second", "", "ratio to bare"), rows, below=said)
 
 
 @bench_app.command("points")
@@ -203,8 +206,6 @@ def _replay(
 
 
 def _show_owners(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-
     rows = (
         ("from the start of processes to the end", f"{result['whole_seconds']:.0f} s"),
         ("of these, the rounds", f"{result['rounds_seconds']:.0f} s"),
@@ -216,8 +217,7 @@ def _show_owners(result: Mapping[str, Any]) -> None:
         ("rounds that owners missed", str(result["absent"])),
     )
     title = f"{result['owners']} owners, each a process; {result['rounds']} rounds, {result['bought']} points"
-    _print(title, ("", ""), rows)
-    Console().print(f"The run's directory is {result['directory']}")
+    _print(title, ("", ""), rows, below=f"The run's directory is {result['directory']}")
 
 
 @bench_app.command("owners")
@@ -247,26 +247,28 @@ def _show_scale(result: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    table = Table("K", "n", "p", "b", "d", title=f"{result['rule']}, measured")
-    for name in ("curator, s", "owners, s", "memory, MB", "received, MB"):
-        table.add_column(name, justify="right")
-    for row in result["measured"]:
-        table.add_row(*_sizes(row), *_costs(row, row["owners_seconds"]))
-    console.print(table)
+    _print(
+        f"{result['rule']}, measured",
+        _SIZES,
+        ((*_sizes(row), *_costs(row, row["owners_seconds"])) for row in result["measured"]),
+        numbers=("curator, s", "owners, s", "memory, MB", "received, MB"),
+    )
     fits = Table("cost", "term", "of", "each", title="fitted")
     for cost, fit in result["fits"].items():
         for name, term in fit["terms"].items():
             if term["each"]:
                 fits.add_row(cost, name.replace("_", " "), term["of"], f"{term['each']:.3g}")
         fits.add_row(cost, "largest error", "", f"{fit['worst']:.0%}", end_section=True)
-    console.print(fits)
-    beyond = Table("K", "n", "p", "b", "d", title="extended by the fits")
-    for name in ("curator, s", "an owner, s", "memory of one process, MB", "received, MB"):
-        beyond.add_column(name, justify="right")
-    for row in result["beyond"]:
-        beyond.add_row(*_sizes(row), *_costs(row, row["owner_seconds"]))
-    console.print(beyond)
+    Console().print(fits)
+    _print(
+        "extended by the fits",
+        _SIZES,
+        ((*_sizes(row), *_costs(row, row["owner_seconds"])) for row in result["beyond"]),
+        numbers=("curator, s", "an owner, s", "memory of one process, MB", "received, MB"),
+    )
+
+
+_SIZES: Final = ("K", "n", "p", "b", "d")
 
 
 def _sizes(row: Mapping[str, Any]) -> list[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -20,9 +19,6 @@ from protocol.runtime.keys import (
     write_public,
     write_secret,
 )
-
-if TYPE_CHECKING:
-    from protocol.config.key_request import Role
 
 __all__ = ["keys_app"]
 
@@ -68,14 +64,6 @@ def _key(file: Annotated[Path, typer.Argument(help="A secret or a public key fil
     return {"file": str(file), **_described(_public_key(file))}
 
 
-class _Role(StrEnum):
-    """`protocol.config.key_request.Role`, as a command line takes it."""
-
-    OWNER = "owner"
-    CONSUMER = "consumer"
-    CURATOR = "curator"
-
-
 def _show_request(made: Mapping[str, Any]) -> None:
     show_figures(
         {
@@ -89,7 +77,9 @@ def _show_request(made: Mapping[str, Any]) -> None:
 @verb(show=_show_request)
 def _request(
     name: Annotated[str, typer.Argument(help="The party's name, as it shall stand on the roster.")],
-    role: Annotated[_Role, typer.Option(help="What it shall be in the session.")],
+    role: Annotated[
+        Literal["owner", "consumer", "curator"], typer.Option(help="What it shall be in the session.")
+    ],
     key: Annotated[Path | None, typer.Option(help="Its secret key file; default: NAME.key.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write; default: NAME.request.")] = None,
 ) -> dict[str, Any]:
@@ -101,11 +91,10 @@ def _request(
 
     _check_name(name)
     pair = read_secret(key or Path(f"{name}{_SECRET_SUFFIX}"))
-    wanted: Role = role.value
-    text = tomli_w.dumps(key_request(name, wanted, pair))
+    text = tomli_w.dumps(key_request(name, role, pair))
     file = out or Path(f"{name}.request")
     write_new_file(file, f"# A request to be put on a session's roster. Nothing in it is secret.\n{text}")
-    return {"request_file": str(file), "name": name, "role": role.value, **_described(pair.public)}
+    return {"request_file": str(file), "name": name, "role": role, **_described(pair.public)}
 
 
 keys_app.command("approve")(approve_command)

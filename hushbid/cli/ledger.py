@@ -108,12 +108,8 @@ def _spent(spending: Spending) -> dict[str, Any]:
 
 def _shortened(identifier: str) -> str:
     """An identifier as people tell it from others: numbers cut short."""
-    parts = identifier.split("/")
-    return " ".join(part[:_SHOWN_DIGITS] if _is_number(part) else part for part in parts)
-
-
-def _is_number(part: str) -> bool:
-    return len(part) > _SHOWN_DIGITS and set(part) <= set("0123456789abcdef")
+    digits = set("0123456789abcdef")
+    return " ".join(part[:_SHOWN_DIGITS] if set(part) <= digits else part for part in identifier.split("/"))
 
 
 def _totals(ledger: Mapping[str, Any]) -> list[str]:

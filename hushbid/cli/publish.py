@@ -78,7 +78,6 @@ def _verify(
 
 
 def _published(options: PublishKme | PublishRace, out: Path) -> dict[str, Any]:
-    """Publish what the options say."""
     from hushbid.catalogue.candidates import too_small
 
     made = Catalogue(out).publish(options)

@@ -66,11 +66,7 @@ def _show_parties(found: Mapping[str, Any]) -> None:
         sys.stdout.write(f"{found['wrong']}\n")
 
 
-def _ends(found: Mapping[str, Any]) -> ExitCode:
-    return ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE
-
-
-@verb(show=_show_parties, ends=_ends)
+@verb(show=_show_parties, ends=lambda found: ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE)
 def list_command(session: SessionOption) -> dict[str, Any]:
     """List the parties of a session file, with their fingerprints, or what is missing.
 

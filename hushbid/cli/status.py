@@ -120,15 +120,6 @@ def _show(found: Mapping[str, Any]) -> None:
     Console().print(_table(found["parties"]))
 
 
-def _missing(party: Mapping[str, Any]) -> str:
-    return f"missing: {', '.join(party['missing'])}" if party["missing"] else ""
-
-
-def _sees_no_round(party: Mapping[str, Any]) -> bool:
-    """Whether it is a consumer, which sees rounds only where it weighs."""
-    return party["role"] == "consumer" and not party["round"]
-
-
 def _table(found: _Parties) -> Table:
     from rich.markup import escape
     from rich.table import Table
@@ -138,12 +129,14 @@ def _table(found: _Parties) -> Table:
         phase = "paused" if party["paused"] else party["phase"]
         done = "" if party["busy_share"] is None else f", {party['busy_share']:.0%}"
         busy = f" ({party['busy']}{done})" if party["busy"] not in (None, phase) else ""
+        missing = f"missing: {', '.join(party['missing'])}" if party["missing"] else ""
+        sees_rounds = party["round"] or party["role"] != "consumer"  # which sees them only where it weighs
         table.add_row(
             escape(printable(party["party"])),
             escape(printable(phase + busy)),
-            "–" if _sees_no_round(party) else f"{party['round']} of {party['rounds']}",
+            f"{party['round']} of {party['rounds']}" if sees_rounds else "–",
             "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
             "ended" if party["finished"] else f"{party['age']:.1f} s ago",
-            escape(printable(party["trouble"] or _missing(party))),
+            escape(printable(party["trouble"] or missing)),
         )
     return table

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from hushbid.cli.progress import job_progress
 from protocol.errors import ConfigError, ExitCode
 from protocol.runtime.command import verb
-
-if TYPE_CHECKING:
-    from hushbid.evidence.sweep.crash_sweep import Setting
 
 __all__ = ["sweep_app"]
 
@@ -116,17 +113,20 @@ def _crashes(
     session came to another result, sent other frames, or left a transcript that does not replay; with --only,
     also if a crash that was asked for never came.
     """
-    from hushbid.evidence.sweep.crash_sweep import sweep, uncrashed
+    from hushbid.evidence.sweep.crash_sweep import Setting, sweep, uncrashed
     from hushbid.evidence.sweep.crashes import Which, every, read_crashes
+    from protocol.privacy.acquisition import RULES
 
     if pairs + same_step + bool(only) > 1:
         raise ConfigError("--pairs, --same-step and --only are three sweeps.", advice="Give one of them.")
     which = Which.PAIRS if pairs else Which.SAME_STEP if same_step else Which.SINGLE
     part = _share(share)
     results = []
-    settings = list(_settings(rules, release, rounds, owners))
-    for setting in settings:
-        uncrashed(setting)  # what cannot be swept is refused before anything is
+    settings = []
+    for rule in dict.fromkeys(rules or RULES):
+        fewest = RULES[rule].fewest_owners if rule in RULES else 1
+        settings.append(Setting(rule, release, rounds, max(owners, fewest)))
+        uncrashed(settings[-1])  # what cannot be swept is refused before anything is
     with job_progress("sweeping", "session" if len(only or ()) == 1 else "sessions") as progress:
         for setting in settings:
             given = [read_crashes(text) for text in only or ()]
@@ -197,15 +197,6 @@ def _faults(
         **result.as_json(),
         "ok": not result.failures,
     }
-
-
-def _settings(rules: list[str] | None, release: str, rounds: int, owners: int) -> Iterator[Setting]:
-    from hushbid.evidence.sweep.crash_sweep import Setting
-    from protocol.privacy.acquisition import RULES
-
-    for rule in dict.fromkeys(rules or RULES):
-        fewest = RULES[rule].fewest_owners if rule in RULES else 1  # a sweep refuses what there is not
-        yield Setting(rule, release, rounds, max(owners, fewest))
 
 
 def _share(text: str) -> slice:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -12,6 +11,7 @@ import typer
 from hushbid.tables.estimators import SUGGESTED
 from hushbid.tables.options import DeliveredArgument
 from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
+from protocol.config.loading import toml_value
 from protocol.errors import ConfigError
 from protocol.runtime.command import show_figures, verb
 
@@ -116,8 +116,5 @@ def _parameters(given: Sequence[str]) -> dict[str, Any]:
                 "--parameter verbose: scikit-learn would print its progress among the results.",
                 advice="Leave it out, or train in Python (`hushbid.train`).",
             )
-        try:
-            found[name] = tomllib.loads(f"value = {value}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):
-            found[name] = None if value == "None" else value
+        found[name] = None if value == "None" else toml_value(value)
     return found

@@ -61,12 +61,8 @@ def _show_comparison(found: Mapping[str, Any]) -> None:
     render_comparison(found, Console())
 
 
-def _ends_alike(found: Mapping[str, Any]) -> ExitCode:
-    return ExitCode.DONE if found["same"] else ExitCode.FAILED
-
-
 @transcript_app.command("diff")
-@verb(show=_show_comparison, ends=_ends_alike)
+@verb(show=_show_comparison, ends=lambda found: ExitCode.DONE if found["same"] else ExitCode.FAILED)
 def _diff(
     a: Annotated[Path, typer.Argument(help="A transcript.")],
     b: Annotated[Path, typer.Argument(help="Another of the same role.")],

@@ -221,10 +221,6 @@ def _round(party: Party) -> str:
     return "" if status.role == "consumer" and not status.round else f"{status.round} of {status.rounds}"
 
 
-def _points(party: Party) -> str:
-    return bought(party.status.progress)
-
-
 def _missing(party: Party) -> str:
     return "" if party.status.finished else waiting(party.status.progress)
 
@@ -249,23 +245,15 @@ def _spent(party: Party) -> str:
     return ", ".join(told)
 
 
-def _age(party: Party) -> str:
-    return f"{party.at - party.status.beat:.1f} s ago"
-
-
-def _if_running(words: Callable[[Party], str]) -> Callable[[Party], str]:
-    return lambda party: "" if party.status.finished else words(party)
-
-
 _FIGURES: Final[Mapping[str, Callable[[Party], str]]] = {
     "round": _round,
-    "points": _points,
+    "points": lambda party: bought(party.status.progress),
     "rate": lambda party: rate(party.status.points_per_second),
-    "time left": _if_running(lambda party: left(party.status.seconds_left)),
+    "time left": lambda party: "" if party.status.finished else left(party.status.seconds_left),
     "missing": _missing,
     "faults": _faults,
     "ε spent": _spent,
-    "last turn": _age,
+    "last turn": lambda party: f"{party.at - party.status.beat:.1f} s ago",
 }
 
 

@@ -76,14 +76,6 @@ class SetUp:
     over: bool
 
 
-@dataclass(frozen=True)
-class _Dealt:
-    data: ClusterData
-    points_of: Mapping[str, str]
-    budgets: Mapping[str, BudgetSection | None]
-    """Budgets, by owner; None: the owner has none."""
-
-
 def set_up(
     cluster: Cluster,
     place: Path,
@@ -100,10 +92,10 @@ def set_up(
     where it is, everything is.
 
     Args:
-        cluster: The cluster. Files that it names are copied to the party whose they are.
+        cluster: The cluster. Files that it names are copied to their parties.
         place: The directory of the parties' directories.
         session_path: The session file.
-        address: Where the curator is for the others, in place of what the cluster file says.
+        address: The curator's address for the others, in place of the cluster file's.
         owners: Spread the owners' points over this many owners, named owner-1, owner-2, …; None: as they are.
             The first has points of the first owner by alphabet, and so on, round and round.
         own_keys: The parties' own keys; None: they are made here.
@@ -119,7 +111,7 @@ def set_up(
     names = cluster.owners if owners is None else tuple(f"owner-{number + 1}" for number in range(owners))
     parties = parties_in(place, names)
     _check_places(place, parties)
-    dealt = _dealt(cluster, owners)
+    data, points_of, of_owners = _dealt(cluster, owners)
     network = cluster.file.network.model_copy(update={"address": address})
     keys = {} if network.insecure or own_keys else {party.name: _key_of(party) for party in parties}
     public = {name: pair.public.text for name, pair in keys.items()}
@@ -130,8 +122,8 @@ def set_up(
     new = not session_path.exists()
     key = None if network.insecure else KEY if own_keys is None else own_keys.secret
     layout = Layout(own=_DATA, state=_STATE, key=key)
-    budgets = {**dealt.budgets, CONSUMER: cluster.file.consumer.budget}
-    given = shares(dealt.data, seed_set=not cluster.drawing)
+    budgets = {**of_owners, CONSUMER: cluster.file.consumer.budget}
+    given = shares(data, seed_set=not cluster.drawing)
     try:
         for party in parties:
             settings = cluster.private(party.role)
@@ -147,11 +139,10 @@ def set_up(
             f"{error.filename or place} cannot be written: {error.strerror}.",
             advice="Make room, and see that the directories belong to the user that this runs as.",
         ) from None
-    return SetUp(session, parties, dealt.points_of, new, over=not new and all(map(_has_ended_well, parties)))
+    return SetUp(session, parties, points_of, new, over=not new and all(map(_has_ended_well, parties)))
 
 
 def _has_ended_well(party: Party) -> bool:
-    """Whether a party's last process ended with 0, as far as its status says."""
     try:
         status = Status.read(status_path(party.directory / _STATE, party.name))
     except HushbidError:
@@ -171,7 +162,7 @@ def _check_places(place: Path, parties: tuple[Party, ...]) -> None:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a path if this user cannot read it, or not enter a directory above it; what is missing passes.
+    """Refuse a path if this user cannot read it, or cannot enter a directory above it; a missing one passes.
 
     Raises:
         ConfigError: Says which of them, and who the user is.
@@ -189,22 +180,21 @@ def _key_of(party: Party) -> KeyPair:
     return read_secret(path) if path.exists() else new_keypair()
 
 
-def _dealt(cluster: Cluster, owners: int | None) -> _Dealt:
-    """Every party's data, and by whose budget its owner is bound."""
+def _dealt(
+    cluster: Cluster, owners: int | None
+) -> tuple[ClusterData, Mapping[str, str], Mapping[str, BudgetSection | None]]:
+    """Every party's data; by owner, whose points it has, and its budget."""
     _refuse_ledgers(cluster)
     data = cluster.load()
     budgets = {name: section.budget for name, section in cluster.file.owners.items()}
     if owners is None:
-        return _Dealt(data, {name: name for name in data.owners}, budgets)
+        return data, {name: name for name in data.owners}, budgets
     # An owner that gets a part of another's points is bound by that one's budget.
     old = list(data.owners)
     parts = spread(data, owners, None, seed=cluster.file.consumer.seed).owners.values()
     points_of = {f"owner-{number + 1}": old[number % len(old)] for number in range(owners)}
-    return _Dealt(
-        replace(data, owners=dict(zip(points_of, parts, strict=True))),
-        points_of,
-        {name: budgets.get(whose) for name, whose in points_of.items()},
-    )
+    spread_out = replace(data, owners=dict(zip(points_of, parts, strict=True)))
+    return spread_out, points_of, {name: budgets.get(whose) for name, whose in points_of.items()}
 
 
 def _refuse_ledgers(cluster: Cluster) -> None:

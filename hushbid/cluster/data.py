@@ -20,14 +20,7 @@ Draw: TypeAlias = Callable[[Dataset], Dataset]
 
 @dataclass(frozen=True, eq=False)
 class ClusterData:
-    """The data of each party.
-
-    Attributes:
-        owners: By name, in order.
-        validation: D_v.
-        seed_set: D_init.
-        test: Points by which a downstream model is judged, if there are any.
-    """
+    """The data of each party: owners' by name, in order; D_v, D_init, and test points, if there are any."""
 
     owners: Mapping[str, Dataset]
     validation: Dataset
@@ -36,12 +29,7 @@ class ClusterData:
 
 
 def of_partition(partition: Partition, draw: Draw | None = None) -> ClusterData:
-    """What the parties of a partition read from the files that `write_partition` gives them.
-
-    Args:
-        partition: The dataset, dealt out.
-        draw: Draws a seed set in place of the dataset's; None: it is the dataset's.
-    """
+    """The data of a dataset's parties, as they read them from files; `draw` may replace its seed set."""
     validation = Dataset.from_arrays("validation", partition.validation.features)
     return ClusterData(
         owners={
@@ -61,12 +49,6 @@ def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> 
 
     New owner number i comes of old owner i mod K. Without `points` an old owner's rows are dealt out, each
     once; with it every new owner draws that many of them, with replacement.
-
-    Args:
-        data: The data of the K owners.
-        owners: N, the number of new owners.
-        points: Points of each new owner.
-        seed: Seed of the draw.
 
     Raises:
         ConfigError: There are too few points to deal one to each.

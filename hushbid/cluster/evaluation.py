@@ -78,13 +78,11 @@ def evaluate(
         owners: Raw features and labels of each, by name.
         validation: D_v, raw, shape (m, c).
         seed_set: D_init, raw, shape (n, c).
-        feature_map: The session's.
         p: Points to choose.
-        seed: Seed of the uniform choice and of the model.
-        test: What to judge a downstream model by; None, or without labels: no accuracies.
-        model: Downstream model (`consumer.downstream.MODELS`).
+        seed: Seed of the uniform choice and of the model (`consumer.downstream.MODELS`).
+        test: What to judge the model by; None, or without labels: no accuracies.
         ridge: λ of the choices' weights.
-        session: The session, by whose prices and turns the greedy choice is made; None: there are none.
+        session: The session, by whose prices and turns the greedy choice is made.
 
     Returns:
         No figures, and empty curves, if the owners have no point at all.

@@ -21,7 +21,7 @@ from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.datasets import Partition, build
 from protocol.config.key_request import Role
-from protocol.config.loading import read_toml, validated
+from protocol.config.loading import read_toml, toml_value, validated
 from protocol.config.party import (
     RIDGE,
     BudgetSection,
@@ -273,7 +273,6 @@ class Cluster:
 
     @property
     def schema(self) -> Schema | None:
-        """The schema of rows, if the file has columns."""
         return Schema(columns=tuple(self.file.columns)) if self.file.columns else None
 
     def _draw(self, validation: Dataset) -> Dataset:
@@ -402,7 +401,7 @@ def _parted(settings: Settings) -> Iterator[tuple[str, Any]]:
         place, equals, text = setting.partition("=")
         if not equals:
             raise ConfigError(f"The setting {setting!r} is not of the form section.key=value.", advice=_FORM)
-        yield place.strip(), _toml_value(text.strip())
+        yield place.strip(), toml_value(text.strip())
 
 
 def _as_toml(value: Any, place: str) -> Any:
@@ -420,14 +419,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _toml_value(text: str) -> Any:
-    """The value as TOML has it; what is no TOML value is text, so that --set needs no inner quotes."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def _resolved(file: ClusterFile, base: Path) -> ClusterFile:

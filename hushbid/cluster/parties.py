@@ -21,7 +21,7 @@ from hushbid.cluster.data import ClusterData
 from protocol import platform
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.config.party import FILE_OF
 from protocol.config.session import RosterSection
 from protocol.data import DataColumns, Dataset, dataset_digest, load_dataset
 from protocol.errors import ConfigError
@@ -49,11 +49,6 @@ Share: TypeAlias = Mapping[str, Dataset]
 SESSION_FILE: Final = "session.toml"
 PARTY_FILE: Final = "party.toml"
 _PRIVATE_DIRECTORY: Final = 0o700
-_FILES: Final[Mapping[Role, type[BaseModel]]] = {
-    "curator": CuratorFile,
-    "owner": OwnerFile,
-    "consumer": ConsumerFile,
-}
 
 
 @dataclass(frozen=True)
@@ -123,14 +118,17 @@ def furnish(
     for place in (party.directory, own, state):
         _make_private(place)
     if key is not None and layout.key is not None:
-        _keep_key(party.directory / layout.key, key)
+        secret = party.directory / layout.key
+        _make_private(secret.parent)
+        if not secret.exists():
+            write_secret(secret, key)
     # A party need not know where its directory is: its file names everything from where it lies itself.
     data = {what: path.relative_to(own) for what, path in write_share(share, own).items()}
     values: dict[str, Any] = {**settings, **data}
     values |= {name: _seen_from(layout.own, getattr(layout, name)) for name in ("key", "state")}
     if party.role == "owner":
         values["name"] = party.name
-    keep(own / PARTY_FILE, _FILES[party.role].model_validate(values), mode=platform.PRIVATE)
+    keep(own / PARTY_FILE, FILE_OF[party.role].model_validate(values), mode=platform.PRIVATE)
 
 
 def write_share(share: Share, directory: Path) -> dict[str, Path]:
@@ -168,12 +166,6 @@ def keep(path: Path, model: BaseModel, *, mode: int) -> None:
             file.write(text.encode())
     elif load_toml(type(model), path) != model:
         raise _another(path)
-
-
-def _keep_key(path: Path, pair: KeyPair) -> None:
-    _make_private(path.parent)
-    if not path.exists():
-        write_secret(path, pair)
 
 
 def _make_private(place: Path) -> None:

@@ -74,13 +74,7 @@ def seeds_field(count: int) -> Any:
 
 
 def positive_field(kind: Any, *declared: str, help_text: str) -> Any:
-    """A field of numbers above 0, which the option's least number alone cannot say; None by default.
-
-    Args:
-        kind: Its type, as Typer takes it.
-        declared: Its names on the command line.
-        help_text: Of the option.
-    """
+    """A field of numbers above 0, which the option's least number alone cannot say; None by default."""
     annotation = Annotated[kind, typer.Option(*declared, min=0.0, help=help_text)]
     return field(default=None, metadata=by_option(annotation) | {_POSITIVE: True})
 
@@ -96,13 +90,11 @@ class ExperimentOptions:
 
     Attributes:
         seeds: How many, or which.
-        first_seed: The first of them, if it is said how many.
-        jobs: Processes; times that are measured are those of as many at once.
+        jobs: Times that are measured are those of as many at once.
         scheduler: Address of a Dask scheduler whose workers do the work in their place, each of which has to
             find the data files under the same paths. None: processes of this machine.
         quick: Whether what is not said is as in `QUICK`: a run that shows that all works, and no figure.
-        out: A directory for the results, and a file for each configuration and seed that is done: those that
-            are there already are not run again. None: results are returned alone.
+        out: None: results are returned alone.
         say: Told what is being run.
     """
 

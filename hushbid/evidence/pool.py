@@ -39,12 +39,10 @@ def results_of(
             time as they have threads. An item whose worker dies is given to another.
 
     Yields:
-        The place of an item, counted from 0, and its result, as soon as it is there: in any order if there
-        are several processes.
+        The place of an item, counted from 0, and its result, as soon as there is one.
 
     Raises:
-        ConfigError: Several processes are asked for, and joblib is not installed; or a scheduler is, and
-            there is no `distributed`, or none that answers and has workers.
+        ConfigError: joblib or distributed is not installed, or no scheduler answers and has workers.
         HushbidError: A cluster lost an item again and again.
     """
     numbered = enumerate(items)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.keys import fingerprints, key, roster
@@ -17,31 +16,20 @@ from hushbid.preflight.validation import bounds, kernel, rehearsal, seed_set
 from protocol.config.key_request import Role
 from protocol.errors import ExitCode, HushbidError
 
-__all__ = ["CHECKS", "Check", "Finding", "Status", "exit_code", "preflight"]
+__all__ = ["CHECKS", "Check", "Finding", "exit_code", "preflight"]
 
 _ALL: Final[tuple[Role, ...]] = ("curator", "owner", "consumer")
 _WITH_DATA: Final[tuple[Role, ...]] = ("owner", "consumer")
 
 
-class Status(StrEnum):
-    """What came of a check."""
-
-    OK = "ok"
-    WARNING = "warning"
-    PROBLEM = "problem"
-    NOT_CHECKED = "not checked"
-
-
 @dataclass(frozen=True)
 class Check:
-    """A check.
+    """A check, and the roles that it is for.
 
     Attributes:
-        name: Name of the check.
-        roles: Whom it is for.
         run: Makes it: what is well, what to be warned of, or why it was not made; raises what is not well.
         needs: Checks without whose success it says nothing.
-        asks_network: Whether it is left out by ``--offline``.
+        asks_network: Whether ``--offline`` leaves it out.
     """
 
     name: str
@@ -53,28 +41,22 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of a check.
+    """The outcome of a check: the good news, the problem with its exit code, or why it was not made.
 
-    Attributes:
-        check: Its name.
-        status: Its outcome.
-        said: The good news, the problem, or why the check was not made.
-        fix: What to do about a problem, or a warning.
-        exit_code: Exit code of a problem.
+    `fix` says what to do about a problem, or a warning.
     """
 
     check: str
-    status: Status
+    status: Literal["ok", "warning", "problem", "not checked"]
     said: str
     fix: str = ""
     exit_code: ExitCode = ExitCode.DONE
 
     def as_json(self) -> dict[str, str]:
-        problem = self.said if self.status is Status.PROBLEM else ""
-        said = "" if problem else self.said
+        said, problem = ("", self.said) if self.status == "problem" else (self.said, "")
         return {
             "check": self.check,
-            "status": self.status.value,
+            "status": self.status,
             "said": said,
             "problem": problem,
             "fix": self.fix,
@@ -105,30 +87,26 @@ CHECKS: Final = (
 
 
 def preflight(open_subject: Callable[[], Subject]) -> Iterator[Finding]:
-    """Make every check that the party's role has.
-
-    Args:
-        open_subject: Reads the files; that this succeeds is the first check.
-    """
+    """Make every check of the party's role; the first is that `open_subject` can read the files."""
     try:
         subject = open_subject()
     except HushbidError as error:
         yield _problem("session", error)
         return
     file = subject.session.file
-    yield Finding("session", Status.OK, f"{file.session.name}, digest {file.digest().hex()}")
+    yield Finding("session", "ok", f"{file.session.name}, digest {file.digest().hex()}")
     well = set()
     for check in CHECKS:
         if subject.role not in check.roles:
             continue
         finding = _made(check, subject, missing=[name for name in check.needs if name not in well])
-        if finding.status in (Status.OK, Status.WARNING):
+        if finding.status in ("ok", "warning"):
             well.add(check.name)
         yield finding
 
 
 def exit_code(findings: list[Finding]) -> ExitCode:
-    """The exit code: problems that only a person can solve go before those that may pass."""
+    """The exit code: problems that only a person can solve come before those that may pass."""
     codes = {finding.exit_code for finding in findings}
     order = (ExitCode.USAGE, ExitCode.FAILED, ExitCode.CONNECTION, ExitCode.TIMEOUT)
     return next((code for code in order if code in codes), ExitCode.DONE)
@@ -136,19 +114,19 @@ def exit_code(findings: list[Finding]) -> ExitCode:
 
 def _made(check: Check, subject: Subject, missing: list[str]) -> Finding:
     if check.asks_network and subject.offline:
-        return Finding(check.name, Status.NOT_CHECKED, "left out by --offline")
+        return Finding(check.name, "not checked", "left out by --offline")
     if missing:
-        return Finding(check.name, Status.NOT_CHECKED, f"only once the check of {missing[0]} succeeds")
+        return Finding(check.name, "not checked", f"only once the check of {missing[0]} succeeds")
     try:
         said = check.run(subject)
     except HushbidError as error:
         return _problem(check.name, error)
     if isinstance(said, NotChecked):
-        return Finding(check.name, Status.NOT_CHECKED, said.why)
+        return Finding(check.name, "not checked", said.why)
     if isinstance(said, Warned):
-        return Finding(check.name, Status.WARNING, said.said, said.fix)
-    return Finding(check.name, Status.OK, said)
+        return Finding(check.name, "warning", said.said, said.fix)
+    return Finding(check.name, "ok", said)
 
 
 def _problem(name: str, error: HushbidError) -> Finding:
-    return Finding(name, Status.PROBLEM, error.what, error.advice, error.exit_code)
+    return Finding(name, "problem", error.what, error.advice, error.exit_code)

@@ -20,7 +20,6 @@ from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.crypto.sealing import content_bytes
 from protocol.data import Dataset, check_labels
 from protocol.errors import ConfigError, HushbidError
-from protocol.machine.machine import Charge
 from protocol.privacy.accounting.validation import check_delta_of
 from protocol.runtime.ledger.cap import Cap
 from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
@@ -56,7 +55,7 @@ def data(subject: Subject) -> str:
 
 
 def _start_of(subject: Subject) -> Dataset | None:
-    """The seed set of a consumer that has one beside D_v: it is no data that anybody buys or matches."""
+    """The seed set of a consumer that has one beside D_v: nobody buys it, or matches it."""
     alone = isinstance(subject.file, ConsumerFile) and subject.seed_set is not subject.validation
     return subject.seed_set if alone else None
 
@@ -74,12 +73,7 @@ def boxes(subject: Subject) -> str | NotChecked:
 
 
 def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
-    """Whether the session fits into what is left of the budget, by the ledger.
-
-    Args:
-        subject: The party.
-        warn: Whether to log what does not stand against it.
-    """
+    """Whether the session fits into what is left of the budget, by the ledger; `warn` logs mere warnings."""
     try:
         _ = subject.datasets  # a ledger is that of its rows
     except HushbidError:
@@ -93,7 +87,8 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
         )
     if path.exists():
         kept = _budget(subject, file, path)
-        cap = kept.check(resumed=_resumed(subject), record=False, warn=warn)
+        resumed = has_begun(transcript_path(subject.file.state, subject.name))
+        cap = kept.check(resumed=resumed, record=False, warn=warn)
         other = kept.elsewhere()
     else:
         cap, other = _check_without_a_ledger(subject, file, path, warn=warn)
@@ -113,7 +108,7 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
 def _check_without_a_ledger(
     subject: Subject, file: OwnerFile | ConsumerFile, path: Path, *, warn: bool
 ) -> tuple[Cap | None, Path | None]:
-    """Check against an empty ledger, in a place of its own: that of the data begins when it is charged."""
+    """Check against an empty ledger elsewhere: that of the data begins when it is charged."""
     with tempfile.TemporaryDirectory() as place:
         empty = Path(place) / "ledger"
         try:
@@ -124,34 +119,28 @@ def _check_without_a_ledger(
 
 
 def _budget(subject: Subject, file: OwnerFile | ConsumerFile, ledger: Path) -> DatasetBudget:
-    owner = subject.role == "owner"
-    statement = subject.session.privacy()[0 if owner else 1]
+    session, statements = subject.session, subject.session.privacy()
+    machine: OwnerMachine | ConsumerMachine
+    if subject.role == "owner":
+        machine, statement = OwnerMachine(session, name=subject.name), statements[0]
+    else:
+        machine, statement = ConsumerMachine(session), statements[1]
     kept = file.model_copy(update={"ledger": ledger})
     dataset, *_ = subject.datasets.values()
     return dataset_budget(
-        subject.session,
+        session,
         kept,
         subject.data_files[0],
         dataset,
-        _charge(subject),
+        machine.charge,
         statement,
         paid_as=_paid_as(subject),
     )
 
 
 def _paid_as(subject: Subject) -> str:
-    """What a release that the consumer uses again was charged as; empty if it makes its own."""
+    """The charge on record of a release that the consumer uses again; empty if it makes its own."""
     if not isinstance(subject.file, ConsumerFile) or subject.file.target_file is None:
         return ""
     target = subject.file.target_file
     return kept_target(subject.session, target, subject.validation, subject.seed_set).charged_as
-
-
-def _charge(subject: Subject) -> Charge:
-    if subject.role == "owner":
-        return OwnerMachine(subject.session, name=subject.name).charge
-    return ConsumerMachine(subject.session).charge
-
-
-def _resumed(subject: Subject) -> bool:
-    return has_begun(transcript_path(subject.file.state, subject.name))

@@ -71,7 +71,7 @@ def installed() -> dict[str, str]:
 
 
 def _required() -> list[Requirement]:
-    """What hushbid needs, then the extra's packages, which have a marker; nothing if it is not installed."""
+    """The packages that hushbid needs, then the extra's, which have a marker; none if it is not installed."""
     try:
         texts = importlib.metadata.requires("hushbid") or []
     except importlib.metadata.PackageNotFoundError:
@@ -97,8 +97,8 @@ def _there(name: str) -> str | None:
 def clock(subject: Subject) -> str:
     """Whether the clock runs evenly, and is not behind what this machine wrote before.
 
-    The curator's clock does not matter, for no party compares times with another: the party that sets a limit
-    measures it, on a clock that cannot be set (`protocol.runtime.clock`).
+    The curator's clock does not matter: the party that sets a limit measures it, on a clock that cannot be
+    set (`protocol.runtime.clock`), and no party compares times with another.
     """
     wall, steady = time.time(), time.monotonic()
     time.sleep(WATCHED_SECONDS)

@@ -20,15 +20,14 @@ from protocol.transcript.reader import TranscriptReader
 __all__ = ["disk", "ended_with", "expected_bytes", "state"]
 
 OWNERS_ROUND_BYTES: Final = 1400
-"""What a round's records take in an owner's transcript beside arrays and boxes,"""
 CONSUMERS_ROUND_BYTES: Final = 700
-"""in the consumer's,"""
 CURATORS_ROUND_BYTES: Final = 2500
-"""in the curator's, and"""
-POINT_BYTES: Final = 100
-"""Of one point among several, beside its features and itself."""
 BID_BYTES: Final = 450
-"""for each owner's bid there: measured, and rounded up."""
+"""A round's records in each role's transcript beside arrays and boxes, and each bid in the curator's:
+measured, and rounded up.
+"""
+POINT_BYTES: Final = 100
+"""One point among several, beside its features and itself."""
 SPARE_BYTES: Final = 2**20
 
 
@@ -57,7 +56,7 @@ def state(subject: Subject) -> str | Warned:
 def ended_with(path: Path) -> ExitCode | None:
     """The exit code that the session ended with for the party; None: it can go on.
 
-    A time-out ends a process and not the session, and one of the session reads like it.
+    A time-out of the session reads like one of the process, which does not end the session.
     """
     with TranscriptReader(path) as records:
         codes = [
@@ -84,11 +83,7 @@ def disk(subject: Subject) -> str:
 
 
 def expected_bytes(session: Session, role: Role) -> int:
-    """About how much a party's state takes if every round is run: an upper estimate, not a bound.
-
-    Args:
-        role: The party's.
-    """
+    """About how much a party's state takes if every round is run: an upper estimate, not a bound."""
     file = session.file
     dimension, rounds, owners = session.space.dimension, session.rounds, len(file.owners)
     # A point travels in its box, or as it is, at 8 bytes a column at most.
@@ -122,7 +117,7 @@ def _blind_round_bytes(session: Session, role: Role, point: int) -> int:
 
 
 def _written(directory: Path) -> int:
-    """Bytes that a session that is gone on with has taken already."""
+    """Bytes that a session to be resumed has taken already."""
     if not directory.is_dir():
         return 0
     return sum(path.stat().st_size for path in directory.iterdir() if path.is_file())

@@ -35,13 +35,13 @@ PartyFile: TypeAlias = CuratorFile | OwnerFile | ConsumerFile
 
 
 class NotChecked(NamedTuple):
-    """That a check was not made, and why."""
+    """A check that was not made, and why."""
 
     why: str
 
 
 class Warned(NamedTuple):
-    """That a party can take part, and yet something should be known, or changed."""
+    """A party can take part, and yet should know, or change, something."""
 
     said: str
     fix: str
@@ -76,7 +76,6 @@ class Subject:
 
     @property
     def listen(self) -> str:
-        """Where the curator listens."""
         assert isinstance(self.file, CuratorFile), "asked of the curator alone"
         return self.file.listen or listen_address(self.session.file.network.address)
 
@@ -129,7 +128,6 @@ class Subject:
 
     @property
     def sets(self) -> Sets:
-        """The sets with which the consumer rehearses."""
         return Sets(self.validation, self.seed_set, self.drawn)
 
     @cached_property
@@ -145,7 +143,7 @@ class Subject:
 
     @property
     def data_files(self) -> tuple[Path, ...]:
-        """Where its data lie, those that its budget is for first."""
+        """Where its data lie; first those that its budget is for."""
         if isinstance(self.file, OwnerFile):
             return (self.file.data,)
         if isinstance(self.file, ConsumerFile):
@@ -195,7 +193,7 @@ def open_subject(options: PartyOptions) -> Subject:
 
 
 def _role(options: PartyOptions) -> Role:
-    """The role of whose file is given; without one, that of whoever starts with an invitation alone."""
+    """The role of the given private file; without one, an owner's: only an owner can start without."""
     if options.config is None:
         return "owner"
     keys = read_toml(Path(options.config)).keys()

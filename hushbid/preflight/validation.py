@@ -1,6 +1,6 @@
-"""Checks that follow from D_v, before a session: bounds, γ and seed set, and a rehearsal.
+"""Checks of bounds, γ and seed set by D_v before a session, and a rehearsal.
 
-Every line here is a function of the consumer's validation set, for its own eyes alone, and says so.
+Every line here is a function of the consumer's validation set, for the consumer alone, and says so.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNCERTAIN: Final = (
 
 
 def bounds(subject: Subject) -> str | Warned:
-    """Whether each column's values span a part of its bounds: a wide bound hides what its column tells."""
+    """Whether each column's values span a fair part of its bounds: too wide a bound hides differences."""
     features = subject.session.file.features
     rows = subject.validation.features.astype(np.float64)
     width = np.broadcast_to(np.asarray(features.upper) - np.asarray(features.lower), rows.shape[1])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from consumer.appraisal import Judgement, Quality
-from consumer.own_figures import Baseline, OwnFigures
+from consumer.own_figures import OwnFigures
 
 __all__ = ["Appraisal", "Choice", "appraisal_of"]
 
@@ -31,12 +31,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Appraisal:
-    """The figures that were computed without a transcript.
-
-    Attributes:
-        choices: The purchase first; then the choices to compare with.
-        own: Figures of the consumer alone.
-    """
+    """Figures computed without a transcript: choices, the purchase first, and the consumer's own."""
 
     choices: tuple[Choice, ...]
     own: OwnFigures
@@ -45,21 +40,23 @@ class Appraisal:
 def appraisal_of(values: Mapping[str, Any]) -> Appraisal:
     """Read a consumer's result, or what `hushbid run` leaves for a report.
 
-    Args:
-        values: A judgement and `OwnFigures.as_json`; with ``choices``, the operator's judgements of others.
+    That is a judgement and `OwnFigures.as_json`; with ``choices``, the operator's judgements of others.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError: It is none.
     """
     own = OwnFigures.from_json(values)
     choices = [*_rows("this session", Judgement.from_json(values))]
-    for name, found in values.get("choices", {}).items():
-        choices += _rows(str(name), Judgement.from_json(found))
-    for name, baseline in (
-        ("the validation rows alone", own.validation_only),
-        (f"always the class most bought, {own.majority_label}", own.majority),
-    ):
-        choices += [] if baseline is None else [_choice(name, _of(baseline))]
+    for name, judged in values.get("choices", {}).items():
+        choices += _rows(str(name), Judgement.from_json(judged))
+    baselines = {
+        "the validation rows alone": own.validation_only,
+        f"always the class most bought, {own.majority_label}": own.majority,
+    }
+    for name, found in baselines.items():
+        if found is not None:
+            quality = Quality(accuracy=found.accuracy, accuracy_interval=found.interval)
+            choices.append(_choice(name, quality))
     _check(own)
     for choice in choices:
         _check(dataclasses.replace(choice, name=""))
@@ -72,17 +69,13 @@ def _rows(name: str, judgement: Judgement) -> Iterator[Choice]:
         yield _choice(f"{name}, with weights", judgement.weighted.quality)
 
 
-def _of(baseline: Baseline) -> Quality:
-    return Quality(accuracy=baseline.accuracy, accuracy_interval=baseline.interval)
-
-
 def _choice(name: str, quality: Quality) -> Choice:
     figures = {field.name: getattr(quality, field.name) for field in dataclasses.fields(quality)}
     return Choice(name=name, **figures)
 
 
 def _check(value: Any, name: str = "") -> None:
-    """Refuse what is no figure where one belongs."""
+    """Refuse anything but a figure where one belongs."""
     if name in _WORDS or (name == "name" and value == ""):
         if not isinstance(value, str | int | float | None):
             raise TypeError(name)

@@ -49,12 +49,10 @@ class Course:
     A redacted transcript shows only times, kinds and the end.
 
     Args:
-        header: The transcript's.
         points_in_bids: Whether the session's rule has points handed over with the bids.
 
     Attributes:
-        records: Records so far.
-        head: The chain's digest after the last of them.
+        head: The chain's digest after the records so far.
         private_fields: Private fields that were committed to.
         redacted_fields: Those of them whose values were taken out.
         began: The party's clock at the first record.
@@ -64,7 +62,6 @@ class Course:
         raw: Round → owners that handed a raw point over in it.
         sealed: Round → the same for sealed points; of a blind curator, for boxes, with those of nothing.
         sizes: |D_v| and |D_init|; None where the records do not tell.
-        connections: Losses, returns and restarts, in order.
         finish: How the party ended: ``code``, ``reason``, ``advice``; None if it had not. The last two are
             private, and None where they were taken out.
     """
@@ -88,15 +85,14 @@ class Course:
 
     @property
     def rounds(self) -> int:
-        """Rounds that were begun."""
         return max(self.started, default=0)
 
     def take(self, record: Record) -> None:
         """Take in the next record.
 
         Raises:
-            KeyError, TypeError: It lacks a public field, or has one of another type. The transcript of a
-                party has not, but a redacted file cannot be held to what its party's machine does.
+            KeyError, TypeError: It lacks a public field, or has one of another type. No party records that,
+                but a redacted file cannot be checked by its party's machine.
         """
         if not self.records:
             self.began = record.now
@@ -132,7 +128,7 @@ class Course:
             self.finish = {"code": _integer(public["code"]), **told}
 
     def _take_frame(self, kind: str, frame: Any, now: float) -> None:
-        """Note a weight, an ask, or points handed over, of a frame of the curator's or an owner's."""
+        """Note a weight, an ask, or points handed over, by a frame of the curator's or an owner's."""
         if self.header.role == "curator" and (kind, frame["message"]) == (Send.KIND, "sealed-broadcast"):
             passed_on = decode_message(Direction.CURATOR_TO_OWNER, frame["body"])
             self.started.setdefault(cast(SealedBroadcast, passed_on).round, now)

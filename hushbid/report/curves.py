@@ -57,11 +57,7 @@ class Quality:
 
 
 def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
-    """The curves that the consumer's transcript and the operator's evaluation tell.
-
-    Args:
-        sources: The transcripts.
-        evaluation: A file of the baselines' curves (`BASELINES`).
+    """The curves of the consumer's transcript and of the operator's evaluation (`read_evaluation`).
 
     Raises:
         DataError: The evaluation cannot be used.
@@ -69,15 +65,13 @@ def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
     consumer = next((source.consumer for source in sources if source.consumer is not None), None)
     own = None if consumer is None or consumer.mmd2 is None else _curve(consumer.mmd2.tolist())
     greedy, uniform, appraisal = (None, None, None) if evaluation is None else read_evaluation(evaluation)
-    apart = None if consumer is None else consumer.seed_distance
-    course = None if consumer is None else consumer.course
     return Quality(
         session=own,
         greedy=greedy,
         uniform=uniform,
-        seed_distance=apart,
+        seed_distance=None if consumer is None else consumer.seed_distance,
         appraisal=appraisal,
-        course=course,
+        course=None if consumer is None else consumer.course,
     )
 
 

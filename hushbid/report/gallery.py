@@ -48,12 +48,7 @@ def picture_plots(found: Pictures) -> dict[str, go.Figure]:
 
 
 def pictures(found: Pictures | None, plots: Collection[str]) -> Iterable[Html]:
-    """The section that has them, if there are any.
-
-    Args:
-        found: What they show.
-        plots: Names of the plots that there are.
-    """
+    """The section of the pictures, if there are any, with the plots of these names."""
     if found is None:
         return ()
     parts = (
@@ -151,7 +146,6 @@ def _columns(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
 
 
 def _said(column: Distribution) -> str:
-    """What a column's plot shows, in words."""
     named = [name for name, _, _ in _KINDS]
     if column.means is not None:
         means = (f"{_number(mean)} {name}" for name, mean in zip(named, column.means, strict=False))
@@ -189,7 +183,6 @@ def _column(column: Distribution) -> go.Figure:
 
 
 def _intervals(column: Distribution, edges: tuple[float, ...]) -> go.Figure:
-    """Steps, the wanted ones filled."""
     figure = style.figure("", "", height=200)
     for (name, colour, dash), shares in zip(_KINDS, _shares(column), strict=False):
         trace = go.Scatter(
@@ -208,7 +201,6 @@ def _intervals(column: Distribution, edges: tuple[float, ...]) -> go.Figure:
 
 
 def _words(column: Distribution) -> go.Figure:
-    """Bars, a group for each value."""
     assert column.values is not None
     kinds, places = _shares(column), np.arange(len(column.values))
     room = _SMALL_MARGIN["t"] + _SMALL_MARGIN["b"]

@@ -30,12 +30,9 @@ def fragment(*parts: str | Html) -> Html:
 
 
 def element(tag: str, /, *content: str | Html, **attributes: str) -> Html:
-    """An element.
+    """An element. Text in it and its attributes are escaped; its tag is a constant of the caller.
 
-    Args:
-        tag: Its name, a constant of the caller.
-        content: Its content; text is escaped.
-        attributes: Its attributes, escaped; ``class_`` stands for ``class``, and an underscore for a hyphen.
+    ``class_`` stands for ``class``, and an underscore for a hyphen.
     """
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items()
@@ -66,14 +63,7 @@ def table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str | Html
 
 
 def plot(name: str, plots: Collection[str], *caption: str | Html, kind: str = "plot") -> Iterable[Html]:
-    """The place of a plot, with a caption that says what it shows: to those who do not see it, too.
-
-    Args:
-        name: The plot's.
-        plots: Names of the plots that there are.
-        caption: Text and markup.
-        kind: The class of its place.
-    """
+    """The place of a plot, if there is one of that name, with a caption for those who do not see it, too."""
     if name in plots:
         about = {"role": "img", "aria_labelledby": f"about-{name}"}
         box = element("div", class_=kind, id=f"plot-{name}", **about)

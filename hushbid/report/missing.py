@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hushbid.report.curves import Quality
@@ -32,33 +32,32 @@ class Missing:
 
 def missing_of(sources: Sequence[Source], quality: Quality) -> tuple[Missing, ...]:
     """The parts that the transcripts of one session do not have."""
-    found = []
+    return tuple(Missing(what=what, why=why) for what, why in _absent(sources, quality))
+
+
+def _absent(sources: Sequence[Source], quality: Quality) -> Iterator[tuple[str, str]]:
     roles = {source.header.role: source for source in sources}
     curator, consumer = roles.get("curator"), roles.get("consumer")
     blind = sources[0].session.rule.blind
     told = _OF_A_BLIND_CURATOR if blind else _OF_THE_CURATOR
     what = told if wins_of(sources) is not None else f"Who won; {told}"
     if curator is None:
-        found.append(Missing(what=what, why="they are in the curator's transcript, which was not given"))
+        yield what, "they are in the curator's transcript, which was not given"
     elif curator.machine is None:
-        found.append(Missing(what=what, why=f"the curator's transcript is redacted: {_ONLY_BY_THE_ORIGINAL}"))
+        yield what, f"the curator's transcript is redacted: {_ONLY_BY_THE_ORIGINAL}"
     if blind and (consumer is None or consumer.machine is None):
-        why = "the curator is blind, and the consumer weighs: its whole transcript has them"
-        found.append(Missing(what=_OF_THE_WEIGHING, why=why))
+        yield _OF_THE_WEIGHING, "the curator is blind, and the consumer weighs: its whole transcript has them"
     if consumer is None:
-        why = "the consumer alone can work it out, and its transcript was not given"
-        found.append(Missing(what="MMD²", why=why))
+        yield "MMD²", "the consumer alone can work it out, and its transcript was not given"
     elif consumer.machine is None:
         why = f"the consumer's transcript is redacted: {_ONLY_BY_THE_ORIGINAL}"
-        found.append(Missing(what="MMD², and what was delivered", why=why))
+        yield "MMD², and what was delivered", why
     elif quality.session is None:
-        why = "nothing was delivered that could be compared with the validation set"
-        found.append(Missing(what="MMD²", why=why))
+        yield "MMD²", "nothing was delivered that could be compared with the validation set"
     redacted = [each.header.party for each in sources if each.header.role == "owner" and each.machine is None]
     if redacted and (curator is None or curator.machine is None):
         why = f"transcripts of owners are redacted: {_ONLY_BY_THE_ORIGINAL}"
-        found.append(Missing(what=f"What {listed(redacted, 5, rest='others')} handed over", why=why))
+        yield f"What {listed(redacted, 5, rest='others')} handed over", why
     if quality.session is not None and quality.greedy is None and quality.uniform is None:
         why = "no party can compute them; those of a run are in its evaluation.json, for --evaluation"
-        found.append(Missing(what="MMD² of the greedy and the uniform choice", why=why))
-    return tuple(found)
+        yield "MMD² of the greedy and the uniform choice", why

@@ -104,10 +104,6 @@ def read_image(text: str) -> Image:
 def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
     """The rows of a consumer whose transcript alone a report is made of.
 
-    Args:
-        sources: The transcripts of the report.
-        wanted: Where D_v is.
-
     Raises:
         ConfigError: The transcripts are not the consumer's alone, or its private fields were taken out; rows
             are no images of that size.
@@ -153,7 +149,6 @@ def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
 
 
 def _offered(session: Session, wanted: Wanted) -> npt.NDArray[np.float64]:
-    """The rows of all owners' files, one after the other."""
     found = []
     for path in wanted.offered:
         dataset = load_dataset(path, session.file.reading(wanted.columns))
@@ -179,7 +174,6 @@ def _consumers(sources: Sequence[Source]) -> tuple[Source, ConsumerMachine]:
 
 
 def _images(session: Session) -> tuple[ImageColumn, ...]:
-    """The columns of images that the session's file names."""
     found, first = [], 0
     for column in session.file.columns:
         if column.size is not None:

@@ -5,7 +5,7 @@ All of them are of private rows, exact and without noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -234,16 +234,11 @@ def _measured(
     edges = _edges(np.concatenate([wanted, bought]))
     means = [wanted.mean(), bought.mean(), *([] if weights is None else [weights @ bought])]
 
-    def counted(values: npt.NDArray[np.float64], each: Vector | None) -> Vector:
-        return np.histogram(values.clip(edges[0], edges[-1]), edges, weights=each)[0] / (
-            len(values) if each is None else 1.0
-        )
+    def counted(values: npt.NDArray[Any], each: Vector | None) -> npt.NDArray[Any]:
+        return np.histogram(values.clip(edges[0], edges[-1]), edges, weights=each)[0]
 
-    shares = counted(wanted, None), counted(bought, None)
-    weighted = None if weights is None else counted(bought, weights)
-    return _distribution(
-        name, *shares, weighted, edges=_told(edges), means=tuple(shortened(float(mean)) for mean in means)
-    )
+    shares = _shares(counted, wanted, bought, weights)
+    return _distribution(name, shares, edges=_told(edges), means=_told(means))
 
 
 def _edges(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -266,37 +261,45 @@ def _listed(
     else:
         words = [str(value) for value in column.categories or ()] + (["(gap)"] if column.own_gap else [])
 
-    def counted(numbers: npt.NDArray[Any], each: Vector | None) -> Vector:
+    def counted(numbers: npt.NDArray[Any], each: Vector | None) -> npt.NDArray[Any]:
         places = numbers.argmax(axis=1) if column.kind == "category" else numbers[:, 0].astype(np.int64)
-        return np.bincount(places, weights=each, minlength=len(words)) / (
-            len(numbers) if each is None else 1.0
-        )
+        return np.bincount(places, weights=each, minlength=len(words))
 
-    shares = [counted(wanted, None), counted(bought, None)]
-    shares += [] if weights is None else [counted(bought, weights)]
+    shares = _shares(counted, wanted, bought, weights)
     others = len(words) - MOST_WORDS + 1 if len(words) > MOST_WORDS else 0
     if others:
         order = sorted(range(len(words)), key=lambda place: (-shares[0][place], -shares[1][place], place))
         kept, rest = sorted(order[:-others]), order[-others:]
         words = [words[place] for place in kept] + [f"{others} others"]
         shares = [np.append(each[kept], each[rest].sum()) for each in shares]
-    weighted = None if weights is None else shares[2]
-    return _distribution(column.name, shares[0], shares[1], weighted, values=tuple(words), others=others)
+    return _distribution(column.name, shares, values=tuple(words), others=others)
+
+
+def _shares(
+    counted: Callable[[npt.NDArray[Any], Vector | None], npt.NDArray[Any]],
+    wanted: npt.NDArray[Any],
+    bought: npt.NDArray[Any],
+    weights: Vector | None,
+) -> list[Vector]:
+    """Shares of wanted rows, of bought ones, and of their weights if there are any."""
+    shares = [counted(rows, None) / len(rows) for rows in (wanted, bought)]
+    return shares + ([] if weights is None else [counted(bought, weights)])
 
 
 def _distribution(
     name: str,
-    wanted: Vector,
-    bought: Vector,
-    weighted: Vector | None,
+    shares: Sequence[Vector],
     *,
     edges: tuple[float, ...] | None = None,
     values: tuple[str, ...] | None = None,
     others: int = 0,
     means: tuple[float, ...] | None = None,
 ) -> Distribution:
-    def apart(shares: Vector) -> float:
-        return shortened(float(np.abs(shares - wanted).sum()) / 2.0)
+    wanted, bought = shares[:2]
+    weighted = shares[2] if len(shares) > 2 else None
+
+    def apart(found: Vector) -> float:
+        return shortened(float(np.abs(found - wanted).sum()) / 2.0)
 
     return Distribution(
         name=name,

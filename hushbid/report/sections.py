@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -40,12 +40,7 @@ _INCIDENT_NAMES: Final = {
 
 
 def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
-    """All sections of the page, in order.
-
-    Args:
-        figures: The report's.
-        plots: Names of the plots that there are.
-    """
+    """All sections of the page, in order, with the plots of these names."""
     return (
         *_choice(figures, plots),
         *_appraisal(figures),
@@ -236,11 +231,11 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     if owners.won is None and owners.raw is None:
         return ()
     order = [place for place in _by_share(figures) if _is_known(figures, place)]
-    columns = (
+    columns: tuple[tuple[str, Sequence[Any] | None, Callable[[Any], str]], ...] = (
         ("owner", owners.name, str),
         ("chosen", owners.won, "{:,}".format),
         ("share", None if owners.won is None else _shares(owners.won), "{:.1%}".format),
-        ("settlement", owners.settlement, partial(_signed, terms)),
+        ("settlement", owners.settlement, lambda value: terms.figures(value)[0].replace("-", "−")),
         (_ERROR, owners.standard_error, partial(_number, terms)),
         ("should be paid", owners.paid, partial(_number, terms)),
         ("disputed", owners.disputed, "{:,}".format),
@@ -267,7 +262,7 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             [
                 f"{len(left):,} others",
                 *(
-                    _UNKNOWN if title in (_ERROR, _PRICE) else _rest(values, left, form)
+                    _UNKNOWN if title in (_ERROR, _PRICE) else form(sum(values[place] or 0 for place in left))
                     for title, values, form in known[1:]
                 ),
             ]
@@ -315,16 +310,8 @@ def _shares(won: Sequence[int]) -> list[float]:
     return [count / max(sum(won), 1) for count in won]
 
 
-def _signed(terms: SettlementTerms, value: Any) -> str:
-    return terms.figures(value)[0].replace("-", "−")
-
-
 def _number(terms: SettlementTerms, value: Any) -> str:
     return f"{value:.{5 if terms.standard_error is None else 2}f}"
-
-
-def _rest(values: Sequence[Any], places: Sequence[int], form: Any) -> str:
-    return str(form(sum(values[place] or 0 for place in places)))
 
 
 # -- privacy ----------------------------------------------------------------------------------------------

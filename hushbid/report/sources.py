@@ -28,11 +28,8 @@ class Source:
     """One party's transcript. Its chain holds, and what can be replayed was, without a difference.
 
     Attributes:
-        path: The file.
-        header: What it says about itself.
         session: The session that it records. Where it is redacted, its seeds are no longer known.
         machine: The party's machine after the last record; None where private fields were taken out.
-        course: What its records say of each round.
         torn_bytes: Bytes at its end that are no whole record.
     """
 
@@ -45,25 +42,19 @@ class Source:
 
     @property
     def curator(self) -> CuratorMachine | None:
-        """The machine, if it is a curator's."""
         return self.machine if isinstance(self.machine, CuratorMachine) else None
 
     @property
     def consumer(self) -> ConsumerMachine | None:
-        """The machine, if it is a consumer's."""
         return self.machine if isinstance(self.machine, ConsumerMachine) else None
 
     @property
     def owner(self) -> OwnerMachine | None:
-        """The machine, if it is an owner's."""
         return self.machine if isinstance(self.machine, OwnerMachine) else None
 
 
 def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
     """Read the transcripts of one session: the curator's first, then the consumer's, then owners' by name.
-
-    Args:
-        paths: At least one.
 
     Raises:
         ConfigError: They are of several sessions, or two are one party's.
@@ -108,7 +99,7 @@ def _open(path: Path) -> Source:
 
 
 def _open_redacted(path: Path, session: Session, course: Course) -> Source:
-    """Read what is public. The chain holds, and yet nobody's machine vouches for what the records say."""
+    """Read what is public. The chain holds, but no machine vouches for what the records say."""
     with TranscriptReader(path) as reader:
         try:
             for record in reader:

@@ -35,12 +35,10 @@ def approve(
     """Put the keys of requests on a session file's roster: all of them, or none.
 
     Args:
-        session: The session file, whose roster need not be complete.
-        requests: Files that `hushbid keys request` made.
         fingerprints: What was read out, each as NAME=FINGERPRINT: an owner's name, "consumer" or "curator",
             so that whoever approves says which place is filled; None: a person is asked.
         compare: Whether fingerprints are compared at all.
-        replace: Whether a key may take another's place.
+        replace: Whether a key may replace another one.
 
     Raises:
         ConfigError: A request is invalid, or its fingerprint was not confirmed, or its key cannot be put
@@ -75,11 +73,7 @@ def approve(
 
 
 def parties(session: Path) -> dict[str, Any]:
-    """The parties of a session file, each with its key or with what is missing.
-
-    Raises:
-        ConfigError: As `RosterFile`.
-    """
+    """The parties of a session file, each with its key or with what is missing; raises as `RosterFile`."""
     roster = RosterFile(session)
     complete, problem = roster.session()
     return {
@@ -95,8 +89,6 @@ def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
     """Take a party off a session's roster; or shut an owner out of a session that has begun.
 
     Args:
-        name: The party, as on the roster.
-        session: The session file.
         config: The curator's private file, in which the owner is named then; None: the roster is changed.
 
     Raises:
@@ -117,7 +109,6 @@ def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
 
 
 def _place(name: str, roster: RosterFile) -> Place:
-    """The place of somebody who is on the roster."""
     place = roster.place(name)
     if place is None:
         raise ConfigError(
@@ -127,7 +118,6 @@ def _place(name: str, roster: RosterFile) -> Place:
 
 
 def _told(fingerprints: Sequence[str]) -> dict[str, str]:
-    """The fingerprints that were read out, by place on the roster."""
     told: dict[str, str] = {}
     for text in fingerprints:
         party, equals, fingerprint = text.partition("=")
@@ -195,22 +185,19 @@ def _ask(request: KeyRequest) -> None:
 
 
 def _as(request: KeyRequest) -> str:
-    """What a party asks to be."""
     return f"the owner {request.name}" if request.role == "owner" else f"the {request.role}"
 
 
 def _wish(request: KeyRequest) -> str:
-    """The request in words, the role first."""
     return f"Role {request.role}: {request.name} asks to be {_as(request)}"
 
 
 def _plain(fingerprint: str) -> str:
-    """A fingerprint as it is compared: how it was typed does not matter."""
+    """A fingerprint for comparison: how it was typed does not matter."""
     return "".join(character for character in fingerprint.upper() if character.isalnum())
 
 
 def _party(request: KeyRequest) -> str:
-    """The place on the roster that a request is for."""
     return request.name if request.role == "owner" else request.role
 
 

@@ -1,7 +1,7 @@
 """The roster of a session file that a person keeps: read, filled in, and written with its comments.
 
-A session file is refused by every party until its roster is complete. Here it may be anything between empty
-and complete; all else in the file is held to what parties hold it to.
+Every party refuses a session file until its roster is complete. Here it may be anything between empty and
+complete; the rest of the file is checked as parties check it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,7 @@ __all__ = ["Place", "RosterFile"]
 
 @dataclass(frozen=True)
 class Place:
-    """A party's place on a roster.
-
-    Attributes:
-        party: "curator", "consumer", or an owner's name.
-        role: What it is in the session.
-        text: Its text.
-    """
+    """A place on a roster: "curator", "consumer", or an owner's name; its role, and its text."""
 
     party: str
     role: Role
@@ -50,17 +44,13 @@ class Place:
 
     @property
     def missing(self) -> str:
-        """The missing part; empty if nothing is missing."""
         if self.key is not None:
             return ""
         return "no valid key" if self.text else "no key yet"
 
 
 class RosterFile:
-    """A session file of which the roster is changed; `save` writes it.
-
-    Args:
-        path: The file.
+    """A session file whose roster is changed; `save` writes it.
 
     Raises:
         ConfigError: It cannot be read, or something other than its roster is wrong.
@@ -81,15 +71,10 @@ class RosterFile:
             yield Place(name, "owner", roster.owners[name])
 
     def place(self, party: str) -> Place | None:
-        """A party's place; None if it has none."""
         return next((place for place in self.places() if place.party == party), None)
 
     def put(self, party: str, key: PublicIdentity, *, replace: bool) -> None:
-        """Give a party its key. An owner that has no place gets one.
-
-        Args:
-            party: "curator", "consumer", or an owner's name.
-            replace: Whether another key that it has may be replaced.
+        """Give a party its key, if need be in place of another one. An owner that has no place gets one.
 
         Raises:
             ConfigError: It has another key and that may not be replaced, or another party has this one.
@@ -137,11 +122,7 @@ class RosterFile:
         self.draft = validated(DraftSession, self._document.unwrap(), where=str(self.path))
 
     def session(self) -> tuple[SessionFile | None, str]:
-        """The session file as it stands, or why no party would take it yet.
-
-        Returns:
-            The session and nothing; or None and what is missing.
-        """
+        """The session file as it stands; or None, and why no party would take it yet."""
         if without := [place.party for place in self.places() if place.missing]:
             return None, f"Still without a key: {', '.join(without)}."
         try:
@@ -152,9 +133,9 @@ class RosterFile:
         return session, ""
 
     def wrong(self) -> str:
-        """What no party would take of the file, whoever's key were still put there; empty if nothing.
+        """What is wrong with the file, whichever keys it still gets; empty if nothing.
 
-        A place with something in it that is no key counts; one that is empty does not.
+        An empty place is not wrong; one with something else than a key is.
         """
         no_keys = [place.party for place in self.places() if place.missing and place.text]
         if no_keys:

@@ -1,7 +1,7 @@
-"""Checks before a run creates anything: the refusals of its parties, each of which would end its process.
+"""Checks before a run creates anything: whether one of its parties would refuse its part.
 
 A party that refuses its data or its budget ends a run that has a directory, keys and processes by then. The
-operator of a cluster holds every file, so all of it can be said beforehand, by the checks of `preflight`.
+operator of a cluster holds every file, so the checks of `preflight` can say all of it beforehand.
 """
 
 from __future__ import annotations
@@ -45,14 +45,10 @@ def check_run(
 ) -> Verdict:
     """Refuse a run that one of its parties would refuse, or that a rehearsal refuses.
 
-    Nothing is written, and nothing charged.
+    Nothing is written, and nothing charged. `say` is told if there is nothing to choose from.
 
-    Args:
-        file: The session's public file.
-        rehearsing: How the session is rehearsed with the consumer's files.
-        say: Told that there is nothing to choose from, if so.
-
-    Returns: The verdict.
+    Returns:
+        The rehearsal's verdict.
 
     Raises:
         Hopeless: It is, and is not to go on anyway.
@@ -80,7 +76,7 @@ def check_run(
 
 @contextmanager
 def _said_by(party: str) -> Iterator[None]:
-    """An error as that of the party whose process would have ended with it."""
+    """Raise an error as that of the party whose process would have ended with it."""
     try:
         yield
     except HushbidError as error:

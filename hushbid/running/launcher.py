@@ -15,8 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from consumer.process import consumer_seed_set
 from consumer.store import keep_verdict
-from consumer.verdict import NO_VERDICT, Verdict
-from curator.machine import CONSUMER
+from consumer.verdict import NO_VERDICT
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import Cluster
@@ -34,7 +33,7 @@ from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.machine.progress import Progress
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.runtime.ledger.dataset_budget import charges, ledger_path
 from protocol.session.session import Session, open_session
@@ -62,13 +61,7 @@ _TELLING: Final = (ExitCode.BUG, ExitCode.USAGE, ExitCode.CONNECTION, ExitCode.T
 
 @dataclass(frozen=True)
 class Ended:
-    """Processes that have all ended, the curator's and the consumer's well.
-
-    Attributes:
-        results: Party → what it printed; without the parties that failed.
-        failed: Owner → how it failed.
-        identifiers: Party → process id.
-    """
+    """Processes that have all ended: results of those that ended well, and how owners failed, by party."""
 
     results: Mapping[str, Mapping[str, Any]]
     failed: Mapping[str, str]
@@ -91,7 +84,7 @@ def run(
     Args:
         directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second from the first round on.
-        follow: Called likewise from enrolment on, with all that is known (`protocol.machine.progress`).
+        follow: Called as often from enrolment on, with all that is known (`protocol.machine.progress`).
         say: Gets what failed parties wrote for people, why there is no report if there is none, and the run's
             directory and what was charged if the run does not end well.
         rehearsing: How the session is rehearsed, once, with the consumer's files.
@@ -111,9 +104,9 @@ def run(
 
     prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY, check=check)
     try:
-        _put_on_record(prepared, verdict)
-        ended = run_parties(prepared, both(progress, follow), say)
         session = open_session(prepared.session)
+        keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
+        ended = run_parties(prepared, both(progress, follow), say)
         keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared))
         result = _result(prepared, session, ended, reference)
@@ -138,11 +131,6 @@ def _consumer_file(prepared: RunDirectory) -> ConsumerFile:
     return load_toml(ConsumerFile, consumer.directory / PARTY_FILE).resolved(consumer.directory)
 
 
-def _put_on_record(prepared: RunDirectory, verdict: Verdict) -> None:
-    """Leave the verdict where the consumer's process finds it, which does not rehearse."""
-    keep_verdict(_consumer_file(prepared).state, open_session(prepared.session), verdict)
-
-
 def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
     """Every party's data, with the seed set that the consumer drew if it did."""
     data = cluster.load()
@@ -154,7 +142,7 @@ def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
 
 
 def charged_lines(prepared: RunDirectory) -> list[str]:
-    """The charges of a run to its parties' lifetime ledgers, in lines for people."""
+    """What a run charged to its parties' lifetime ledgers, in lines for people."""
     identifier = prepared.session.digest()[:16].hex()
     lines: list[str] = []
     free: list[str] = []
@@ -163,13 +151,10 @@ def charged_lines(prepared: RunDirectory) -> list[str]:
             continue
         path = party.directory / PARTY_FILE
         try:
-            if party.role == "owner":
-                owner = load_toml(OwnerFile, path).resolved(party.directory)
-                ledger = ledger_path(owner, owner.data)
-            else:
-                consumer = load_toml(ConsumerFile, path).resolved(party.directory)
-                ledger = ledger_path(consumer, consumer.validation)
-            charged = charges(ledger, identifier, party.name)
+            kind: type[OwnerFile | ConsumerFile] = OwnerFile if party.role == "owner" else ConsumerFile
+            file = load_toml(kind, path).resolved(party.directory)
+            data = file.data if isinstance(file, OwnerFile) else file.validation
+            charged = charges(ledger_path(file, data), identifier, party.name)
         except HushbidError as error:
             lines.append(f"What {party.name} was charged cannot be told: {error.what}")
             continue
@@ -205,12 +190,11 @@ def run_parties(prepared: RunDirectory, follow: Follow | None = None, say: Say |
     """Run a process for each party until all have ended.
 
     The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
-    begun the first round: its file or data are at fault, and who started it should know before the time for
+    begun the first round: its file or data are at fault, and its operator should know before the time for
     enrolment is over. Later an owner that fails is absent, as the protocol has it, and the run goes on if the
     curator does. Owners that hang are stopped some seconds after the curator and the consumer have ended.
 
     Args:
-        prepared: The run.
         follow: Called about ten times a second.
         say: Gets the last lines that failed parties wrote for people, each with its party's name.
 
@@ -226,7 +210,7 @@ class _Processes:
     """The processes of a run. Whatever happens, none outlives the ``with``."""
 
     def __init__(self, prepared: RunDirectory, say: Say | None) -> None:
-        self._say = say
+        self._say, self._parties = say, prepared.parties
         self._stack = ExitStack()
         self._processes: list[PartyProcess] = []
         self._progress = -1
@@ -235,7 +219,6 @@ class _Processes:
         """Whether the curator has begun the first round."""
         self._told: set[str] = set()
         """Parties whose failure `say` knows of."""
-        self._parties = prepared.parties
 
     def __enter__(self) -> Self:
         try:
@@ -309,7 +292,6 @@ class _Processes:
         return failed
 
     def _tell(self, process: PartyProcess, without: Collection[str] = ()) -> None:
-        """Show the end of a party's log, once."""
         if self._say is None or process.party.name in self._told:
             return
         self._told.add(process.party.name)
@@ -389,7 +371,6 @@ def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, st
 
 
 def _account(process: PartyProcess) -> tuple[str, str]:
-    """How a process failed, and what to do about it."""
     if process.signal is not None:
         advice = "If nobody did that, see whether the machine ran out of memory."
         return f"its process was ended by {process.signal.name}.", advice

@@ -35,13 +35,7 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 class PartyFailed(HushbidError):
-    """A party's process failed, and the run with it.
-
-    Args:
-        what: What it said, or how it ended.
-        advice: What it advises.
-        exit_code: Its exit code, which becomes the run's.
-    """
+    """A party's process failed, and the run with it, with the exit code of the party."""
 
     def __init__(self, party: str, what: str, *, advice: str, exit_code: ExitCode) -> None:
         super().__init__(f"{party}: {what}", advice=advice)
@@ -50,13 +44,10 @@ class PartyFailed(HushbidError):
 
 
 def party_environment(own: Mapping[str, str]) -> dict[str, str]:
-    """The part of the operator's environment that a party's process gets.
+    """The part of the operator's own environment that a party's process gets.
 
-    Only what Python, the C library and BLAS need, and where the list of known ledgers is: the operator's
-    HUSHBID_ variables, for one, name what no party may know.
-
-    Args:
-        own: The operator's environment.
+    It is what Python, the C library and BLAS need, and where the list of known ledgers is. The operator's
+    HUSHBID_ variables, for one, name things that no party may know.
     """
     kept = {
         name: value
@@ -70,10 +61,10 @@ def party_environment(own: Mapping[str, str]) -> dict[str, str]:
 
 
 class PartyProcess:
-    """A party's process. Its result and what it says for people go to files of its directory.
+    """A party's process. Its result and its text for people go to files of its directory.
 
     Args:
-        progress: A descriptor that the process is to write its progress to, or None.
+        progress: A descriptor that the process is to write its progress to.
     """
 
     def __init__(self, party: Party, *, progress: int | None = None) -> None:
@@ -104,7 +95,6 @@ class PartyProcess:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended yet."""
         return self._process.poll() is None
 
     @property
@@ -114,7 +104,6 @@ class PartyProcess:
 
     @property
     def signal(self) -> signal.Signals | None:
-        """The signal that ended it, if one did."""
         code = self._process.poll()
         return signal.Signals(-code) if code is not None and code < 0 else None
 
@@ -135,7 +124,6 @@ class PartyProcess:
             self._process.kill()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it has ended; False: it has not, in so many seconds."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -43,10 +43,7 @@ def write_report(
         transcripts: At least one.
         output: Where to write it, readable by its owner only; an older report there is replaced.
         evaluation: A file of the baselines' curves.
-        wanted: Where the consumer's rows are, for pictures of them; None: there are no pictures.
-
-    Returns:
-        What the report shows.
+        wanted: Where the consumer's rows are, for pictures of them.
 
     Raises:
         ConfigError: The transcripts do not go together, the report cannot be written, or plotly is not here;
@@ -65,7 +62,7 @@ def write_report(
 
 
 def _figures(transcripts: Sequence[Path], evaluation: Path | None, wanted: Wanted | None) -> Figures:
-    """The figures alone: the parties' machines, some kilobytes a round, are gone when the page is made."""
+    """The figures alone: the parties' machines, some kilobytes a round, are freed before the page is made."""
     sources = open_sources(transcripts)
     return figures_of(sources, evaluation, None if wanted is None else own_rows(sources, wanted))
 
@@ -76,12 +73,7 @@ def with_report(
     """A run's result with a report of it, made of the curator's and the consumer's transcripts.
 
     The report is the least of what a run leaves: whatever stands against it is said, and the result is kept.
-
-    Args:
-        result: The run's.
-        reference: Its baselines; their curves are left in a file beside the report.
-        directory: Where both are written.
-        say: Gets a line for people if there is no report.
+    The curves of the baselines go to a file beside it.
     """
     telling = [result.transcripts[party] for party in (CURATOR, CONSUMER) if party in result.transcripts]
     try:

@@ -245,7 +245,6 @@ def render(result: RunResult, console: Console) -> None:
 
 
 def _standing(result: RunResult) -> list[Text]:
-    """In one sentence what came of it, before all figures."""
     if (standing := result.standing) is None:
         return []
     style = {"closer": "bold", "alike": "bold yellow", "farther": "bold red", "unmeasured": "bold red"}[
@@ -298,7 +297,7 @@ def _quality(result: RunResult) -> RenderableType:
 
 
 def _beating_greedy(result: RunResult) -> str:
-    """What came out closer than the greedy choice, with weights or without; empty if nothing did."""
+    """The choices that came out closer than the greedy one, with weights or without."""
 
     def better(choice: Judgement) -> bool:
         pairs = [(choice.plain, result.greedy.plain)]
@@ -414,7 +413,7 @@ def _settlement(result: RunResult) -> RenderableType:
 
 
 def _exact(part: OwnerPart | None, distance: float | None) -> list[str]:
-    """An owner's part by exact kernels, and what MMD² has more without the owner's points."""
+    """An owner's part by exact kernels, and how much larger MMD² is without the owner's points."""
     if part is None:
         return ["–", "–"]
     more = None if part.mmd2_without is None or distance is None else part.mmd2_without - distance
@@ -422,7 +421,7 @@ def _exact(part: OwnerPart | None, distance: float | None) -> list[str]:
 
 
 def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> list[str]:
-    """What owners are paid together, its standard error if it is one owner's, their share, and the amount."""
+    """What owners are paid together, with the standard error for a single one; their share; the amount."""
     known = [line for line in lines if line is not None and line.paid is not None]
     if not known:
         return ["–"] * (4 if priced else 3)

@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from consumer.appraisal import Evaluation
 from consumer.downstream import check_model
 from consumer.events import StorePurchases
 from consumer.own_figures import own_view
 from consumer.result import consumer_result
 from consumer.store import PurchaseFile, keep_table, keep_verdict
-from curator.machine import CONSUMER, CuratorMachine
+from curator.machine import CuratorMachine
 from curator.progress import Follower
 from curator.result import curator_result
 from hushbid.cluster.data import ClusterData, spread
@@ -27,7 +28,7 @@ from protocol import platform
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
 from protocol.machine.progress import Progress
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.runtime.party import ensure_done, open_journal
@@ -60,11 +61,11 @@ def simulate(
     """Run a cluster's session in this process.
 
     Args:
-        owners: Spread the owners' points over this many owners (`cluster_data.spread`).
+        owners: Spread the owners' points over this many owners (`hushbid.cluster.data.spread`).
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
-        follow: Called likewise and at the end, with all that is known (`protocol.machine.progress`).
+        follow: Called as often, and at the end, with all that is known (`protocol.machine.progress`).
         say: Gets why there is no report, if there is none, and that there is nothing to choose from.
         rehearsing: How the session is rehearsed before it begins.
 
@@ -128,12 +129,14 @@ def simulate(
     view = own_view(
         session,
         delivered,
-        validation=data.validation,
-        seed_set=data.seed_set,
-        test=data.test,
-        model=cluster.model,
-        seed=cluster.file.consumer.seed,
-        ridge=cluster.file.consumer.ridge,
+        Evaluation(
+            data.validation,
+            data.test,
+            cluster.model,
+            cluster.file.consumer.seed,
+            cluster.file.consumer.ridge,
+        ),
+        data.seed_set,
     )
     kept = None if record is None else PurchaseFile(record / "delivered.npz", session.file.features)
     if kept is not None and delivered:
@@ -173,7 +176,7 @@ def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
 
 
 def _simulated(file: SessionFile, seed: int) -> SessionFile:
-    """The session with noise that can be repeated, which its privacy statements then say."""
+    """The session with noise that can be repeated; its privacy statements say so."""
     if file.noise.source == SimulatedNoise.name:
         return file
     changes: dict[str, Any] = {
@@ -201,7 +204,7 @@ def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baseline
 
 
 def _check_unused(directory: Path) -> None:
-    """Before hours are spent, not after: transcripts never replace others."""
+    """Refuse before hours are spent: transcripts never replace others."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError(f"{directory} is there already and not empty.", advice="Name another directory.")
 

@@ -33,9 +33,8 @@ class Standing:
     """The purchase beside a uniform choice, both with matching weights if both have them.
 
     Attributes:
-        bought: How good what was bought is.
         uniform: How good the uniform choice is; with an MMD² above 0.
-        weighted: Whether these are with weights.
+        weighted: Whether both figures are with weights.
         alike: Whether all points are alike to the session, so that nothing is measured.
         unlike: Whether the test points are of another distribution than D_v, so that a purchase that is like
             D_v need not be like them (`hushbid.cluster.evaluation.unlike`).
@@ -49,7 +48,7 @@ class Standing:
 
     @property
     def held_out(self) -> bool:
-        """Whether there are test points to compare with, which are like D_v: weights are fitted to D_v."""
+        """Whether there are test points like D_v to compare with: weights are fitted to D_v itself."""
         if self.unlike:
             return False
         return self.bought.mmd2_test is not None and bool(self.uniform.mmd2_test)
@@ -62,7 +61,6 @@ class Standing:
 
     @property
     def rank(self) -> Rank:
-        """Closer, alike or farther; or that it is not known."""
         if self.alike:
             return "unmeasured"
         if self.ratio <= CLOSER:
@@ -70,7 +68,6 @@ class Standing:
         return "farther" if self.ratio >= FARTHER else "alike"
 
     def sentence(self) -> str:
-        """The figures for people."""
         words, how = _WORDS[self.rank], " with weights" if self.weighted else ""
         if self.alike:
             return f"The bought points {words}."
@@ -95,13 +92,7 @@ class Standing:
 
 
 def beside_uniform(bought: Judgement, uniform: Judgement, *, unlike: bool = False) -> Standing | None:
-    """How what was bought stands; None where a figure is missing, or the uniform choice's is 0.
-
-    Args:
-        bought: How good what was bought is.
-        uniform: How good the uniform choice is.
-        unlike: Whether the test points, if there are any, are of another distribution than D_v.
-    """
+    """How the purchase stands; None where a figure is missing, or the uniform choice's is 0."""
     pairs = [(bought.plain, uniform.plain, False)]
     if bought.weighted is not None and uniform.weighted is not None:
         pairs.insert(0, (bought.weighted.quality, uniform.weighted.quality, True))

@@ -92,9 +92,8 @@ class Simulation:
         journal: Makes a party's journal of its role and name; None: nothing is recorded.
         tap: Sees every frame that is sent: sender, receiver, frame.
         network: Carries the frames; None: a `SteadyNetwork`.
-        curator: Makes the curator, of session and noise: `curator_party`, or what an audit must catch.
-        consumer: Makes the consumer, as `consumer_party` does; a rehearsal has one whose sets may share rows.
-        owner: Makes an owner, as `owner_party` does; an audit has one that forges its features.
+        curator, consumer, owner: Make a party, as `curator_party` and so on do; an audit has broken ones, a
+            rehearsal a consumer whose sets may share rows.
         noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded as the
             session file says.
         crashes: Processes that die, each once. Journals are then the simulation's own (`image`), even if

@@ -77,10 +77,8 @@ class Delivery:
         """Read a delivery, and the file of its session if one is named.
 
         Args:
-            delivered: The consumer's ``delivered.npz``.
             session: A session file, a cluster file or an invitation, by whose ``[[columns]]``, if any, tables
                 are read.
-            columns: Columns of the tables.
 
         Raises:
             ConfigError: The session's file cannot be used; or γ and the bounds are nowhere.
@@ -169,11 +167,7 @@ def _session_of(path: Path) -> SessionFile:
 
 @contextmanager
 def gaps_told(session: Path | None) -> Iterator[None]:
-    """Say of a gap in a table how it can be filled by columns, where no session file says them.
-
-    Args:
-        session: The session file that was named; None: none was.
-    """
+    """Add to an error about a gap in a table how columns can fill it, if no session file was named."""
     try:
         yield
     except DataError as error:
@@ -257,7 +251,7 @@ def _public_of(
 
 
 def _same(stated: npt.NDArray[Any], kept: npt.NDArray[Any]) -> bool:
-    """Whether two bounds are: one number for all columns says what as many equal ones do."""
+    """Whether two bounds are the same: one number for all columns stands for as many equal ones."""
     if stated.ndim and kept.ndim:
         return np.array_equal(stated, kept)
     return bool(np.all(stated == kept))
@@ -272,11 +266,7 @@ def is_same(place: Path, other: Path | None) -> bool:
 def writing(
     path: Path, *, what: str = "", advice: str = "Make room, or name another place."
 ) -> Iterator[BinaryIO]:
-    """A file for its owner's eyes, which takes the place of an earlier one as a whole when the block ends.
-
-    Args:
-        what: What is written, if the error is to say it.
-        advice: What to do if it cannot be.
+    """A file readable by its owner only, which replaces an earlier one as a whole when the block ends.
 
     Raises:
         DataError: It cannot be written.

@@ -27,9 +27,9 @@ SUGGESTED: Final = (
     "RandomForestRegressor",
     "HistGradientBoostingRegressor",
 )
-"""Those that people are shown; all others of scikit-learn's classifiers and regressors are there, too."""
+"""Estimators that people are shown; all others of scikit-learn can be named as well."""
 _MANY: Final = 1000
-"""Iterations of a model whose own default is so low that points of a session often need more."""
+"""Iterations of a model whose own default is often too low for the points of a session."""
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "LogisticRegression": {"max_iter": _MANY},
     "MLPClassifier": {"max_iter": _MANY},
@@ -37,15 +37,14 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _NEAR: Final = 3
 _CUTOFF: Final = 0.5
-"""How alike names must be, of difflib's 0 to 1."""
+"""Least similarity of names, by difflib."""
 
 
 def made(name: str, parameters: Mapping[str, Any], *, seed: int) -> Any:
-    """An estimator that is not fitted yet.
+    """An estimator that is not fitted yet, of a class that `sklearn.utils.all_estimators` lists.
 
     Args:
-        name: Of a class that `sklearn.utils.all_estimators` lists as a classifier or a regressor.
-        parameters: Of its constructor; what is not given has scikit-learn's default, but for `_DEFAULTS`.
+        parameters: Of its constructor; others have scikit-learn's defaults, except `_DEFAULTS`.
         seed: Its ``random_state``, if it has one.
 
     Raises:
@@ -55,22 +54,16 @@ def made(name: str, parameters: Mapping[str, Any], *, seed: int) -> Any:
     need("sklearn", "A model of delivered points")
     kinds = _estimators()
     if name not in kinds:
-        near = _near(name, kinds)
-        raise ConfigError(
-            f"scikit-learn has no classifier or regressor named {name!r}.",
-            advice=f"Did you mean {', '.join(near)}?" if near else f"Name one of: {', '.join(SUGGESTED)}.",
-        )
+        advice = _near(name, kinds) or f"Name one of: {', '.join(SUGGESTED)}."
+        raise ConfigError(f"scikit-learn has no classifier or regressor named {name!r}.", advice=advice)
     kind = kinds[name]
     own = inspect.signature(kind).parameters
     if missing := [each.name for each in own.values() if each.default is inspect.Parameter.empty]:
         raise _of_others(name, ", ".join(missing))
     for parameter in parameters:
         if parameter not in own:
-            near = _near(parameter, own)
-            raise ConfigError(
-                f"{name} has no parameter {parameter!r}.",
-                advice=f"Did you mean {', '.join(near)}?" if near else f"It has: {', '.join(own)}.",
-            )
+            advice = _near(parameter, own) or f"It has: {', '.join(own)}."
+            raise ConfigError(f"{name} has no parameter {parameter!r}.", advice=advice)
     seeded = {"random_state": seed} if "random_state" in own else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a class will be gone in a later release of scikit-learn
@@ -114,6 +107,8 @@ def _estimators() -> Mapping[str, Any]:
         return dict(all_estimators(type_filter=["classifier", "regressor"]))
 
 
-def _near(name: str, names: Mapping[str, Any]) -> list[str]:
+def _near(name: str, names: Mapping[str, Any]) -> str:
+    """A question whether a name like the given one was meant; empty if there is none."""
     folded = {each.casefold(): each for each in names}
-    return [folded[each] for each in difflib.get_close_matches(name.casefold(), folded, _NEAR, _CUTOFF)]
+    near = difflib.get_close_matches(name.casefold(), folded, _NEAR, _CUTOFF)
+    return f"Did you mean {', '.join(folded[each] for each in near)}?" if near else ""

@@ -19,7 +19,7 @@ __all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
 
 
 def like(frame: Frame, table: ArrowTable) -> Any:
-    """A table as a DataFrame of the library that another one is of; else as it is."""
+    """A table as a DataFrame of the same library as another one; else as it is."""
     library = library_of(frame)
     if library == "pandas":
         given = table.to_pandas().copy()  # what it has of Arrow's memory cannot be written to

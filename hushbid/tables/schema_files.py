@@ -28,13 +28,12 @@ MOST_CATEGORIES: Final = 100
 
 
 def draft(path: Path, *, public: bool, label: str | None = None) -> str:
-    """A schema for a table's columns, as TOML to be filled in.
+    """A schema for the columns of a CSV or Parquet file, as TOML to be filled in.
 
     Args:
-        path: A CSV or Parquet file.
-        public: Whether its values may be shown to everybody: bounds and categories are then read off them.
-            Else they are left for people to fill in, as they would tell something of private rows.
-        label: The column of labels, which points carry and are not compared by; None: there is none.
+        public: Whether everybody may see its values: bounds and categories are then read off them. Otherwise
+            people fill them in, since they would tell something of private rows.
+        label: The column of labels, which points carry and are not compared by.
 
     Raises:
         DataError: The file cannot be read, or has no such column.
@@ -54,10 +53,14 @@ def draft(path: Path, *, public: bool, label: str | None = None) -> str:
         )
     for name in table.column_names:
         if name == label:
-            lines.append(f"\n# {name!r} is left out: it is the label, which the party's own file names")
-            continue
-        lines.append(_drafted(name, table.column(name), public=public))
+            lines.append(_left_out(name, "it is the label, which the party's own file names"))
+        else:
+            lines.append(_drafted(name, table.column(name), public=public))
     return "\n".join(lines) + "\n"
+
+
+def _left_out(name: str, why: str) -> str:
+    return f"\n# {name!r} is left out: {why}"
 
 
 def _drafted(name: str, column: Any, *, public: bool) -> str:
@@ -66,7 +69,7 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
     if kind == "image":
         return _drafted_image(name, column, public=public)
     if kind is None:
-        return f"\n# {name!r} is left out: {_why_no_kind(name, column)}"
+        return _left_out(name, _why_no_kind(name, column))
     values: dict[str, Any] = {"name": name, "kind": kind}
     blank: list[str] = []
     gaps = public and bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
@@ -79,7 +82,7 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
         if public:
             found = sorted(pc.unique(column.drop_null()).to_pylist())
             if len(found) > MOST_CATEGORIES:
-                return f"\n# {name!r} is left out: it has {len(found)} different texts"
+                return _left_out(name, f"it has {len(found)} different texts")
             values["categories"] = found
         else:
             blank.append("categories = ?")
@@ -90,7 +93,7 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
         try:
             Schema.of([values])
         except ConfigError as refused:
-            return f"\n# {name!r} is left out: {refused.what.rpartition(': ')[2]}"
+            return _left_out(name, refused.what.rpartition(": ")[2])
     return "\n".join([f"\n[[columns]]\n{tomli_w.dumps(values).rstrip()}", *blank])
 
 
@@ -103,10 +106,10 @@ def _why_no_kind(name: str, column: Any) -> str:
 
 
 def _drafted_image(name: str, column: Any, *, public: bool) -> str:
-    """As `_drafted`, of a column that may hold images: types say their size, and so do public values."""
+    """As `_drafted`, for a column of images: its type says their size, or public values do."""
     shape = _shape(column, public=public)
     if shape is None:
-        return f"\n# {name!r} is left out: its lists or bytes are of different lengths"
+        return _left_out(name, "its lists or bytes are of different lengths")
     values: dict[str, Any] = {"name": name, "kind": "image"}
     blank, note = [], ""
     if len(shape) == 1 and shape[0] is not None and (square := _square(shape[0])):
@@ -124,7 +127,7 @@ def _drafted_image(name: str, column: Any, *, public: bool) -> str:
         try:
             Schema.of([values]).encode(pa.table({name: column}), name=name)
         except (ConfigError, DataError) as refused:
-            return f"\n# {name!r} is left out: {refused.what.rpartition(': ')[2]}"
+            return _left_out(name, refused.what.rpartition(": ")[2])
     return "\n".join([f"{note}\n[[columns]]\n{tomli_w.dumps(values).rstrip()}", *blank])
 
 
@@ -138,9 +141,9 @@ def _square(numbers: int) -> tuple[int, int, int] | None:
 
 
 def _shape(column: Any, *, public: bool) -> tuple[int | None, ...] | None:
-    """The lengths of a column's lists, level by level, or of its bytes; None for one that nothing says.
+    """The lengths of a column's lists, level by level, or of its bytes; None for an unknown one.
 
-    None in place of all: values, which may be looked at, are of several lengths.
+    None in place of all: the values are public, and of several lengths.
     """
     found: list[int | None] = []
     held, kind = column.combine_chunks(), column.type

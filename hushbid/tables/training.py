@@ -1,4 +1,4 @@
-"""What `hushbid train` does: a model of scikit-learn, fitted to delivered points and judged on others."""
+"""A model of scikit-learn, fitted to delivered points and judged on others, for `hushbid train`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import AMOUNTS, Labels, known_labels, no_classes, why_none_agree, wilson_interval
+from consumer.downstream import AMOUNTS, known_labels, no_classes, why_none_agree, wilson_interval
 from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
 from hushbid.tables.estimators import is_regressor, made, takes_weights
 from protocol.errors import ConfigError, DataError
@@ -42,28 +42,25 @@ class Fitted:
     scores: Mapping[str, Any] | None
 
     def as_json(self) -> dict[str, Any]:
-        """What is told of it under the names of the command line's JSON."""
         return {"converged": self.converged, "scores": None if self.scores is None else dict(self.scores)}
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What training came to.
+    """A trained model, and what it learned from.
 
     Attributes:
         estimator: The class that was fitted.
         kind: ``classifier`` or ``regressor``.
         fitted: The model, fitted with weights if there are any and it takes them.
-        weights_used: Whether it was.
-        weights_why: Why not; empty if it was.
-        without_weights: The same without weights; None: it was not asked for.
-        points: Points that it learned from.
-        unlabelled: Delivered points without a label, which it did not learn from.
+        weights_why: Why weights were not used; empty if they were.
+        without_weights: The same without weights, if it was asked for.
+        points: Points that it learned from; `unlabelled` ones, without a label, were left out.
         classes: How many classes it knows; None: it is a regressor.
         tested: Test points with a label; None: there are no test points.
         labels_why: Why no test point can be got right, if that is how labels are written, or why few are, if
             labels are amounts; else empty.
-        output: Where the model was written; None: nowhere.
+        output: Where the model was written.
     """
 
     estimator: str
@@ -81,11 +78,9 @@ class Trained:
 
     @property
     def model(self) -> Any:
-        """The fitted pipeline, which takes raw columns."""
         return self.fitted.model
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under the names of the command line's JSON."""
         beside = self.without_weights
         return {
             "estimator": self.estimator,
@@ -163,6 +158,9 @@ def train(
     beside = _fit(model, learned, labels, None, found.bounds, judged) if without_weights else None
     if place is not None:
         _write(place, fitted.model, name)
+    labels_why = ""
+    if judged is not None and not regressor:
+        labels_why = AMOUNTS if no_classes(judged[1]) else why_none_agree(labels, judged[1])
     return Trained(
         estimator=name,
         kind="regressor" if regressor else "classifier",
@@ -174,13 +172,9 @@ def train(
         unlabelled=len(held) - len(labels),
         classes=None if regressor else len(np.unique(labels)),
         tested=None if judged is None else len(judged[1]),
-        labels_why="" if judged is None or regressor else _labels_why(labels, judged[1]),
+        labels_why=labels_why,
         output=None if place is None else place.resolve(),
     )
-
-
-def _labels_why(learned: Labels, judged: Labels) -> str:
-    return AMOUNTS if no_classes(judged) else why_none_agree(learned, judged)
 
 
 def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:
@@ -196,7 +190,6 @@ def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:
 
 
 def _labels(found: Delivery, name: str, *, regressor: bool) -> npt.NDArray[Any]:
-    """The labels that there are."""
     where = found.path.name
     if "labels" not in found.arrays:
         raise DataError(
@@ -248,7 +241,7 @@ def _judged(found: Delivery, test: Path, learned: npt.NDArray[Any]) -> tuple[Flo
 
 
 def _mean_one(weights: Floats) -> Floats | None:
-    """Weights that weigh 1 on average, as models expect; None: they are all zero."""
+    """Weights of mean 1, as models expect; None: they are all zero."""
     total = float(weights.sum())
     return weights * (len(weights) / total) if total > 0.0 else None
 
@@ -281,7 +274,7 @@ def _fit(
 
 
 def _not_fitted(name: str, error: Exception) -> ConfigError | DataError:
-    """An error that quotes no row: scikit-learn's own may have labels or values in it, but for parameters."""
+    """An error that quotes no row: scikit-learn's own may quote labels or values, except about parameters."""
     if type(error).__name__ == "InvalidParameterError":
         return ConfigError(str(error), advice="Correct the parameter.")
     return DataError(

@@ -1,4 +1,4 @@
-"""What `hushbid value` does: read delivered points, and work out what each owner's are worth."""
+"""What each owner's delivered points are worth, for `hushbid value`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from protocol.errors import DataError
 __all__ = ["MOST_POINTS", "MOST_SELLERS", "value_owners"]
 
 MOST_POINTS: Final = 16_000
-"""As many as are weighed; kernel values of all pairs are worked out."""
+"""As many as are weighed: kernel values of all pairs are computed."""
 MOST_SELLERS: Final = 2_000
-"""Sums of every two of them are held."""
+"""Sums of every pair of them are held in memory."""
 
 
 def value_owners(options: ValueOptions) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The work of `hushbid weigh`: read delivered points, weigh them, and write them with their weights."""
+"""Matching weights of delivered points, for `hushbid weigh`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,6 @@ def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[
 
 
 def _table(arrays: dict[str, Any]) -> ArrowTable:
-    """One row per point; no value where a point has no label or identifier."""
     import pyarrow as pa
 
     features = arrays["features"]

@@ -47,13 +47,9 @@ _OTHER_SESSION: Final = ("session", "config_digest")
 
 
 def compare(left: Path, right: Path, *, private: bool = False, times: bool = False) -> dict[str, Any]:
-    """Compare two transcripts of one role, by what they say.
+    """Compare two transcripts of one role, a and b, by what they say (`Transcript.compare`).
 
-    Args:
-        left: A transcript, here called a.
-        right: Another one, b.
-        private: Whether to show private values, and to tell frames apart by their messages in the summary.
-        times: Whether to compare the times of records and timers too.
+    With private values, the summary tells frames apart by their messages.
 
     Returns:
         ``same``: whether nothing that could be compared differs. ``a`` and ``b``: ``{"path", "party",
@@ -65,11 +61,6 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
         for the event and n for the n-th effect, the kinds, and which fields differ. ``kinds``: for each
         kind ``{"a", "b", "equal", "different", "not_compared"}``, the first two being how many there are.
         ``not_compared``: of all kinds together.
-
-    Raises:
-        ConfigError: They are of different roles.
-        DataError: One is no transcript, or of a newer version.
-        TranscriptDamaged: One does not hold.
     """
     told_apart = private and _has_messages(left) and _has_messages(right)
     with TranscriptReader(left) as a, TranscriptReader(right) as b:
@@ -81,9 +72,8 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
         for first, second in zip_longest(a, b):
             if first is not None and second is not None and first.number == 0:
                 began = first.now, second.now
-            summary.take(first, second)
-            if first is not None and second is not None and first.number == 0:
                 configuration = _configurations(first.event, second.event, private=private)
+            summary.take(first, second)
             if parting is None:
                 parting = _parting(first, second, private=private, times=times, began=began)
         header = _differing(header_fields(a.header), header_fields(b.header))
@@ -102,7 +92,7 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
 
 
 def _has_messages(path: Path) -> bool:
-    """Whether the first frame of a transcript is present, and not redacted."""
+    """Whether a transcript has a frame, and the first of them is not redacted."""
     with TranscriptReader(path) as records:
         items = (item for record in records for item in record.items)
         first = next((item for item in items if item.kind in (Received.KIND, Send.KIND)), None)
@@ -131,7 +121,7 @@ def _file(reader: TranscriptReader) -> dict[str, Any]:
 
 
 class _Hidden(NamedTuple):
-    """A private field: its commitment, and the digest of its meaning if it is there."""
+    """A private field: its commitment, and the digest of its value if that is there."""
 
     commitment: bytes
     digest: bytes | None
@@ -216,7 +206,7 @@ def _names(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 def _parting(
     a: Record | None, b: Record | None, *, private: bool, times: bool, began: tuple[float, float]
 ) -> dict[str, Any] | None:
-    """The differences between two records of the same number; None if nothing does."""
+    """The differences between two records of the same number; None if there are none."""
     differences = list(_differences(a, b, private=private, times=times))
     if not differences:
         return None
@@ -262,7 +252,6 @@ def _differences(
 
 
 def _paths(name: str, a: RecordedItem, b: RecordedItem, *, times: bool) -> Iterator[str]:
-    """The places of a difference within a field."""
     first, second = ({**item.public, **_private_values(item, times=times)} for item in (a, b))
     if name in first and name in second:
         return (each["key"] for each in _differing({name: first[name]}, {name: second[name]}))
@@ -314,14 +303,11 @@ class _Summary:
     """Pairs the n-th event or effect of a kind in one file with the n-th in the other."""
 
     def __init__(self, *, times: bool, told_apart: bool) -> None:
-        self._times = times
-        self._told_apart = told_apart
+        self._times, self._told_apart = times, told_apart
         self.redacted = [0, 0]
-        """Number of redacted private fields in each file."""
         self._counts: defaultdict[str, _Count] = defaultdict(_Count)
 
     def take(self, a: Record | None, b: Record | None) -> None:
-        """Count the next record of each file; None past its end."""
         for record, is_a in ((a, True), (b, False)):
             for item in () if record is None else record.items:
                 self.redacted[not is_a] += len(item.redacted)
@@ -329,14 +315,9 @@ class _Summary:
 
     def result(self) -> dict[str, dict[str, int]]:
         """The counts by kind. A record in one file only is neither equal nor different."""
+        names = ("a", "b", "equal", "different", "not_compared")
         return {
-            kind: {
-                "a": count.a,
-                "b": count.b,
-                "equal": count.equal,
-                "different": count.different,
-                "not_compared": count.not_compared,
-            }
+            kind: {name: getattr(count, name) for name in names}
             for kind, count in sorted(self._counts.items())
         }
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hushbid.transcripts.view import printable, render_record
+from hushbid.transcripts.view import printable, render_record, say
 
 __all__ = ["render_comparison"]
 
@@ -27,28 +27,28 @@ def render_comparison(found: Mapping[str, Any], console: Console) -> None:
         file = found[side]
         line = f"{side}: {printable(file['path'])}, {printable(file['party'])}, {file['records']} records"
         torn = f", and {file['torn_bytes']} bytes of one not written wholly" if file["torn_bytes"] else ""
-        console.print(Text(line + torn), soft_wrap=True)
+        say(console, line + torn)
     if found["a"]["head"] == found["b"]["head"]:
-        console.print(Text(_one_transcript(found)), soft_wrap=True)
+        say(console, _one_transcript(found))
     for each in found["header"]:
-        console.print(Text(f"Header: {_difference(each)}"), soft_wrap=True)
+        say(console, f"Header: {_difference(each)}")
     for line in _settings(found["configuration"]):
-        console.print(Text(f"Session file: {line}"), soft_wrap=True)
+        say(console, f"Session file: {line}")
     _render_parting(found["parting"], console)
     if found["kinds"]:
         console.print(_table(found["kinds"]))
     if found["not_compared"]:
         message = f"{found['not_compared']} could not be compared: what is private was taken out of a file."
-        console.print(Text(message, style="yellow"), soft_wrap=True)
+        say(console, message, "yellow")
 
 
 def _render_parting(parting: Mapping[str, Any] | None, console: Console) -> None:
     if parting is None:
-        console.print(Text("No record of one differs from the other's.", style="green"), soft_wrap=True)
+        say(console, "No record of one differs from the other's.", "green")
     else:
-        console.print(Text(f"They part at record {parting['record']}.", style="bold"), soft_wrap=True)
+        say(console, f"They part at record {parting['record']}.", "bold")
         for line in _places(parting):
-            console.print(Text(f"  {line}"), soft_wrap=True)
+            say(console, f"  {line}")
         if parting["within"]:
             console.print(Text("  --private names what differs within private fields.", style="dim"))
         for side in _SIDES:
@@ -60,7 +60,6 @@ def _render_parting(parting: Mapping[str, Any] | None, console: Console) -> None
 
 
 def _one_transcript(found: Mapping[str, Any]) -> str:
-    """The relation between files with equal heads."""
     taken = [found[side]["redacted_fields"] for side in _SIDES]
     if taken[0] == taken[1]:
         return "They are one transcript: both have the same head."

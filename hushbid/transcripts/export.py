@@ -42,13 +42,9 @@ class Format(StrEnum):
 
 
 class Exported(NamedTuple):
-    """The exported data.
+    """What was exported: whole records, the chain's head after them, and the number of private values.
 
-    Args:
-        records: Whole records.
-        head: The chain's digest after the last of them.
-        torn_bytes: Bytes at the transcript's end that form no whole record: left out.
-        private: Private fields whose values are in the output.
+    `torn_bytes` at the transcript's end form no whole record, and were left out.
     """
 
     records: int
@@ -58,20 +54,7 @@ class Exported(NamedTuple):
 
 
 def export(source: Path, output: Path, *, form: Format, redacted: bool) -> Exported:
-    """Write a transcript to another file.
-
-    Args:
-        source: The transcript.
-        output: A file that does not exist yet.
-        form: Its format.
-        redacted: Whether to leave every private value out.
-
-    Raises:
-        ConfigError: The output exists or cannot be created, or would be a mere copy.
-        DataError: It is not a transcript, or has a newer version.
-        TranscriptDamaged: Something in the transcript does not hold.
-        TranscriptUnwritable: The output cannot be written. After any error nothing of it is left.
-    """
+    """Write a transcript to another file (`Transcript.export`). After any error nothing of it is left."""
     if form is Format.TRANSCRIPT and not redacted:
         raise ConfigError(
             "A transcript exported as a transcript, with nothing taken out, is a copy of the file.",
@@ -148,7 +131,6 @@ class _Shown:
 
 
 def _write_lines(records: TranscriptReader, shown: _Shown, stream: BinaryIO) -> None:
-    """The header, each record, and last what ends the chain, each a line with one JSON object."""
 
     def write(line: dict[str, Any]) -> None:
         stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")

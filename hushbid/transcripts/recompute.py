@@ -65,7 +65,6 @@ class Recomputation:
         self.numerics = numerics
         self._boxes_gone = boxes_gone
         self.compared: Counter[str] = Counter()
-        """Recomputed outcomes, by kind."""
         self.skipped: Counter[str] = Counter()
         """Outcomes that could not be recomputed, by kind."""
         self.largest: dict[str, float] = {}
@@ -162,13 +161,7 @@ class Recomputation:
             self._exactly(name, getattr(recorded, name), getattr(again, name), recorded)
 
     def _on_grid(
-        self,
-        name: str,
-        old: npt.NDArray[Any],
-        new: npt.NDArray[Any],
-        event: Event,
-        *,
-        units: int = GRID_UNITS,
+        self, name: str, old: npt.NDArray[Any], new: npt.NDArray[Any], event: Event, units: int = GRID_UNITS
     ) -> None:
         if old.shape != new.shape:
             raise _differs(event, name)
@@ -192,17 +185,9 @@ class Recomputation:
 
 
 def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recomputation]:
-    """A replay that repeats the computations of a transcript.
+    """What makes, of session and header, the recomputation of a transcript from the party's own file.
 
-    Args:
-        path: The transcript.
-        config: The party's own file, which says where its data and its key are.
-
-    Returns:
-        Makes it of session and header.
-
-    Raises (when called):
-        ConfigError, DataError, KeyFileError: The party's files cannot be used.
+    It raises ConfigError, DataError or KeyFileError if the party's files cannot be used.
     """
 
     def make(session: Session, header: Header) -> Recomputation:

@@ -36,10 +36,7 @@ class Replayed:
     """A transcript that was replayed to its end.
 
     Attributes:
-        header: What it says about itself.
-        session: The session of its first record.
         machine: The party's machine at the end of the transcript.
-        records: Number of records.
         torn_bytes: Bytes at its end that form no whole record.
         seconds: Duration of the replay.
         recorded_seconds: Time from the first record to the last, on the party's clock.
@@ -71,9 +68,8 @@ def replayed(
     """Replay a transcript: the recorded events through the same machine, every effect compared.
 
     Args:
-        path: The transcript.
         each: Called after every record, with its effects and the machine.
-        image: Its bytes, if already read; otherwise they are read from the file.
+        image: The transcript's bytes, if already read; otherwise they are read from the file.
         check: Makes, of session and header, what looks at every computation and its recorded outcome.
 
     Raises:
@@ -117,10 +113,6 @@ def replayed(
 def opened_session(path: Path, header: Header, first: Record) -> Session:
     """The session in a transcript's first record; without seeds if it is redacted.
 
-    Args:
-        path: The transcript, for the error.
-        first: Its first record.
-
     Raises:
         DataError: The record has no usable session file, or has another version of the protocol.
     """
@@ -132,7 +124,6 @@ def opened_session(path: Path, header: Header, first: Record) -> Session:
 
 
 def _session(path: Path, header: Header, first: Record) -> Session:
-    """The session of a transcript that can be replayed."""
     if first.event.redacted:
         raise DataError(
             f"{path}: the transcript is redacted, and cannot be replayed.",
@@ -142,7 +133,6 @@ def _session(path: Path, header: Header, first: Record) -> Session:
 
 
 def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:
-    """A fresh machine of the role that recorded a transcript."""
     blind = session.rule.blind
     if header.role == "curator":
         return (BlindCurator if blind else CuratorMachine)(session)

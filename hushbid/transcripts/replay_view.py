@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from consumer.blind import BlindConsumer
 from curator.machine import CuratorMachine
 from hushbid.transcripts.recompute import Recomputation, recomputation
 from hushbid.transcripts.replay import Replayed, replayed
-from hushbid.transcripts.view import named, printable
+from hushbid.transcripts.view import mark, named, printable, say
 from owner.machine import OwnerMachine
 from protocol import __version__
 from protocol.config.loading import load_toml
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.config.party import FILE_OF, OwnerFile
 from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.session.session import Session
 from protocol.transcript.reader import TranscriptReader
@@ -27,20 +25,12 @@ from protocol.transcript.record import Header
 
 __all__ = ["render_replays", "replay_all"]
 
-_FILES: Final[Mapping[str, type[CuratorFile | ConsumerFile | OwnerFile]]] = {
-    CURATOR: CuratorFile,
-    CONSUMER: ConsumerFile,
-}
-"""What a role's own file is; an owner's if it is not here."""
-
 
 def replay_all(files: Sequence[Path], config: Path | None) -> dict[str, Any]:
     """Replay transcripts, one after the other, up to the first that diverges.
 
     Args:
-        files: The transcripts.
-        config: The party's own file, to recompute from its data what the replay takes from the record; None:
-            nothing is recomputed.
+        config: The party's own file, to recompute from its data what the replay takes from the record.
 
     Raises:
         ConfigError: There are transcripts of several parties to recompute, or the file is not their party's.
@@ -66,7 +56,7 @@ def _require_one_party(files: Sequence[Path], config: Path) -> None:
         )
     for _, header in parties.values():
         try:
-            load_toml(_FILES.get(header.role, OwnerFile), config)
+            load_toml(FILE_OF.get(header.role, OwnerFile), config)
         except ConfigError as error:
             raise ConfigError(
                 f"--recompute {config}: {told[0]}, and this is no {printable(header.role)}'s file: "
@@ -125,19 +115,14 @@ def _recomputed(made: Recomputation) -> dict[str, Any]:
 def render_replays(result: Mapping[str, Any], console: Console) -> None:
     """Print what `replay_all` returns, a few lines for each file."""
     for found in result["transcripts"]:
-        line = Text("✓ ", style="green")
-        line.append(f"{printable(found['path'])}: {named(found['role'], found['party'])}, ", style="default")
-        line.append(
-            f"{found['records']} records replayed identically in {found['seconds']:.2f} s", style="default"
-        )
-        rounds = found["rounds"]
-        if rounds and found["seconds"] > 0:
-            line.append(f" ({rounds / found['seconds']:,.0f} rounds/s)")
-        console.print(line, soft_wrap=True)
+        who, seconds = named(found["role"], found["party"]), found["seconds"]
+        identical = f"{found['records']} records replayed identically in {seconds:.2f} s"
+        pace = f" ({found['rounds'] / seconds:,.0f} rounds/s)" if found["rounds"] and seconds > 0 else ""
+        mark(console, "✓", "green", f"{printable(found['path'])}: {who}, {identical}{pace}")
         for note in _notes(found):
-            console.print(Text(f"  {note}", style="yellow"), soft_wrap=True)
+            say(console, f"  {note}", "yellow")
         if "recomputed" in found:
-            console.print(Text(f"  {_recomputation_line(found['recomputed'])}"), soft_wrap=True)
+            say(console, f"  {_recomputation_line(found['recomputed'])}")
 
 
 def _notes(found: dict[str, Any]) -> list[str]:

@@ -1,9 +1,8 @@
 """Values of a transcript as JSON can hold them, whole or shortened, and what is in a recorded frame.
 
 Bytes become ``{"hex": …}``, arrays ``{"dtype", "shape", "values"}`` with their elements in C order, and
-floats that are not finite ``{"float": "nan"}``: no map that is recorded has such names. The body of a frame
-is a message's encoding: it is given as the message's fields, in their order, from which the very bytes can
-be made again.
+floats that are not finite ``{"float": "nan"}``: no recorded map has such names. The body of a frame is a
+message's encoding: it becomes the message's fields, in their order, from which the same bytes can be made.
 """
 
 from __future__ import annotations
@@ -24,18 +23,15 @@ FRAME: Final = "frame"
 """The private field that a sent or received frame is recorded as."""
 
 _SHOWN: Final = 32
-"""Bytes, and elements of an array, that are shown before the rest is left out."""
+"""Most bytes, and elements of an array, that are shown."""
 _NESTING: Final = 32
 """Collections within collections that are taken apart: no message or computation has more."""
 
 
 class ShownFrame(NamedTuple):
-    """The content of a frame whose private field is there.
+    """The content of a frame whose private field is there: its peer, and its message by kind and fields.
 
-    Args:
-        peer: Its sender or receiver.
-        message: Kind of its message.
-        fields: The message, decoded; empty if it cannot be.
+    The fields are empty if the message cannot be decoded.
     """
 
     peer: str
@@ -44,7 +40,7 @@ class ShownFrame(NamedTuple):
 
 
 def shown_frame(item: RecordedItem) -> ShownFrame | None:
-    """The frame that an event or effect is about; None if it is about none, or the frame was taken out."""
+    """The frame of an event or effect; None if it has none, or the frame was taken out."""
     frame = item.private.get(FRAME)
     if not _is_frame(frame):
         return None
@@ -109,7 +105,6 @@ def _is_frame(value: Value) -> TypeGuard[dict[str, Value]]:
 
 
 def _message(body: Value) -> Fields | None:
-    """A message's fields; None if the bytes are no message's."""
     try:
         fields = unpack_value(body) if isinstance(body, bytes) else None
     except ValueError:

@@ -1,9 +1,8 @@
 """The output of `hushbid transcript show`.
 
-`show` gives plain data that JSON can hold; `render_lines` prints the same for people. Private values of a
-transcript are shown on explicit request only: without it a private field appears as the first digits of
-its commitment, which say nothing about it. Records are chosen by what is shown alone: else one could see,
-without its being shown, who was asked by which records come up.
+`show` gives plain data that JSON can hold; `render_lines` prints the same for people. Private values are
+shown on explicit request only; otherwise a private field appears as the first digits of its commitment, which
+say nothing about it. Filters see displayed fields only: otherwise filtering would reveal who was asked.
 """
 
 from __future__ import annotations
@@ -26,11 +25,13 @@ from protocol.transcript.record import Record, RecordedItem
 __all__ = [
     "EVERYTHING",
     "Choice",
+    "mark",
     "missing_lines",
     "named",
     "printable",
     "render_lines",
     "render_record",
+    "say",
     "show",
     "shown_record",
 ]
@@ -66,14 +67,9 @@ EVERYTHING: Final = Choice()
 def show(
     path: Path, *, private: bool = False, choice: Choice = EVERYTHING, limit: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """A transcript, one JSON object at a time.
+    """A transcript, one JSON object at a time (`Transcript.show`).
 
-    Args:
-        path: The transcript.
-        private: Whether to show the values of private fields, and to choose by them. Of a frame all is
-            private: its peer, its message's kind, and the round that the message names.
-        choice: Which of it to show.
-        limit: Show at most this many records; all if None.
+    All of a frame is private: its peer, its message's kind, and the round that the message names.
 
     Yields:
         ``{"type": "header", …}``, then for each record ``{"type": "record", "record": n, "now", "elapsed",
@@ -83,11 +79,6 @@ def show(
         limit came before the file's end. ``missing`` lists ``{"what": "kind" or "peer", "name", "there"}``
         for a name in the choice that is nowhere, with those that there are, and ``{"what": "round", "name":
         "A:B", "there": [first, last]}`` for rounds of which there is nothing.
-
-    Raises:
-        ConfigError: A peer is asked for, but not what is private.
-        DataError: No transcript, or of a newer version.
-        TranscriptDamaged: Its header, or a record that was come to, does not hold.
     """
     if choice.peer is not None and not private:
         raise ConfigError(
@@ -123,7 +114,6 @@ class _Chosen:
         self._rounds_there = False
 
     def of(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """The shown part of each record."""
         began: float | None = None
         for record in records:
             began = record.now if began is None else began
@@ -134,7 +124,6 @@ class _Chosen:
             yield shown_record(record, private=self._private, began=began, wanted=wanted)
 
     def missing(self) -> list[dict[str, Any]]:
-        """Names that were asked for and were found nowhere."""
         asked = (("kind", self._choice.kind, self._kinds), ("peer", self._choice.peer, self._peers))
         found: list[dict[str, Any]] = [
             {"what": what, "name": name, "there": sorted(there)}
@@ -144,7 +133,8 @@ class _Chosen:
         rounds = self._choice.rounds
         if rounds is not None and not self._rounds_there:
             there = [] if self._lowest is None else [self._lowest, self._round]
-            found.append({"what": "round", "name": _rounds_name(rounds), "there": there})
+            name = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]}:{rounds[-1]}"
+            found.append({"what": "round", "name": name, "there": there})
         return found
 
     def _wants(self, item: RecordedItem) -> bool:
@@ -184,21 +174,10 @@ class _Chosen:
                 yield number
 
 
-def _rounds_name(rounds: range) -> str:
-    """As they were asked for on the command line."""
-    return f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]}:{rounds[-1]}"
-
-
 def shown_record(
     record: Record, *, private: bool, began: float, wanted: Sequence[bool] | None = None
 ) -> dict[str, Any]:
-    """A record for JSON.
-
-    Args:
-        private: Whether to show the values of private fields.
-        began: Time of the first record.
-        wanted: Whether to show the event, and each effect; all if None.
-    """
+    """A record for JSON, with its event and its effects as far as they are wanted; None: all."""
     shown = [
         _item(item, private=private) if wanted is None or wanted[place] else None
         for place, item in enumerate(record.items)
@@ -227,7 +206,7 @@ def _item(item: RecordedItem, *, private: bool) -> dict[str, Any]:
 
 
 def render_lines(shown: Iterable[Mapping[str, Any]], console: Console) -> None:
-    """Print what `show` yields, a line for each event and effect."""
+    """Print what `show` yields: a line for each event and effect."""
     for part in shown:
         if part["type"] == "header":
             lead = Text(named(part["role"], part["party"]), style="bold")
@@ -241,11 +220,11 @@ def render_lines(shown: Iterable[Mapping[str, Any]], console: Console) -> None:
             render_record(part, console)
         elif part["torn_bytes"]:
             message = f"The last record was not written wholly: {part['torn_bytes']} bytes are left of it."
-            console.print(Text(message, style="yellow"), soft_wrap=True)
+            say(console, message, "yellow")
 
 
 def render_record(part: Mapping[str, Any], console: Console) -> None:
-    """Print one record as it is shown."""
+    """Print a record that `show` yields."""
     lead = Text(f"{part['record']:>6} {_seconds(part['elapsed']):>14} ", style="dim")
     if part["event"] is not None:
         console.print(lead + _line("→ ", "cyan", part["event"]), soft_wrap=True)
@@ -257,12 +236,7 @@ def render_record(part: Mapping[str, Any], console: Console) -> None:
 
 
 def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
-    """A message about names that were asked for and that a transcript does not have, with those that it has.
-
-    Args:
-        end: The last that `show` yields.
-        private: Whether private values were asked for.
-    """
+    """Lines about names that were asked for and that a transcript does not have, by the end of `show`."""
     for each in end["missing"]:
         there: Sequence[Any] = each["there"]
         if each["what"] == "round":
@@ -290,6 +264,16 @@ def _line(arrow: str, style: str, item: Mapping[str, Any]) -> Text:
 def _seconds(elapsed: Any) -> str:
     """Seconds since the first record, to the microsecond; what is no time of any session, as it is."""
     return f"{elapsed:.6f}" if isinstance(elapsed, float) and abs(elapsed) < _LONGEST else f"{elapsed!s}"
+
+
+def say(console: Console, text: str, style: str = "default") -> None:
+    """Print a line of any length."""
+    console.print(Text(text, style=style), soft_wrap=True)
+
+
+def mark(console: Console, sign: str, style: str, text: str) -> None:
+    """Print a line of any length behind a coloured sign."""
+    console.print(Text(f"{sign} ", style=style) + Text(text, style="default"), soft_wrap=True)
 
 
 def named(role: str, party: str) -> str:

@@ -48,11 +48,10 @@ def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any
     Args:
         session: The session, with the address at which the party reaches the curator.
         party: An owner's name, or "consumer".
-        key: The curator's key.
 
     Raises:
-        ConfigError: The session has no CURVE, the party is not on its roster, or the key is not the curator's
-            on the roster.
+        ConfigError: The session has no CURVE, the party is not on its roster, or the key is not the roster's
+            curator's.
     """
     if session.network.insecure:
         raise ConfigError(
@@ -66,26 +65,19 @@ def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any
         )
     _check_invited(session, party, where="The session file")
     values = {
-        "format": Invitation.FORMAT,
-        "version": Invitation.VERSION,
-        "software": __version__,
         "party": party,
         "curator_fingerprint": key.public.fingerprint,
         "digest": session.digest().hex(),
         "configuration": session.model_dump(mode="json", exclude_none=True),
     }
-    return signed(values, key)
+    return signed(Invitation, values, key)
 
 
 def check_invitation(read: Invitation, values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse an invitation that contradicts itself, or whose signature is not its curator's.
+    """Raise `ConfigError` for an invitation that contradicts itself, or whose signature is not its curator's.
 
     Args:
         values: The invitation's values as in the file.
-        where: The file.
-
-    Raises:
-        ConfigError: It contradicts itself, or the signature does not hold.
     """
     session = read.configuration
     curator = roster_identity(session.roster.curator, CURATOR)

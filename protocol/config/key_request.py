@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from protocol import __version__
 from protocol.config.session import PartyName, PublicKeyText
 from protocol.config.signed import SignedFile, check_signature, signed
 from protocol.crypto.identity import Identity, PublicIdentity
@@ -33,57 +32,32 @@ class KeyRequest(SignedFile):
 
     @property
     def identity(self) -> PublicIdentity:
-        """The key.
-
-        Raises:
-            ConfigError: It is not a valid key.
-        """
+        """The key; raises `ConfigError` if it is invalid."""
         return PublicIdentity(self.public_key)
 
 
 def key_request(name: str, role: Role, key: Identity) -> dict[str, Any]:
-    """The values of a party's request file.
-
-    Args:
-        role: The role that it requests in the session.
-        key: Its identity; only the public half is in the result.
+    """The values of a party's request file, without the secret half of its key.
 
     Raises:
         ConfigError: An owner cannot have this name.
     """
     check_role(name, role)
-    values = {
-        "format": KeyRequest.FORMAT,
-        "version": KeyRequest.VERSION,
-        "software": __version__,
-        "name": name,
-        "role": role,
-        "public_key": key.public.text,
-    }
-    return signed(values, key)
+    return signed(KeyRequest, {"name": name, "role": role, "public_key": key.public.text}, key)
 
 
 def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse a request that is not signed with the requested key.
+    """Raise `ConfigError` for a request that its key has not signed, or with a wrong key or a reserved name.
 
     Args:
-        request: The request.
         values: The request's values as in the file.
-        where: The file.
-
-    Raises:
-        ConfigError: It is not, its key is invalid, or its name cannot be an owner's.
     """
     check_role(request.name, request.role)
     check_signature(values, request.identity, whose="the key that it asks for", where=where)
 
 
 def check_role(name: str, role: Role) -> None:
-    """Refuse names that a roster reserves for other roles.
-
-    Raises:
-        ConfigError: The name is the curator's or the consumer's, and the role is another.
-    """
+    """Raise `ConfigError` for a name that a roster reserves for another role."""
     if name in (CURATOR, CONSUMER) and role != name:
         raise ConfigError(
             f"The name {name!r} belongs to another role than {role}.",

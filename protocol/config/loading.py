@@ -1,4 +1,8 @@
-"""Reading TOML into a pydantic model, with errors that name the file and the key."""
+"""Reading TOML into a pydantic model.
+
+Every function raises `ConfigError`, which names file and key: for a file that cannot be read, is not UTF-8 or
+not TOML, and for values that the model does not allow.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ __all__ = [
     "read_text",
     "read_toml",
     "read_toml_sent",
+    "toml_value",
     "validated",
 ]
 
@@ -29,7 +34,6 @@ def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> 
     """The model built from `values`.
 
     Args:
-        model: A pydantic model.
         values: The contents of a file, a table or a set of options.
         where: Their source, for the error.
 
@@ -44,34 +48,22 @@ def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> 
 
 
 def load_toml_text(model: type[ModelT], text: str, *, where: str) -> ModelT:
-    """The model described by a TOML text; raises `ConfigError` as `validated` does, or on broken TOML."""
+    """The model described by a TOML text."""
     return validated(model, _parsed(text, where=where), where=where)
 
 
 def load_toml(model: type[ModelT], path: Path) -> ModelT:
-    """The model described by a TOML file.
-
-    Raises:
-        ConfigError: The file cannot be read, is not TOML, or has values that the model does not allow.
-    """
+    """The model described by a TOML file."""
     return validated(model, read_toml(path), where=str(path))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The values of a TOML file, before validation.
-
-    Raises:
-        ConfigError: The file cannot be read, or is not TOML.
-    """
+    """The values of a TOML file, before validation."""
     return _parsed(read_text(path), where=str(path))
 
 
 def read_text(path: Path) -> str:
-    """The text of a configuration file.
-
-    Raises:
-        ConfigError: The file cannot be read, or is not UTF-8.
-    """
+    """The text of a configuration file."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -79,15 +71,7 @@ def read_text(path: Path) -> str:
 
 
 def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
-    """The values of a TOML file whose author may be malicious.
-
-    Args:
-        path: The file.
-        longest: Most bytes allowed.
-
-    Raises:
-        ConfigError: It cannot be read, is not a regular file, is too long, or is not TOML.
-    """
+    """The values of a TOML file of a possibly malicious author: a regular file of at most so many bytes."""
     try:
         content, _ = read_plain(path, longest)
     except OSError as error:
@@ -102,6 +86,14 @@ def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise _unreadable(path, error) from None
     return _parsed(text, where=str(path))
+
+
+def toml_value(text: str) -> Any:
+    """A TOML value; other text stands for itself, so that options need no inner quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:

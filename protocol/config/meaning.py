@@ -70,9 +70,6 @@ def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> 
 
     Args:
         name: Name of the table: ``target``, ``summary`` or ``acquisition``.
-        table: The table's contents in the file.
-        columns: Feature columns of a point.
-        owners: Number of owners.
 
     Returns:
         All keys with defaults filled in; the table unchanged if nothing of that name accepts its keys, in
@@ -113,10 +110,7 @@ def _one_if_all_are(bound: float | list[float]) -> float | list[float]:
 
 
 def version_1_digest(values: Mapping[str, Any]) -> bytes:
-    """The digest that protocol version 1 gave to a session, from its file as a transcript records it.
-
-    Args:
-        values: The configuration in a transcript's first event, with its seeds filled in.
+    """The digest that protocol version 1 gave to a session, from its recorded file, with seeds.
 
     Raises:
         KeyError, TypeError: The values are not a session file's.

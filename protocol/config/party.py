@@ -5,17 +5,19 @@ Relative paths are relative to the file (`resolved`), as in a cluster file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from protocol.config.session import PartyName
+from protocol.config.section import PartyName, Section
 from protocol.data import DataColumns
 from protocol.privacy.accounting import Budget
 from protocol.privacy.payment import Price
 
 __all__ = [
+    "FILE_OF",
     "RIDGE",
     "BudgetSection",
     "ConsumerFile",
@@ -43,11 +45,7 @@ for. With 0 the weights would fit D_v's sampling noise.
 """
 
 
-class _Private(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-
-class DataSection(_Private):
+class DataSection(Section):
     """The roles of a data file's columns; None: the loader's own convention."""
 
     features: list[str] | None = None
@@ -55,12 +53,11 @@ class DataSection(_Private):
     identifier: str | None = None
 
     def columns(self) -> DataColumns:
-        """The section in the form that loaders take."""
         features = None if self.features is None else tuple(self.features)
         return DataColumns(features, self.label, self.identifier)
 
 
-class BudgetSection(_Private):
+class BudgetSection(Section):
     """``[budget]``: the largest (ε, δ) that a dataset may lose over its lifetime."""
 
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -86,7 +83,7 @@ class BudgetSection(_Private):
         return None if self.epsilon is None else Budget(self.epsilon, self.delta)
 
 
-class _PartyFile(_Private):
+class _PartyFile(Section):
     """The keys common to every party's file."""
 
     key: FilePath | None = None
@@ -103,11 +100,8 @@ class _PartyFile(_Private):
     def resolved(self, base: Path) -> Self:
         """The file with its paths made absolute.
 
-        A relative path means the same wherever the party is started: it is relative to the file that contains
-            it.
-
         Args:
-            base: The directory of the file.
+            base: The directory of the file, from which relative paths start wherever the party does.
         """
         paths = {name: value for name, value in self if isinstance(value, Path)}
         return self.model_copy(
@@ -133,7 +127,7 @@ class CuratorFile(_PartyFile):
 
     listen: str | None = None
     """Address to bind if it is not the session's contact address."""
-    revoked: list[PartyName] = []
+    revoked: list[PartyName] = Field(default_factory=list)
     """Owners on the roster that are no longer admitted; the session stays the same."""
     unit_price: Money | None = None
     """The payment for one unit of the number that owners are paid by (`protocol.privacy.payment`); None: not
@@ -149,7 +143,7 @@ class CuratorFile(_PartyFile):
 
     @property
     def price(self) -> Price:
-        """The payment for the numbers in the settlement's statement."""
+        """The prices of the settlement's statement."""
         return Price(self.unit_price, self.total_price)
 
 
@@ -208,3 +202,11 @@ class ConsumerFile(_DatasetFile):
         changed = super().with_options(**options)
         drawn = None if options.get("seed_set") is not None else changed.seed_points
         return changed.model_copy(update={"seed_points": drawn})
+
+
+FILE_OF: Final[Mapping[str, type[CuratorFile | OwnerFile | ConsumerFile]]] = {
+    "curator": CuratorFile,
+    "owner": OwnerFile,
+    "consumer": ConsumerFile,
+}
+"""The private file of each role."""

@@ -19,7 +19,6 @@ class Kind(NamedTuple):
     """A kind of configuration file.
 
     Attributes:
-        keys: Its top-level keys.
         where_to: Where to give such a file.
     """
 
@@ -88,7 +87,6 @@ def refusal(
     Args:
         values: The contents of a file, a table or a set of flags.
         error: pydantic's error; its input, which may be private, is not repeated.
-        where: The source of the values.
     """
     found = faults(error)
     said = _sentence("; ".join(_said(model, fault) for fault in found))

@@ -389,7 +389,6 @@ class DraftSession(SessionTables):
         """Check that points satisfy the session's public bounds and columns.
 
         Args:
-            dataset: The points.
             sold: Whether they may be bought or are to be matched. The seed set is neither, and may be
                 anything within the bounds.
 

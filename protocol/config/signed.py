@@ -13,8 +13,10 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import StringConstraints
 
+from protocol import __version__
+from protocol.config.section import Section
 from protocol.crypto.identity import Identity, PublicIdentity
 from protocol.crypto.sealing import sign, verify_signature
 from protocol.errors import ConfigError
@@ -28,10 +30,8 @@ _TAGS = {
 """The first bytes of each format's statement, so that none can pass for another."""
 
 
-class SignedFile(BaseModel):
+class SignedFile(Section):
     """The common fields of signed files."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     FORMAT: ClassVar[str]
     VERSION: ClassVar[int] = 1
@@ -44,15 +44,15 @@ class SignedFile(BaseModel):
     """Ed25519 signature, in base64."""
 
 
-def signed(values: Mapping[str, Any], key: Identity) -> dict[str, Any]:
-    """A file's values with a key's signature over them.
+def signed(kind: type[SignedFile], values: Mapping[str, Any], key: Identity) -> dict[str, Any]:
+    """The values of a signed file.
 
     Args:
-        values: Everything but the signature; TOML has no None, so none of them is None.
-        key: The signing key.
+        values: The fields that only this kind has; TOML has no None, so none of them is None.
     """
-    signature = base64.b64encode(sign(_statement(values), key.signing)).decode("ascii")
-    return {**values, "signature": signature}
+    said = {"format": kind.FORMAT, "version": kind.VERSION, "software": __version__, **values}
+    signature = base64.b64encode(sign(_statement(said), key.signing)).decode("ascii")
+    return {**said, "signature": signature}
 
 
 def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str) -> None:
@@ -77,10 +77,7 @@ def check_signature(values: Mapping[str, Any], key: PublicIdentity, *, whose: st
     """Refuse a file whose signature does not hold.
 
     Args:
-        values: The file's contents.
-        key: The signer's key.
         whose: The signer's name, for the error.
-        where: The file.
 
     Raises:
         ConfigError: The key did not sign these values.

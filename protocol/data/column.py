@@ -139,15 +139,12 @@ class Column(BaseModel):
             raise ValueError(f"column {self.name!r}: what stands for a gap has to be a value of the column")
 
     def holds(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which rows of numbers encode a value; all comparisons are exact.
+        """Which rows of numbers encode a value, shape (rows,); all comparisons are exact.
 
         A number may be a bound rounded to float32, as saved data may have it.
 
         Args:
             numbers: Shape (rows, `width`), of any real type.
-
-        Returns:
-            Shape (rows,).
         """
         if self.kind == "category":
             ones = numbers == 1

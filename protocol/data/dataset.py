@@ -281,12 +281,9 @@ def row_chunks(features: Array) -> list[tuple[int, int]]:
 
 
 def dataset_digest(*datasets: Dataset) -> bytes:
-    """SHA-256 of a party's data: features, labels and identifiers, row by row and in their types.
+    """SHA-256 of a party's data, 32 bytes: features, labels and identifiers, row by row and in their types.
 
     It confirms a guess of the data, so it is as private as they are.
-
-    Returns:
-        32 bytes.
     """
     digest = hashlib.sha256(_DIGEST_TAG)
     for dataset in datasets:

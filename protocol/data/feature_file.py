@@ -28,19 +28,15 @@ def feature_table(
     memory_limit: int,
     progress: Callable[[int, int], object] | None = None,
 ) -> Features:
-    """φ of every row.
+    """φ of every row: read-only int16 of shape (n, d).
 
     Args:
         dataset: Read chunk by chunk, so it may be memory-mapped.
         hash: The feature map: raw points, shape (k, c), to features, shape (k, d).
-        dimension: d.
         scratch: Directory for features that do not fit in memory. Only this user can read its file, which has
             no name once it is open, and so disappears with the process.
         memory_limit: Most bytes of features to hold in memory.
         progress: Called with the number of hashed rows and of all rows.
-
-    Returns:
-        Read-only int16 of shape (n, d).
 
     Raises:
         DataError: The features fit neither in memory nor in a scratch directory.

@@ -38,7 +38,6 @@ def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTabl
     """A table's columns.
 
     Args:
-        name: The table's name in messages.
         schema: The schema to be applied, if any (`protocol.data.tables.read_csv`).
 
     Raises:

@@ -35,15 +35,11 @@ def is_list(kind: Any) -> bool:
 def encoded_images(
     column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str
 ) -> npt.NDArray[np.float64]:
-    """The pixels of a column of images.
+    """The pixels of a column of images: shape (rows, width × height × channels).
 
     Args:
         values: A pyarrow.ChunkedArray of lists or bytes.
         gaps: Rows without an image, shape (rows,); `column.missing` fills them.
-        where: The column's name in messages.
-
-    Returns:
-        Shape (rows, width × height × channels).
 
     Raises:
         DataError: The values are no images of this size, or a pixel is missing, out of bounds or no whole

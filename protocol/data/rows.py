@@ -43,7 +43,7 @@ def shared_rows(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[int, in
 
 
 def rows_digest(features: npt.NDArray[Any], key: bytes) -> bytes:
-    """A keyed digest of rows that depends neither on their order nor on their saved type.
+    """A keyed digest of rows, 32 bytes, that depends neither on their order nor on their saved type.
 
     The rows' own digests (by float32, keyed BLAKE2b) are added modulo 2^256, so a repeated row counts
     repeatedly. It recognises one's own data; anyone free to choose rows could find others with the same sum.
@@ -51,9 +51,6 @@ def rows_digest(features: npt.NDArray[Any], key: bytes) -> bytes:
     Args:
         features: Shape (n, c).
         key: Up to 64 bytes. Without it the digest reveals nothing about the rows.
-
-    Returns:
-        32 bytes.
     """
     total = sum(
         int.from_bytes(hashlib.blake2b(row, key=key, digest_size=32).digest(), "big")

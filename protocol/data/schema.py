@@ -123,14 +123,10 @@ class Schema(BaseModel):
         return tuple(column.bounds[1] for column in self.columns for _ in range(column.width))
 
     def encode(self, table: ArrowTable, *, name: str = "the table") -> npt.NDArray[np.float64]:
-        """The numbers of a table's rows, without columns that the schema does not name.
+        """The numbers of a table's rows, shape (rows, `width`); other columns than the schema's are left out.
 
         Args:
             table: A pyarrow.Table with text of type string.
-            name: Its name in messages.
-
-        Returns:
-            Shape (rows, `width`).
 
         Raises:
             DataError: A column is missing or of another type; a value is missing, out of bounds or of no
@@ -159,13 +155,10 @@ class Schema(BaseModel):
         return tuple(column.name for column in self.columns if column.kind == "image")
 
     def holds(self, encoded: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which of these numbers encode a value.
+        """Which of these numbers encode a value: shape (rows, number of columns).
 
         Args:
             encoded: Shape (rows, `width`), of any real type.
-
-        Returns:
-            Shape (rows, number of columns): by column.
         """
         found = np.empty((len(encoded), len(self.columns)), dtype=np.bool_)
         for place, (column, numbers) in enumerate(self._parts(encoded)):

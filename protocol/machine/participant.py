@@ -19,12 +19,12 @@ from protocol.machine.machine import (
     SignHead,
     Started,
 )
-from protocol.names import CONSUMER, CURATOR
+from protocol.names import CURATOR
 from protocol.session.session import Session
 from protocol.wire.link import Link
 from protocol.wire.messages import Close, Farewell, Hello, Refused, Welcome
 
-__all__ = ["CONSUMER", "CURATOR", "Participant", "participant_transitions"]
+__all__ = ["Participant", "participant_transitions"]
 
 
 _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
@@ -37,16 +37,16 @@ _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
 """Exit codes of refusals of a hello that another attempt may fix; all others are failures of the job."""
 
 
-def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tuple[Transition, ...]:
+def participant_transitions(phases: tuple[str, ...], welcomed: tuple[str, ...]) -> tuple[Transition, ...]:
     """The rows of `Participant`.
 
     Args:
         phases: All phases but "leaving" and "done"; the first is "greeting".
-        welcome: The row of the first welcome, in "greeting".
+        welcomed: The phases in which the first welcome can end.
     """
     return (
         Transition("greeting", "started", "_on_started", ("greeting",)),
-        welcome,
+        Transition("greeting", "received:welcome", "_on_welcome", welcomed),
         *expand(phases, "connected", "_on_connected"),
         *expand(phases[1:], "received:welcome", "_on_welcome_back"),
         *expand(phases, "lost", "_on_lost"),

@@ -73,7 +73,6 @@ class PaidStatement:
     Attributes:
         unit: What the numbers count.
         signal: Whether the released target stands out from its noise; None if unknown.
-        owners: A line for each owner.
     """
 
     unit: str
@@ -84,15 +83,7 @@ class PaidStatement:
     def of(
         cls, unit: str, values: Mapping[str, float], errors: Errors, *, signal: bool | None, price: Price
     ) -> Self:
-        """Floor numbers: to 0 without a signal, and to 0 below `LEAST_ERRORS` standard errors.
-
-        Args:
-            unit: What the numbers count.
-            values: Owner → its number.
-            errors: Owner → the standard error of its number.
-            signal: Whether the released target stands out from its noise; None if unknown.
-            price: The prices.
-        """
+        """Floor each owner's number: to 0 without a signal, and to 0 below `LEAST_ERRORS` standard errors."""
         paid = {owner: _floored(value, errors[owner], signal) for owner, value in values.items()}
         total = math.fsum(value for value in paid.values() if value is not None)
         owners = {}

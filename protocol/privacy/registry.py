@@ -24,9 +24,7 @@ class Parameters(BaseModel):
     def in_force(self, *, columns: int, owners: int) -> Self:
         """The keys as the session's digest includes them, with defaults filled in.
 
-        Args:
-            columns: Feature columns of a point.
-            owners: K.
+        The defaults may follow from the feature columns of a point, and from K.
         """
         return self
 

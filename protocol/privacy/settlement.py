@@ -75,8 +75,6 @@ class PrivateSettlement:
 
     Attributes:
         epsilon: ε of this release alone, at `delta`.
-        delta: The session's δ.
-        owners: K.
         sigma: σ of each total's noise, in units of 1/`UNITS` of a point.
     """
 
@@ -126,11 +124,9 @@ class SettlementTerms:
 
     Attributes:
         private: Whether it has noise.
-        unit: Its unit.
         disclosure: Whether owners may be told, and if not, why.
         neighbours: The datasets that ε compares; None without noise, like all fields below.
         epsilon: ε of the settlement alone. The owners' statement composes it with the rounds.
-        delta: The δ of that ε.
         standard_error: Standard error of each owner's number, in points.
     """
 

@@ -91,7 +91,6 @@ def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> A
         kind: Its type, as Typer takes it.
         declared: Its names on the command line; none: its own.
         default: `dataclasses.MISSING`: it is required.
-        settings: Further arguments of `typer.Option`.
     """
     return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
 

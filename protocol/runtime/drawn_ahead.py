@@ -225,10 +225,10 @@ class DrawnAhead(Closing):
 
 
 def expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
-    """Have the noise of all remaining releases drawn, except that of the next, which is needed at once.
+    """Have the noise of all remaining releases drawn.
 
     Args:
-        drawn: Number of releases whose noise exists already.
+        drawn: Number of releases whose noise was drawn before.
     """
     summary, settlement = session.summary, session.settlement
     if settlement is not None:

@@ -52,7 +52,6 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
         table: As `protocol.data.frames.as_arrow` takes it.
         path: A Parquet file; its directory is made if need be.
         columns: The columns that the party reads.
-        what: The table's name in messages.
 
     Raises:
         DataError: It is no table.

@@ -49,7 +49,7 @@ __all__ = [
 
 
 def has_begun(path: Path) -> bool:
-    """Whether a transcript is there that has a record: one that is empty was cut off before anything left."""
+    """Whether a transcript has a record: an empty one was cut off before anything left."""
     if not path.exists() or path.stat().st_size == 0:
         return False
     with TranscriptReader(path) as records:
@@ -57,16 +57,16 @@ def has_begun(path: Path) -> bool:
 
 
 def transcript_path(state: Path, party: str) -> Path:
-    """Where a party's transcript lies in its state directory."""
+    """The path of a party's transcript in its state directory."""
     return state / f"{party}.transcript"
 
 
 @contextmanager
 def claimed(state: Path, party: str) -> Iterator[None]:
-    """Have a party's state directory for one process, from before anything in it changes.
+    """Claim a party's state directory for one process, before anything in it changes.
 
-    Opening the transcript comes later, after the data were read and a session was rehearsed. A directory that
-    cannot be made or written to is left to that.
+    The transcript is opened later, after data were read and a session was rehearsed. Directories that cannot
+    be made or written to fail there.
 
     Raises:
         ConfigError: Another process of the party has it.
@@ -94,7 +94,7 @@ def claimed(state: Path, party: str) -> Iterator[None]:
 
 
 def _claim(path: Path) -> int:
-    """Open and lock a file; it is the one that has the name then, and none that its last holder removed."""
+    """Open and lock a file that still has the name, rather than one that its last holder removed."""
     while True:
         descriptor = platform.open_file(path, os.O_RDWR | os.O_CREAT | platform.NO_LINK)
         try:
@@ -109,12 +109,12 @@ def _claim(path: Path) -> int:
 
 
 def open_journal(session: Session, *, role: str, party: str, state: Path, durability: Durability) -> Journal:
-    """Begin the party's transcript in its state directory, or go on with the one that is there.
+    """Begin the party's transcript in its state directory, or continue the existing one.
 
     Raises:
-        ConfigError: The directory cannot be made, or a transcript of another session or party, or of another
-            version of hushbid, is there; or another process records to it.
-        TranscriptDamaged: The one that is there does not hold.
+        ConfigError: The directory cannot be made; it has a transcript of another session or party, or of
+            another version of hushbid; or another process records to it.
+        TranscriptDamaged: The existing one does not hold.
     """
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def open_journal(session: Session, *, role: str, party: str, state: Path, durabi
 
 
 def transcript_header(session: Session, role: str, party: str) -> Header:
-    """What a party's transcript of a session begins with on this machine."""
+    """The header of a party's new transcript on this machine."""
     return Header(
         role=role,
         party=party,
@@ -149,11 +149,10 @@ def transcript_header(session: Session, role: str, party: str) -> Header:
 
 
 def check_transcript(path: Path, header: Header) -> None:
-    """Refuse to go on with what is not this party's transcript of this session.
+    """Refuse to continue a transcript that is not this party's of this session.
 
     Args:
-        path: The transcript that is there.
-        header: What one would begin with now (`transcript_header`).
+        header: The header of a new one (`transcript_header`).
 
     Raises:
         ConfigError: It is of another session or party, or of another version of hushbid.
@@ -193,16 +192,14 @@ def resume(
     """Bring a driver to where its transcript ends, if it has one.
 
     Args:
-        driver: A fresh one.
-        journal: What it records to.
-        begins: What it would begin with, if it had none.
+        begins: The first event of a new transcript.
         direction: What a peer may say, by the peer's name.
-        box: The sealed box of a SHA-256, for the curator.
+        box: Returns the sealed box of a SHA-256, for the curator.
 
     Raises:
-        ReplayDivergence: The machine does something else than is on record.
-        ConfigError, DataError: The transcript cannot be replayed, or was begun with other limits of time or
-            other data.
+        ReplayDivergence: The machine's effects differ from the recorded ones.
+        ConfigError, DataError: The transcript cannot be replayed, or was begun with other time limits or
+            data.
     """
     if journal.count == 0:
         return
@@ -217,7 +214,7 @@ def resume(
 
 
 def head_signer(session: Session, party: str, identity: Identity | None) -> Callable[[bytes], bytes] | None:
-    """What a party signs its transcript's head with; None if it has no key."""
+    """A function that signs a transcript's head for a party; None if it has no key."""
     if identity is None:
         return None
     return lambda head: sign(head_statement(session.identifier, party, head), identity.signing)
@@ -229,9 +226,7 @@ def own_keys(
     """The party's keys; None in an insecure session.
 
     Args:
-        file: The party's private file.
-        expected: The public key that the roster gives to the party.
-        party: Its name, for the error.
+        expected: The party's public key on the roster.
 
     Raises:
         KeyFileError: The key file cannot be used.
@@ -253,20 +248,17 @@ def own_keys(
 
 
 def party_noise(session: Session, party: str) -> NoiseSource:
-    """A party's own source of noise and of keys, as the session file has it."""
+    """A party's own source of noise and of keys, according to the session file."""
     if session.noise_protects:
         return SecureNoise()
     return SimulatedNoise(session.file.noise.seed or 0, party)
 
 
 def sealing_identity(session: Session, pair: KeyPair | None, party: str) -> Identity | None:
-    """The keys that a party seals, opens and signs with; None if it has none.
+    """The keys with which a party seals, opens and signs; None if it has none.
 
-    Where noise is simulated, so are these keys: a session then gives the same bytes with and without CURVE.
-
-    Args:
-        pair: The party's own keys (`own_keys`).
-        party: Its name.
+    With simulated noise they are simulated too, so that a session gives the same bytes with and without
+    CURVE.
     """
     return pair if session.noise_protects else session.simulated_identity(party)
 
@@ -277,12 +269,11 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
     A session is deployed if its curator can be reached from another machine.
 
     Args:
-        durability: Durability of the party's transcript.
         listen: Where the curator listens, if that is not the session's address.
 
     Raises:
-        ConfigError: Secure noise whose record need not outlive a crash of the machine; or a deployed session
-            with simulated noise, or with a transcript that need not outlive one.
+        ConfigError: Secure noise whose record need not survive a crash of the machine; or a deployed session
+            with simulated noise, or with a transcript that need not survive one.
     """
     if durability == "flush" and session.noise_protects and session.draws_noise():
         raise ConfigError(
@@ -308,17 +299,17 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
 
 
 def spare_collections() -> None:
-    """Let the garbage collector pass over what is there for good, and look less often at the rest.
+    """Let the garbage collector skip existing objects, and run less often.
 
-    It is for a process that is a party's alone. A party keeps thousands of messages and makes few cycles; at
-    the default thresholds looking through them takes some 5 % of its time.
+    It is for a process of one party, which keeps thousands of messages and makes few cycles. At the default
+    thresholds, collections take some 5 % of its time.
     """
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
 
 
 def ensure_done(finish: Finish) -> None:
-    """Raise the error that a machine's end stands for, unless it ended well."""
+    """Raise the error of a machine's end, unless it ended well."""
     if finish.code is ExitCode.DONE:
         return
     kinds: dict[ExitCode, type[HushbidError]] = {

@@ -9,11 +9,11 @@ from typing import Any, Final, Self
 __all__ = ["CONSUMERS_DATA", "NO_NOISE", "OWNERS_DATA", "TRUSTED", "PrivacyStatement", "privacy_lines"]
 
 NO_NOISE: Final = "none"
-"""What a release without noise says of its noise."""
+"""The name of the noise of a release without noise."""
 OWNERS_DATA: Final = "the records of every owner"
 CONSUMERS_DATA: Final = "the consumer's validation set"
 TRUSTED: Final = "the curator and the consumer"
-"""Whom owners have to trust with more than ε can tell: what with, the statement's `why` says."""
+"""Parties that see more of the owners' data than ε covers; the statement's `why` says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class PrivacyStatement:
         protects: The party whose records are protected.
         against: The parties that may try to learn about them.
         neighbours: The datasets that are compared.
-        epsilon: The sound ε; None: nothing is guaranteed.
-        delta: The δ that goes with it.
-        claimed_epsilon: What the source paper's arithmetic gives, where that is another figure.
+        epsilon: The sound ε; None if nothing is guaranteed.
+        delta: Its δ.
+        claimed_epsilon: The source paper's figure, if it differs.
         noise: The noise source's name; with "simulated" the ε holds for nobody.
         why: Why there is no guarantee; empty if there is one.
         not_covered: Records that the guarantee does not extend to; empty if there are none.

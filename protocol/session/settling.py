@@ -6,18 +6,23 @@ rule `blind`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from protocol.privacy.settlement import UNITS, worths
 from protocol.space.grid import Totals, Weights, features_to_float
-from protocol.space.mmd import embedding_gain
+from protocol.space.mmd import Vector, embedding_gain
 from protocol.wire.messages import Candidate, SealedCandidate
 
-__all__ = ["HandedOver", "settle", "settle_privately"]
+__all__ = ["Disputed", "HandedOver", "additions", "settle", "settle_privately"]
+
+
+Disputed: TypeAlias = Collection[tuple[int, str, int]]
+"""Points that the consumer disputes: round of the choice, owner, its number. They count in S, unpaid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,27 @@ class HandedOver:
     chosen_round: int = 0
     """The round of its choice; 0 if it was not chosen yet."""
 
+    def is_in(self, disputed: Disputed) -> bool:
+        """Whether the consumer disputes it."""
+        return (self.chosen_round, self.owner, self.handle) in disputed
+
+
+def additions(
+    wins: Sequence[HandedOver], seed_total: Totals, seed_size: int, seed_weight: float
+) -> Iterator[tuple[HandedOver, Vector, Vector, float]]:
+    """Each point in the order of the rounds: its φ, and the mean and the size of the summary before it."""
+    total = seed_weight * features_to_float(seed_total)
+    size = seed_weight * seed_size
+    for win in wins:
+        features = features_to_float(win.candidate.features)
+        yield win, features, total / size, size
+        total = total + features
+        size += 1
+
 
 def settle(
     wins: Sequence[HandedOver],
-    disputed: Collection[tuple[int, str, int]],
+    disputed: Disputed,
     owners: tuple[str, ...],
     target: np.ndarray[tuple[int], np.dtype[np.float64]],
     seed_total: Totals,
@@ -53,7 +75,6 @@ def settle(
 
     Args:
         wins: In the order of the rounds.
-        disputed: (round, owner, its number) of points that the consumer disputes: they count in S, unpaid.
         owners: All owners, winners or not.
         target: g̃, shape (d,).
         seed_total: Σφ(D_init) in units of 2^-15.
@@ -64,20 +85,15 @@ def settle(
         Per owner, the sum of J(S+x) - J(S) over its points; without unit (J is a squared kernel distance).
     """
     values = dict.fromkeys(owners, 0.0)
-    total = seed_weight * features_to_float(seed_total)
-    size = seed_weight * seed_size
-    for win in wins:
-        features = features_to_float(win.candidate.features)
-        if (win.chosen_round, win.owner, win.handle) not in disputed:
-            values[win.owner] += embedding_gain(target, total / size, size, features)
-        total = total + features
-        size += 1
+    for win, features, mean, size in additions(wins, seed_total, seed_size, seed_weight):
+        if not win.is_in(disputed):
+            values[win.owner] += embedding_gain(target, mean, size, features)
     return values
 
 
 def settle_privately(
     wins: Sequence[HandedOver],
-    disputed: Collection[tuple[int, str, int]],
+    disputed: Disputed,
     owners: tuple[str, ...],
     weights: Weights | None,
     noise: npt.NDArray[np.int64],
@@ -96,7 +112,7 @@ def settle_privately(
     """
     totals = dict(zip(owners, noise.tolist(), strict=True))
     if weights is not None:
-        paid = [win for win in wins if (win.chosen_round, win.owner, win.handle) not in disputed]
+        paid = [win for win in wins if not win.is_in(disputed)]
         for win, worth in zip(paid, worths([win.candidate.features for win in paid], weights), strict=True):
             totals[win.owner] += worth
     return {owner: total / UNITS for owner, total in totals.items()}

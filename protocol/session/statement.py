@@ -29,9 +29,9 @@ two rules precede a payment:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from protocol.privacy.payment import Errors
 from protocol.privacy.releases import ReleaseStream, Statistic
 from protocol.session.prior import prior_of
 from protocol.session.session import Session
-from protocol.session.settling import HandedOver
+from protocol.session.settling import Disputed, HandedOver, additions
 from protocol.space.grid import features_to_float
 from protocol.space.mmd import Vector
 from protocol.wire.messages import Target
@@ -53,9 +53,6 @@ _QUANTILE: Final = 2.3263
 """Quantile 0.99 of the standard normal distribution."""
 _ROWS: Final = 4096
 """Points whose statistic is computed at a time."""
-
-Disputed: TypeAlias = Collection[tuple[int, str, int]]
-"""(round, owner, its number) of points that the consumer disputes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +116,10 @@ def gain_errors(
     The arguments are those of `settle`, and the target's noise.
     """
     slopes = {owner: np.zeros(len(target.embedding)) for owner in owners}
-    total = seed_weight * features_to_float(target.seed_total)
-    size = seed_weight * target.seed_size
-    for win in wins:
-        features = features_to_float(win.candidate.features)
-        if not _is_disputed(win, disputed):
+    for win, features, mean, size in additions(wins, target.seed_total, target.seed_size, seed_weight):
+        if not win.is_in(disputed):
             # Slope of J(S+x) - J(S) in g̃ (`protocol.space.mmd.gain_constant`).
-            slopes[win.owner] += 2.0 / (size + 1) * (features - total / size)
-        total = total + features
-        size += 1
+            slopes[win.owner] += 2.0 / (size + 1) * (features - mean)
     return {owner: noise.error(slope) for owner, slope in slopes.items()}
 
 
@@ -165,7 +157,7 @@ def _by_owner(
 ) -> Mapping[str, list[HandedOver]]:
     found: dict[str, list[HandedOver]] = {owner: [] for owner in owners}
     for win in wins:
-        if not _is_disputed(win, disputed):
+        if not win.is_in(disputed):
             found[win.owner].append(win)
     return found
 
@@ -179,7 +171,3 @@ def _total(wins: Sequence[HandedOver], statistic: Statistic) -> Any:
 
 def _stream(session: Session, target: Target) -> ReleaseStream:
     return session.target.stream(prior=prior_of(target))
-
-
-def _is_disputed(win: HandedOver, disputed: Disputed) -> bool:
-    return (win.chosen_round, win.owner, win.handle) in disputed

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from protocol.config.session import SessionFile
 from protocol.config.wishes import WishesSection
 from protocol.errors import ConfigError
+from protocol.names import listed
 from protocol.privacy.acquisition import RULES
 from protocol.session.turns import Turns
 from protocol.space.prices import UNITS, Prices, bill, in_units
 
 __all__ = ["bill_of", "check_wishes", "prices_of", "turns_of"]
+
+_LISTED: Final = 8
+"""Most names that an error lists."""
 
 
 def prices_of(file: SessionFile) -> Prices | None:
@@ -59,12 +63,12 @@ def _check_names(file: SessionFile, wishes: WishesSection) -> None:
     for key, named in (("prices", wishes.prices), ("caps", wishes.caps)):
         if unknown := set(named) - owners:
             raise ConfigError(
-                f"wishes.{key} names owners that are not on the roster: {_listed(unknown)}.",
+                f"wishes.{key} names owners that are not on the roster: {listed(sorted(unknown), _LISTED)}.",
                 advice="Take them out, or correct their names.",
             )
     if wishes.prices and (missing := owners - set(wishes.prices)):
         raise ConfigError(
-            f"wishes.prices has no price of {_listed(missing)}.",
+            f"wishes.prices has no price of {listed(sorted(missing), _LISTED)}.",
             advice="Give every owner's price, or none.",
         )
 
@@ -100,8 +104,8 @@ def _check_caps(file: SessionFile, wishes: WishesSection) -> None:
     batch, turns = file.batch, turns_of(file)
     if low := {owner for owner, cap in wishes.caps.items() if cap < batch}:
         raise ConfigError(
-            f"wishes.caps: a round buys {batch} points, and {_listed(low)} would have no turn at all: a "
-            "cap is kept by whole rounds.",
+            f"wishes.caps: a round buys {batch} points, and {listed(sorted(low), _LISTED)} would have no "
+            "turn at all: a cap is kept by whole rounds.",
             advice=f"Set caps of {batch} or more, or a smaller session.batch.",
         )
     fewest, needed = turns.fewest(file.owners), file.session.min_owners
@@ -127,8 +131,3 @@ def _check_budget(file: SessionFile, wishes: WishesSection, budget: float) -> No
             advice=f"Set budget to {most / UNITS:g} or more, buy fewer points, lower the highest prices, or "
             "cap the owners that have them.",
         )
-
-
-def _listed(names: Collection[str], most: int = 8) -> str:
-    shown = sorted(names)[:most]
-    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -46,14 +46,10 @@ class Copies:
         """For each entry: the number of its point."""
 
     def append(self, features: Features, *, rank: int) -> Sequence[int]:
-        """Take in the pool's next entry.
+        """Take in the pool's next entry, and return all entries of the same point, this one last.
 
         Args:
             features: φ, int16 of shape (d,).
-            rank: Rank of its owner.
-
-        Returns:
-            All entries of the same point, this one last.
         """
         phi = np.ascontiguousarray(features, dtype="<i2").tobytes()
         place = self._held.get((phi, rank), 0)
@@ -98,7 +94,6 @@ class Copies:
 
         Args:
             entry: Any entry of the point.
-            features: Its φ.
             available: Whether each entry is available, shape (n,).
         """
         offered = [each for each in self.same_as(entry) if available[each]]

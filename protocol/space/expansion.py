@@ -62,14 +62,10 @@ class Expansion:
         self._state = hashlib.shake_256(domain + b"\0" + kind)
 
     def words(self, row: int, count: int) -> Words:
-        """The first words of a row, each of eight bytes, little-endian.
+        """The first words of a row, each of eight bytes, little-endian: uint64 of shape (count,).
 
         Args:
             row: From 0 to 2^64 - 1.
-            count: Number of words.
-
-        Returns:
-            uint64 of shape (count,).
         """
         state = self._state.copy()
         state.update(row.to_bytes(8, "little"))
@@ -110,13 +106,10 @@ def normals(words: Words) -> WholeNumbers:
 
 
 def cauchys(words: Words) -> npt.NDArray[np.float64]:
-    """Standard Cauchy numbers: the ratio of two normal ones.
+    """Standard Cauchy numbers, float64 of shape (..., n): the ratio of two normal ones.
 
     Args:
         words: Shape (..., 2n): the first half of the last axis over the second.
-
-    Returns:
-        float64 of shape (..., n).
     """
     over, under = np.split(normals(words), 2, axis=-1)
     # IEEE 754 rounds a division of two integers alike everywhere. A zero stands for half a unit.
@@ -124,13 +117,10 @@ def cauchys(words: Words) -> npt.NDArray[np.float64]:
 
 
 def cosines(turns: WholeNumbers) -> WholeNumbers:
-    """cos(2π·t/2^32), within 4 units.
+    """cos(2π·t/2^32), within 4 units: int64 of the same shape, in units of 2^-30.
 
     Args:
         turns: t, from 0 to 2^32 - 1, in units of 2^-32 of a turn.
-
-    Returns:
-        int64 of the same shape, in units of 2^-30.
     """
     quadrants, rest = turns >> COSINE_BITS, turns & (_QUARTER - 1)
     falling = (quadrants & 1) == 0  # cos(y) = sin(¼ - y) in the first quadrant, and so on by symmetry

@@ -73,15 +73,12 @@ def weights_to_float(weights: Weights) -> npt.NDArray[np.float64]:
 
 
 def exact_scores(features: npt.NDArray[np.integer], weights: Weights) -> Scores:
-    """wᵀφ for each row, exactly.
+    """wᵀφ for each row, exactly: int64 of shape (n,), in units of 2^-37.
 
     Args:
         features: Integers in units of 2^-15, shape (n, d) with d ≤ `limits.MAX_DIMENSION` and rows of
             a feature map (|coordinate| ≤ √(2/d)).
         weights: Shape (d,), within `limits.MAX_WEIGHT`.
-
-    Returns:
-        int64 of shape (n,), in units of 2^-37.
     """
     # Integers below 2^53 throughout: float64 holds them exactly, and BLAS is far faster on them than numpy's
     # integer product.

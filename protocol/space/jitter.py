@@ -47,13 +47,10 @@ class Jitter:
     session: bytes
 
     def of(self, features: Features) -> Jitters:
-        """The jitter of each point.
+        """The jitter of each point: int64 of shape (n,), in units of 2^-15, of magnitude 24,480 at most.
 
         Args:
             features: φ, int16 of shape (n, d).
-
-        Returns:
-            int64 of shape (n,), in units of 2^-15, of magnitude 24,480 at most.
         """
         jitters: Jitters = np.empty(len(features), dtype=np.int64)
         for start in range(0, len(features), _READ_ROWS):
@@ -88,15 +85,12 @@ def jitter_weight(points: float, deviation: float) -> float:
 
 
 def scores_of(features: Features, weights: Weights, jitter: Jitter | None) -> Scores:
-    """Exact scores: wᵀφ, plus jitter if the session has it.
+    """Exact scores, int64 of shape (n,) in units of 2^-37: wᵀφ, plus jitter if the session has it.
 
     Args:
         features: int16 of shape (n, d), in units of 2^-15.
         weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter, whose weight is last.
         jitter: The session's jitter; None if it has none.
-
-    Returns:
-        int64 of shape (n,), in units of 2^-37.
     """
     if jitter is None:
         return exact_scores(features, weights)

@@ -2,7 +2,7 @@
 
 The order is: higher score first (wᵀφ, plus jitter if the session has it), then smaller bytes of φ, then
 smaller rank (the owner's position among the sorted names), then the older entry. If a point of several owners
-counts once (`protocol.space.copies`), its place among points of equal φ precedes the rank. If points have
+counts once (`protocol.space.copies`), its place among equal points replaces the last two. If points have
 prices (`protocol.space.prices`), the score for the price replaces the score; among the points of one owner,
 which have one price, that is the same order. The order depends only on the points themselves, as the lemma
 behind the sensitivity of 2 needs.
@@ -81,7 +81,6 @@ class Points:
     Args:
         features: int16 of shape (n, d), in units of 2^-15; may be memory-mapped.
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
-        jitter: The session's, if any.
     """
 
     def __init__(self, features: Features, *, norm_bound: float, jitter: Jitter | None = None) -> None:
@@ -141,9 +140,7 @@ class Pool:
     """Points of several owners that arrive one by one; an owner's points can be withheld for a time.
 
     Args:
-        dimension: d.
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
-        jitter: The session's, if any.
         copies: If a point of several owners counts once; None: it counts for each of them.
         prices: Prices of owners' points; None: only scores decide.
     """
@@ -257,8 +254,6 @@ class Pool:
 
         Args:
             weights: Shape (d,), in units of 2^-22.
-            count: Number of ranks.
-            withheld: As for `first`.
 
         Returns:
             int64 of shape (count,), in units of 2^-37; `NO_SCORE` if nothing is available.
@@ -288,7 +283,6 @@ def score_bound(weights: Weights, coordinate_bound: float, jitter: Jitter | None
     Args:
         weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
         coordinate_bound: At least the largest |φ_i| (`FeatureSpace.coordinate_bound`).
-        jitter: The session's, if any.
     """
     magnitudes = np.abs(weights.astype(np.int64))
     added = 0 if jitter is None else int(magnitudes[-1]) * LARGEST_JITTER

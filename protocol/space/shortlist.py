@@ -118,7 +118,6 @@ class GrowingScreen:
     products and their sum in any order.
 
     Args:
-        dimension: d.
         norm_bound: At least the largest ‖φ‖.
     """
 

@@ -235,11 +235,7 @@ class Journal(_Chain):
             # Set before the write and cleared after it, so that not even an interrupt between the two
             # leaves half a record in front of the next.
             self._dirty = True
-            written = os.write(self._descriptor, data)
-            while written < len(data):
-                written += os.write(self._descriptor, memoryview(data)[written:])
-            if self._sync:
-                os.fsync(self._descriptor)
+            platform.append(self._descriptor, data, sync=self._sync)
         except OSError as error:
             # After a failed fsync too: the kernel may have dropped the pages and marked them clean, so
             # only writing them again, not another fsync, can make them durable. Should cutting fail as

@@ -224,8 +224,6 @@ def encode_record(
     Args:
         number: Counted from 0.
         now: Seconds of the party's clock at the step.
-        event: The machine's input.
-        effects: The machine's answer.
         previous: The digest before this record.
         salts: Called once at most, for `SALT_BYTES` bytes for each private field.
 
@@ -316,7 +314,6 @@ def decode_record(frame: Frame, rest: bytes, *, number: int, previous: bytes) ->
     Args:
         rest: The `frame.remaining` bytes after the frame.
         number: The required number.
-        previous: The digest before it.
 
     Raises:
         MalformedRecord: Its digest or a commitment does not hold, or it is no record.

@@ -28,8 +28,6 @@ class Redaction(NamedTuple):
     """What redaction copied and left out.
 
     Args:
-        header: The same in the copy.
-        records: Number of copied records.
         head: The chain's final digest, in the original and in the copy.
         private_fields: Number of private fields, none of whose values are in the copy.
         torn_bytes: Bytes at the original's end that are no whole record, and not copied.

@@ -1,9 +1,9 @@
 """Replaying a transcript: the recorded events through the same machine, and every effect compared.
 
-A record has an event, then, in their order, the effects that left the machine and the outcomes of the
-computations that it asked for (`protocol.runtime.driver.Driver.feed`). A replay feeds event and outcomes, and
-does not compute: time, noise and floating-point results are as they were recorded. Recovery is a replay
-whose numerics take up what was computed (`restore`), and whose driver goes on from there.
+A record has an event, then in order the effects that left the machine and the outcomes of its computations
+(`protocol.runtime.driver.Driver.feed`). A replay feeds event and outcomes, and computes nothing: time, noise
+and floating-point results are the recorded ones. Recovery is a replay whose numerics take up earlier results
+(`restore`), and whose driver continues from there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from protocol.wire.values import Item, pack_value
 __all__ = ["EventReader", "Replay", "Restore", "filler_box"]
 
 Restore = Callable[[Computation, Event | None], None]
-"""Takes up what a computation came to, or what it changed."""
+"""Takes up the result of a computation."""
 
 _PASSED_ON: Final = frozenset({"delivery", "award"})
 """Messages that bring boxes to the consumer."""
@@ -57,17 +57,17 @@ _COMMON: Final[tuple[type[Event], ...]] = (
 
 
 def filler_box(digest: bytes, length: int) -> bytes:
-    """In the place of a box that a transcript has the digest of: as long, and told by its beginning."""
+    """Stands for a box of which the transcript has the digest: as long, and beginning with it."""
     return digest.ljust(length, b"\0")
 
 
 class EventReader:
-    """Makes events of recorded items again.
+    """Rebuilds events from recorded items.
 
     Args:
         outcomes: The role's own events (`Machine.OUTCOMES`).
         direction: What a peer may say, by the peer's name.
-        box: The sealed box of a SHA-256; None: there are none.
+        box: Returns the sealed box of a SHA-256; None: there are none.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class EventReader:
         self._box = box
 
     def __call__(self, item: RecordedItem) -> Event:
-        """The event that was recorded.
+        """The recorded event.
 
         Raises:
-            DataError: It is of no kind that is known, redacted, or malformed.
+            DataError: Its kind is unknown, or it is redacted or malformed.
         """
         if item.redacted:
             raise DataError(
@@ -117,8 +117,7 @@ class Replay:
 
     Args:
         machine: A fresh one, of the same session.
-        read: Makes events of what was recorded.
-        restore: Takes up what each computation came to; None: nothing is kept.
+        restore: Takes up the result of each computation; None: nothing is kept.
     """
 
     def __init__(self, machine: Machine, read: EventReader, restore: Restore | None = None) -> None:
@@ -127,16 +126,13 @@ class Replay:
         self._read = read
         self._restore = restore
         self._head: bytes | None = None
-        """Digest of the record before."""
+        """Digest of the previous record."""
 
     def step(self, record: Record) -> list[Effect]:
-        """Feed one record, and compare all that comes of it.
-
-        Returns:
-            The effects, without computations.
+        """Feed one record, compare everything that follows, and return the effects without computations.
 
         Raises:
-            ReplayDivergence: The machine does something else than was recorded.
+            ReplayDivergence: The machine's effects differ from the recorded ones.
             DataError: The record cannot be read.
         """
         recorded = deque(record.effects)
@@ -167,7 +163,7 @@ class Replay:
     def _computed(
         self, record: Record, effect: Computation, recorded: deque[RecordedItem]
     ) -> tuple[Effect, ...]:
-        """What the machine makes of the recorded outcome of a computation."""
+        """The machine's answer to the recorded outcome of a computation."""
         outcome: Event | None = None
         if effect.HAS_OUTCOME:
             if not recorded:
@@ -181,7 +177,7 @@ class Replay:
 
 
 def _compare(record: Record, effect: Effect, recorded: RecordedItem | None) -> None:
-    """Raise `ReplayDivergence` unless an effect is, byte for byte, the one that was recorded."""
+    """Raise `ReplayDivergence` unless an effect equals the recorded one, byte for byte."""
     if recorded is None:
         raise _diverged(record, "nothing", f"a {effect.KIND}")
     item = effect.item()
@@ -222,7 +218,7 @@ def _different_fields(ours: Mapping[str, Any], theirs: Any) -> list[str]:
 
 
 def _same_delivery(ours: bytes, theirs: Any) -> bool:
-    """Whether two deliveries, or awards, differ in boxes only that ours has fillers for (`filler_box`)."""
+    """Whether two deliveries, or awards, differ only in boxes that ours has fillers for (`filler_box`)."""
     if not isinstance(theirs, bytes):
         return False
     try:

@@ -1,4 +1,4 @@
-"""The session file in a transcript: what its first event says, so that a transcript speaks for itself."""
+"""The session file in a transcript's first event, by which a transcript can be read without other files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 __all__ = ["check_same_start", "check_version", "recorded_digest", "recorded_session", "started"]
 
 _SEEDED = ("features", "noise")
-"""Sections of the session file that have a seed, which a redacted transcript is to hide."""
+"""Sections of the session file with a seed, which a redacted transcript hides."""
 _SAME_DIGEST = (PROTOCOL_VERSION, BLIND_VERSION)
-"""Versions of the protocol with the same digests and feature maps. Transcripts of `blind` said the former at
-first, though their parties spoke the latter."""
+"""Versions of the protocol with the same digests and feature maps. The first transcripts of `blind` named the
+former, although their parties spoke the latter.
+"""
 _HIDDEN = 0
-"""In the place of a seed that was taken out: the session's facts can be told without it."""
+"""Stands for a removed seed, so that the session's other facts can be shown."""
 
 
 def started(file: SessionFile, data: bytes = b"") -> Started:
     """The first event of a party.
 
     Args:
-        file: The session file; its seeds are kept apart.
+        file: The session file; its seeds become private.
         data: Digest of the party's data; empty if it has none.
     """
     configuration: dict[str, Any] = file.in_force()
@@ -40,15 +41,14 @@ def started(file: SessionFile, data: bytes = b"") -> Started:
 
 
 def check_same_start(recorded: RecordedItem, now: Started) -> None:
-    """Refuse to go on with other limits of time, or other data, than a transcript was begun with.
+    """Refuse to continue a transcript with other time limits or data.
 
     Args:
-        recorded: The transcript's first event.
-        now: What the party would begin with.
+        now: The first event that the party would have now.
 
     Raises:
-        ConfigError: `[timeouts]` is another; it names the keys.
-        DataError: The data are others.
+        ConfigError: `[timeouts]` differs; it names the keys.
+        DataError: The data differ.
     """
     there, here = recorded.public.get("configuration"), now.configuration
     before = there.get("timeouts") if isinstance(there, Mapping) else None
@@ -68,7 +68,7 @@ def check_same_start(recorded: RecordedItem, now: Started) -> None:
 
 
 def recorded_session(event: RecordedItem) -> SessionFile:
-    """The session file of a transcript's first event. Where the transcript is redacted, its seeds are 0.
+    """The session file of a transcript's first event; the seeds are 0 if the transcript is redacted.
 
     Raises:
         DataError: The event has no session file, or one that this version cannot read.
@@ -100,15 +100,14 @@ def recorded_session(event: RecordedItem) -> SessionFile:
 
 
 def recorded_digest(event: RecordedItem, version: int) -> bytes:
-    """The session's digest as a version of the protocol computes it of a transcript's first event.
+    """The session's digest, from a transcript's first event, by a version of the protocol.
 
     Args:
         event: The first event, with its seeds.
-        version: Version of the protocol.
 
     Raises:
-        DataError: The event has no session file, or one that this version cannot read; or this is a later
-            version of the protocol than ours.
+        DataError: The event has no session file, or one that this version cannot read; or the version is
+            later than ours.
     """
     if version > BLIND_VERSION:
         raise DataError(
@@ -126,14 +125,7 @@ def recorded_digest(event: RecordedItem, version: int) -> bytes:
 
 
 def check_version(version: int) -> None:
-    """Refuse to replay what another version of the protocol recorded.
-
-    Args:
-        version: Version of the transcript's header.
-
-    Raises:
-        DataError: It is another.
-    """
+    """Raise `DataError` for a transcript of another version of the protocol, which cannot be replayed."""
     if version not in _SAME_DIGEST:
         raise DataError(
             f"The transcript was recorded under version {version} of the protocol, and this is version "
@@ -156,7 +148,7 @@ def _seeds(event: RecordedItem, configuration: Mapping[str, Any]) -> Mapping[str
 
 
 def _plain(value: Any) -> Any:
-    """The value with containers that can be changed, as a file's are."""
+    """The value with mutable containers, like a file's."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

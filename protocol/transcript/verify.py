@@ -1,7 +1,7 @@
-"""Checking one transcript alone: its chain, its commitments, and the heads that were signed in it.
+"""Checking one transcript alone: its chain, its commitments, and the signed heads in it.
 
-At the end a party signs the head of its chain, and the two sides of every link exchange what they signed
-(docs/transcript-format.md). Nothing here is kept in memory but what `Verification` says.
+At the end a party signs the head of its chain, and the two sides of every link exchange these signatures
+(docs/transcript-format.md). Memory holds nothing but `Verification`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = ["Fault", "RecordedFrame", "Signature", "SignedHead", "Verification", 
 _HEADER_RECORD: Final = -1
 _FRAMES: Final = (Send.KIND, Received.KIND)
 _CLOSING: Final = ("close", "farewell")
-"""Messages in which a party tells another one its signed head."""
+"""Messages in which a party sends its signed head."""
 _MALFORMED: Final = (AttributeError, LookupError, TypeError, ValueError)
-"""What a session file that was forged to be anything else gives rise to."""
+"""Errors that a forged session file may cause."""
 _SESSION_BYTES: Final = 16
 
 
@@ -40,22 +40,19 @@ class Signature(StrEnum):
     HOLDS = "holds"
     FAILS = "fails"
     ABSENT = "absent"
-    """The party has not signed its head: its session has not ended, or its file does not have the end."""
+    """The party has not signed its head: its session has not ended, or the file lacks the end."""
     NO_KEYS = "no-keys"
-    """Nobody has a key in an insecure session whose noise is secure: what is signed is the head alone."""
+    """Nobody has a key in an insecure session with secure noise: a signed head is the head alone."""
     UNCHECKED = "unchecked"
-    """The keys of a session with simulated noise follow from a seed, which this copy is without."""
+    """The keys of a session with simulated noise follow from a seed, which this copy lacks."""
 
 
 class SignedHead(NamedTuple):
-    """A head that a party signed, in its own transcript or as it was received.
+    """A head that a party signed, in its own transcript or as received.
 
     Args:
-        party: The signer.
-        record: Number of the record.
         head: Digest of the chain of the party's transcript.
-        signature: Whether it is the party's.
-        outcome: How the session ended, in the curator's words; empty where only the head was told.
+        outcome: How the session ended, by the curator's message; otherwise empty.
     """
 
     party: str
@@ -66,11 +63,11 @@ class SignedHead(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What a transcript says and cannot be so, though its chain holds.
+    """A contradiction in a transcript whose chain holds.
 
     Args:
         record: Number of the record; -1 for the header.
-        what: The problem there, in a sentence.
+        what: The problem, in a sentence.
     """
 
     record: int
@@ -78,15 +75,13 @@ class Fault(NamedTuple):
 
 
 class RecordedFrame(NamedTuple):
-    """A frame as a transcript has it.
+    """A recorded frame.
 
     Args:
-        peer: Its sender or receiver.
-        sequence: Its number; 0 for messages that make a link.
+        sequence: Its number; 0 for messages that establish a link.
         acknowledged: The peer's last frame that the sender had.
-        message: The kind of its message.
-        body: The message; a received sealed bid with the digest of its box in the box's place.
-        digest: SHA-256 of the body as it came, if that is another.
+        body: The message; a received sealed bid has digests in place of its boxes.
+        digest: SHA-256 of the body as it came, if that differs.
     """
 
     peer: str
@@ -101,15 +96,13 @@ class Verification(NamedTuple):
     """The result of checking a transcript without damage.
 
     Args:
-        header: What the transcript says about itself.
-        records: Whole records, all of which hold.
-        head: The chain's digest after the last of them: two copies with one head hold the same public
-            parts, redacted or not.
+        records: Number of whole records, all of which hold.
+        head: The chain's final digest: copies with the same head have the same public parts, redacted or not.
         torn_bytes: Bytes at the end that are no whole record.
-        private_fields: Private fields that were committed to.
-        redacted_fields: Those of them whose values were taken out.
-        signed: Heads that were signed: the party's own, and those that it received.
-        faults: What does not hold although the chain does: signatures, above all.
+        private_fields: Number of private fields.
+        redacted_fields: Number of those without a value.
+        signed: Signed heads: the party's own, and the received ones.
+        faults: Contradictions, above all wrong signatures.
     """
 
     header: Header
@@ -131,11 +124,7 @@ class Verification(NamedTuple):
 
 
 def verify(path: Path, observe: Callable[[Record], None] | None = None) -> Verification:
-    """Check every digest of a transcript, every commitment whose value is present, and every signed head.
-
-    Args:
-        path: The transcript.
-        observe: Sees every record, in order.
+    """Check every digest of a transcript, every commitment with a value, and every signed head.
 
     Raises:
         DataError: No transcript, or of a newer version.
@@ -166,10 +155,10 @@ def verify(path: Path, observe: Callable[[Record], None] | None = None) -> Verif
 
 
 def frame_of(item: RecordedItem) -> RecordedFrame | None:
-    """The frame that was sent or received; None for other items, and where it was taken out.
+    """The sent or received frame; None for other items, and if it was removed.
 
     Raises:
-        MalformedRecord: The item is of a frame's kind, and its content is not a frame.
+        MalformedRecord: The item is of a frame's kind, but has no frame.
     """
     if item.kind not in _FRAMES or "frame" in item.redacted:
         return None
@@ -190,7 +179,7 @@ def frame_of(item: RecordedItem) -> RecordedFrame | None:
 
 
 class _Heads:
-    """Collects the heads that were signed, and what is wrong with them."""
+    """Collects signed heads, and what is wrong with them."""
 
     def __init__(self, header: Header) -> None:
         self.signed: list[SignedHead] = []
@@ -199,12 +188,12 @@ class _Heads:
         self._session: Session | None = None
         self._has_seeds = True
         self._own: tuple[int, bytes] | None = None
-        """The head that the party signed first, and in which record."""
+        """The record and head of the party's first signature."""
         self._told: Close | Farewell | None = None
-        """The message in which the party told its head."""
+        """The message in which the party sent its head."""
 
     def take(self, record: Record, before: bytes) -> None:
-        """Look at one record, the chain's head before which was `before`."""
+        """Take in one record; `before` is the chain's head before it."""
         if record.number == 0:
             self._take_session(record.event)
         for item in record.items:
@@ -270,7 +259,7 @@ class _Heads:
             self._note(record, frame.peer, message.head, message.signature, outcome)
 
     def _take_told(self, record: int, message: Close | Farewell) -> None:
-        """What the party told its peers of its own head is what it signed, and the same to all of them."""
+        """Check that the party sent its peers the head that it signed, and all the same."""
         if self._own is None or self._own[1] != message.head:
             self._fault(record, f"the head in the {message.kind} is not the one that the party signed before")
         elif self._check(self._header.party, message.head, message.signature) is Signature.FAILS:

@@ -119,10 +119,6 @@ def unpack_array(payload: bytes) -> Array:
 def unpack_extension(code: int, payload: bytes) -> Array:
     """The array of a msgpack extension.
 
-    Args:
-        code: The extension type.
-        payload: Its bytes.
-
     Raises:
         ValueError: It has another type than `ARRAY_EXT`, or as `unpack_array`.
     """

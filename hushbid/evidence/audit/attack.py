@@ -25,7 +25,7 @@ from protocol.crypto.blinding import BlindKeys
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError
 from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import NoiseSource, SimulatedNoise
+from protocol.privacy.noise import SimulatedNoise
 from protocol.privacy.releases import Prior
 from protocol.runtime.driver import Numerics, Outgoing
 from protocol.session.guarantee import PrivacyStatement
@@ -55,8 +55,8 @@ Points: TypeAlias = npt.NDArray[np.float64]
 CuratorParty: TypeAlias = tuple[CuratorMachine, Numerics]
 ConsumerParty: TypeAlias = tuple[ConsumerMachine, Numerics]
 OwnerParty: TypeAlias = tuple[OwnerMachine, Numerics]
-Reading: TypeAlias = Callable[["View"], npt.NDArray[np.float64]]
-"""The numbers that an owner extracts from its view: shape (rounds, readings)."""
+Reading: TypeAlias = Callable[[Any], npt.NDArray[np.float64]]
+"""The numbers that an attacker extracts from its view: shape (rounds, readings)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +92,7 @@ class Attack(ABC):
 
     @abstractmethod
     def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
-        """Run once for each seed.
-
-        Args:
-            neighbour: 0 for D, 1 for D'.
-
-        Returns:
-            The attacker's evidence.
-        """
-
-
-def _curator(session: Session, noise: NoiseSource) -> CuratorParty:
-    return curator_party(session, noise=noise)
+        """Run once for each seed of the noise on D (neighbour 0) or D' (1): what the attacker sees."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +101,7 @@ class ReleaseAttack(Attack):
 
     Args:
         session: The session whose ``[target]`` is attacked.
-        validation: D_v and its neighbour, raw.
-        seed_set: D_init, raw.
+        validation: D_v and its neighbour, raw, as D_init is.
     """
 
     stated: Stated
@@ -172,12 +160,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class SessionData:
-    """All parties' data, raw.
+    """All parties' data, raw: every owner's points, D_v and D_init.
 
     Attributes:
         owners: Every owner's points, in D and in D'.
-        validation: D_v.
-        seed_set: D_init.
         other_validation: D_v in D', if the consumer's records are attacked; None: the same.
     """
 
@@ -190,13 +176,9 @@ class SessionData:
     def one_more(
         cls, others: Mapping[str, Points], victims: Points, extra: Points, **public: Points
     ) -> SessionData:
-        """The victim has one record more in D', its last one.
+        """The victim has one record more in D', its last one: `extra`, shape (1, columns).
 
-        Args:
-            others: The other owners' points.
-            victims: The victim's in D.
-            extra: The record, shape (1, columns).
-            **public: `validation` and `seed_set`.
+        `others` are the other owners' points, `public` has `validation` and `seed_set`.
         """
         more = np.concatenate([victims, extra])
         return cls(({**others, "victim": victims}, {**others, "victim": more}), **public)
@@ -215,9 +197,7 @@ class SessionAttack(Attack):
         read: Extracts numbers from the attacking owner's view.
         watcher: The attacking owner.
         away: As `SteadyNetwork` has it.
-        curator: Makes the curator from session and noise.
-        consumer: Makes the consumer; its arguments are those of `consumer_party`.
-        owner: Makes an owner; its arguments are those of `owner_party`.
+        curator, consumer, owner: Make a party, with the arguments of `curator_party` and so on.
         crashes: Processes that die and restart; None: no process does, and nothing is recorded.
     """
 
@@ -227,7 +207,7 @@ class SessionAttack(Attack):
     read: Reading
     watcher: str = "watcher"
     away: Callable[[int], Collection[str]] | None = None
-    curator: Callable[[Session, NoiseSource], CuratorParty] = _curator
+    curator: Callable[..., CuratorParty] = curator_party
     consumer: Callable[..., ConsumerParty] = consumer_party
     owner: Callable[..., OwnerParty] = owner_party
     crashes: Sequence[Crash] | None = None
@@ -239,8 +219,8 @@ class SessionAttack(Attack):
         values = np.array([self.read(view) for view in views], dtype=np.float64)
         return Evidence(values, np.array([view.shape for view in views], dtype=np.int64))
 
-    def view(self, neighbour: int, seed: int) -> View:
-        """The watcher's view of one run."""
+    def view(self, neighbour: int, seed: int) -> Any:
+        """The attacker's view of one run, which `read` takes and which has a `shape`; here a `View`."""
         view = View(keys=self._keys(seed))
 
         def tap(_sender: str, receiver: str, frame: Outgoing) -> None:
@@ -278,7 +258,7 @@ class SessionAttack(Attack):
             seed_set=seed_set,
             tap=tap,
             network=SteadyNetwork(self.away),
-            curator=lambda session, *, noise: self.curator(session, noise),
+            curator=self.curator,
             consumer=consumer,
             owner=self.owner,
             noise=noise,

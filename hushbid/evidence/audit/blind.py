@@ -19,14 +19,13 @@ target differs on all circles but the first, where all points are alike. So all 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.evidence.audit.attack import SessionAttack, SessionData, Stated, View
+from hushbid.evidence.audit.attack import SessionAttack, SessionData, Stated
 from hushbid.evidence.audit.broken_blind import sending_a_void_box
 from hushbid.evidence.audit.circles import (
     DIMENSION,
@@ -38,7 +37,6 @@ from hushbid.evidence.audit.circles import (
 )
 from hushbid.evidence.audit.points import seed_set
 from hushbid.evidence.audit.settings import DELTA, SESSION_DELTA, SESSION_EPSILON, release_table, session_of
-from hushbid.evidence.audit.statistic import Evidence
 from hushbid.evidence.audit.switching import angle_of, switching
 from hushbid.simulation.simulator import Crash
 from protocol.crypto.blinding import MASK_BYTES
@@ -132,34 +130,17 @@ class CuratorView:
         return zlib.crc32(repr(self.frames).encode())
 
 
-def _sizes_alone(_view: CuratorView) -> Floats:
+def _nothing(_view: CuratorView) -> Floats:
     return np.zeros((1, 0))
 
 
-def _no_owner(_view: View) -> Floats:
-    return np.zeros((1, 0))
-
-
-@dataclass(frozen=True)
 class CuratorAttack(SessionAttack):
-    """A whole session: everything sent to the curator, and everything visible on its network.
+    """A whole session: everything sent to the curator, and everything visible on its network."""
 
-    Args:
-        read_all: Extracts numbers from its view: shape (rounds, readings).
-        more: Arguments of `SessionAttack`; its `read` is for an owner's view, and is not used.
-    """
-
-    read_all: Callable[[CuratorView], Floats] = _sizes_alone
-
-    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
-        """Run the session through the real codec, drivers and machines."""
-        views = []
-        for seed in seeds:
-            view = CuratorView()
-            self.simulation(neighbour, seed, tap=view.take).run()
-            views.append(view)
-        values = np.array([self.read_all(view) for view in views], dtype=np.float64)
-        return Evidence(values, np.array([view.shape for view in views], dtype=np.int64))
+    def view(self, neighbour: int, seed: int) -> CuratorView:
+        view = CuratorView()
+        self.simulation(neighbour, seed, tap=view.take).run()
+        return view
 
 
 def curator() -> CuratorAttack:
@@ -169,9 +150,8 @@ def curator() -> CuratorAttack:
         stated=Stated(0.0, DELTA, Neighbours.SUBSTITUTE_ONE.value),
         session=session,
         data=_with_other_targets,
+        read=_masks_and_broadcasts,
         watcher=CURATOR,
-        read=_no_owner,
-        read_all=_masks_and_broadcasts,
     )
 
 
@@ -190,8 +170,8 @@ def sizes() -> CuratorAttack:
         stated=Stated(0.0, DELTA, Neighbours.ADD_REMOVE_ONE.value),
         session=_small("gaussian", epsilon=SESSION_EPSILON),
         data=data,
+        read=_nothing,
         watcher=CURATOR,
-        read=_no_owner,
     )
 
 

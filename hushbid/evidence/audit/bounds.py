@@ -52,8 +52,7 @@ def lower_proportion(successes: Counts, trials: int, error: float) -> Floats:
     """One-sided lower confidence bound on a proportion (Clopper and Pearson 1934).
 
     Args:
-        successes: From 0 to `trials`.
-        trials: At least 1.
+        successes: From 0 to `trials`, which is at least 1.
         error: Probability that the bound may exceed the proportion.
     """
     counted = np.asarray(successes, dtype=np.float64)
@@ -69,7 +68,7 @@ def upper_proportion(successes: Counts, trials: int, error: float) -> Floats:
 def epsilon_lower(
     hits: Counts, false_alarms: Counts, trials: int, *, delta: float, confidence: float
 ) -> Floats:
-    """Lower bounds on ε, one for each event.
+    """Lower bounds on ε, one for each event; at least 0, which holds for every mechanism.
 
     Args:
         hits: Number of occurrences of the event in `trials` runs on D'.
@@ -77,9 +76,6 @@ def epsilon_lower(
         trials: Runs on each, at least 1.
         delta: The stated δ, in [0, 1).
         confidence: In (0, 1).
-
-    Returns:
-        At least 0, which holds for every mechanism.
     """
     error = (1.0 - confidence) / 2.0
     hit = lower_proportion(hits, trials, error)

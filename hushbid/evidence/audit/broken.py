@@ -21,7 +21,6 @@ from curator.party import curator_party
 from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty
 from protocol.machine.machine import Computation, Event
 from protocol.machine.weighing import ComputeWeights
-from protocol.privacy.noise import NoiseSource
 from protocol.runtime.driver import Numerics
 from protocol.session.session import Session
 from protocol.space.features import FeatureSpace
@@ -119,11 +118,11 @@ def with_targets(session: Session, targets: Targets) -> dict[str, Any]:
     return {"curator": choosing_targets(targets)}
 
 
-def choosing_targets(targets: Targets) -> Callable[[Session, NoiseSource], CuratorParty]:
+def choosing_targets(targets: Targets) -> Callable[..., CuratorParty]:
     """Makes a session's curator, with a target for every round (`ChosenTargets`)."""
 
-    def curator(session: Session, noise: NoiseSource) -> CuratorParty:
-        machine, numerics = curator_party(session, noise=noise)
+    def curator(session: Session, **given: Any) -> CuratorParty:
+        machine, numerics = curator_party(session, **given)
         return machine, ChosenTargets(numerics, targets)
 
     return curator

@@ -5,7 +5,8 @@ Each is a real session except for one part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
@@ -68,53 +69,49 @@ def _as(kind: type[Statistic], statistic: Statistic) -> Statistic:
 
 
 @dataclass(frozen=True)
-class _OtherMechanism(Session):
-    """A session whose releases are of another class; nobody is told, and costs are charged unchanged."""
+class _OtherReleases(Session):
+    """A session whose releases are others; nobody is told, and costs are charged unchanged."""
 
-    kind: type[ReleaseMechanism] | None = field(default=None)
+    other_target: Callable[[Any], ReleaseMechanism] = lambda sound: sound
+    other_summary: Callable[[Any], ReleaseMechanism] = lambda sound: sound
 
     @cached_property
     def target(self) -> ReleaseMechanism:
-        return self._other(super().target)
+        return self.other_target(super().target)
 
     @cached_property
     def summary(self) -> ReleaseMechanism:
-        return self._other(super().summary)
-
-    def _other(self, mechanism: ReleaseMechanism) -> ReleaseMechanism:
-        kind = self.kind
-        if kind is None or kind.name != mechanism.name:
-            return mechanism
-        return kind(mechanism.parameters, mechanism.setting)
+        return self.other_summary(super().summary)
 
 
-@dataclass(frozen=True)
-class _ScaledTarget(Session):
-    """A session whose target noise is multiplied by a factor."""
+def _with_kind(session: Session, kind: type[ReleaseMechanism]) -> Session:
+    """The session whose releases of the class's name are of that class."""
 
-    factor: float = 1.0
+    def other(sound: ReleaseMechanism) -> ReleaseMechanism:
+        return kind(sound.parameters, sound.setting) if kind.name == sound.name else sound
 
-    @cached_property
-    def target(self) -> ReleaseMechanism:
-        sound: Any = super().target
-        noise = {"epsilon": None, "sigma": sound.sigma * self.factor}
-        scaled: ReleaseMechanism = replace(sound, parameters=sound.parameters.model_copy(update=noise))
-        return scaled
+    return _OtherReleases(**_fields(session), other_target=other, other_summary=other)
 
 
 def without_clipping(session: Session) -> Session:
     """`filtered-gaussian` does not clip."""
-    return _OtherMechanism(**_fields(session), kind=_UnclippedRelease)
+    return _with_kind(session, _UnclippedRelease)
 
 
 def clipping_before_projection(session: Session) -> Session:
     """`subspace` clips before it projects."""
-    return _OtherMechanism(**_fields(session), kind=_ClippedFirstRelease)
+    return _with_kind(session, _ClippedFirstRelease)
 
 
 def scaling_target_noise(session: Session, factor: float) -> Session:
     """The target's noise is `factor` times the noise that its statement requires."""
-    return _ScaledTarget(**_fields(session), factor=factor)
+
+    def other(sound: Any) -> ReleaseMechanism:
+        noise = {"epsilon": None, "sigma": sound.sigma * factor}
+        scaled: ReleaseMechanism = replace(sound, parameters=sound.parameters.model_copy(update=noise))
+        return scaled
+
+    return _OtherReleases(**_fields(session), other_target=other)
 
 
 def _fields(session: Session) -> dict[str, Any]:

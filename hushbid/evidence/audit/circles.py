@@ -101,7 +101,7 @@ def attack_on_circles(
     Args:
         data: As `SessionAttack`, with `SEED_SET` points of D_init.
         angles: Each round's angle of the target on the first circle.
-        **more: Further arguments of `SessionAttack`.
+        **more: Of `SessionAttack`.
     """
     session = protected_session(
         mechanism,

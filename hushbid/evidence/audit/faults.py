@@ -34,7 +34,6 @@ class Fault:
     Attributes:
         about: What is broken, for people.
         sound: The suite it is planted in.
-        plant: Makes the broken attack from the sound one.
         trials: Runs on each of D and D', unless another number is requested.
     """
 
@@ -48,7 +47,9 @@ def _curator(fault: CuratorFault) -> Plant:
     """Plants a fault in a session's curator."""
 
     def plant(sound: SessionAttack) -> Attack:
-        return replace(sound, curator=lambda session, noise: fault(session, sound.curator(session, noise)))
+        return replace(
+            sound, curator=lambda session, **given: fault(session, sound.curator(session, **given))
+        )
 
     return plant
 

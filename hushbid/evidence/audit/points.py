@@ -39,14 +39,11 @@ def feature_table(dimension: int) -> dict[str, Any]:
 
 
 def points_at(feature_map: FeatureMap, angles: Angles) -> npt.NDArray[np.float64]:
-    """Points with these angles.
+    """Points with these angles: raw, shape (n, d/2), within the public bounds.
 
     Args:
         feature_map: A paired map of a `feature_table`. Every owner has it, and so has the attacker.
         angles: Shape (n, d/2), in radians.
-
-    Returns:
-        Raw points, shape (n, d/2), within the public bounds.
 
     Raises:
         LocalProtocolError: The map has no such points.
@@ -88,12 +85,9 @@ def seed_set(feature_map: FeatureMap, count: int) -> npt.NDArray[np.float64]:
 def points_near(
     feature_map: FeatureMap, angle: float, *, spread: float, count: int
 ) -> npt.NDArray[np.float64]:
-    """Points with angles near one angle on all circles, always the same: their embeddings are all alike.
+    """Points whose angles on all circles deviate from one angle by at most `spread`, in radians.
 
-    Args:
-        feature_map: A paired map of a `feature_table`.
-        angle: In radians.
-        spread: Largest deviation from that angle, in radians.
+    They are always the same, and their embeddings are all alike.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED_SET))
     angles = generator.uniform(angle - spread, angle + spread, (count, feature_map.space.dimension // 2))

@@ -34,16 +34,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """The outcome of one suite.
-
-    Attributes:
-        epsilon_lower: The highest lower bound on ε of all repeats; picked from many, it does not have the
-            stated confidence.
-        confidence: Confidence of each repeat's bound.
-        trials: Runs on each of D and D' in a repeat; half of them fit the attack.
-        expected: "pass" or "reject".
-        alarms: Number of repeats whose bound exceeded the stated ε.
-    """
+    """The outcome of one suite; docs/audit.md says what its fields are."""
 
     suite: str
     stated: Stated
@@ -86,11 +77,7 @@ class AuditResult:
 
 
 def choose(names: Sequence[str], *, faults: bool = False) -> tuple[Suite, ...]:
-    """The suites with those names, or all of them.
-
-    Args:
-        names: None for all.
-        faults: Whether to take only suites with a planted fault.
+    """The suites with those names, or all of them, or those with a planted fault.
 
     Raises:
         ConfigError: There is no such suite, or names were given together with `faults`.
@@ -114,16 +101,12 @@ def audit(
     repeats: int = 1,
     progress: Progress | None = None,
 ) -> Iterator[AuditResult]:
-    """Run suites, one after the other.
+    """Run suites, one after the other, and yield each result as soon as it is available.
 
     Args:
-        suites: Suites as from `suite_of`.
         trials: Runs on each of D and D', at least `FEWEST_TRIALS`; None: each suite's own number.
         confidence: In (0, 1): a lower bound is too high in at most 1 - confidence of all audits.
         repeats: Number of audits of each suite, each with other noise.
-
-    Yields:
-        Each suite's result as soon as it is available.
 
     Raises:
         ConfigError: There are too few trials, another argument is out of range, or scikit-learn is missing.

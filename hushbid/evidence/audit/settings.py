@@ -69,11 +69,9 @@ def session_of(
 
     Args:
         dimension: d of the map, which is public unless the rule keeps it secret.
-        target: ``[target]``; None: no noise.
-        summary: ``[summary]``; None: no noise.
+        target, summary: The section of that name; None: no noise.
         delta: The δ at which privacy is stated.
         features: ``[features]`` without a seed; None: a paired map's.
-        seed_weight: Weight of a point of the seed set.
     """
     features = dict(features or feature_table(dimension))
     if not RULES[rule].sealed:

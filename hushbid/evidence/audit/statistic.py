@@ -78,9 +78,7 @@ class Event:
 def fit(first: Evidence, second: Evidence, *, delta: float, confidence: float) -> Event:
     """Of all candidate events, the one with the highest bound on ε on these trials.
 
-    Args:
-        first: Evidence of runs on D.
-        second: Evidence of as many runs on D'.
+    `first` is evidence of runs on D, `second` of as many runs on D'.
     """
     best: tuple[_Promise, Event] | None = None
     for statistic in _statistics(first, second):

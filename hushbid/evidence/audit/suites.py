@@ -40,7 +40,6 @@ class Suite:
     """One attack.
 
     Attributes:
-        name: As the command line has it.
         about: Target and method of the attack, for people.
         expected: "reject" for a control that is broken on purpose.
         trials: Runs on each of D and D', unless another number is requested.

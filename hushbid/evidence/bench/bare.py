@@ -26,17 +26,7 @@ def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int
     """Rounds per second of a bare scatter-gather over TCP on this machine.
 
     In a round one frame goes to each of the owners, every one a process of its own, and one comes back from
-    each.
-
-    Args:
-        owners: Number of owner processes.
-        rounds: Rounds that are timed, after a short warm-up.
-        broadcast_bytes: Length of the frame to an owner, at least 1.
-        reply_bytes: Length of the frame from an owner.
-        curve: Whether to encrypt, as a session does.
-
-    Returns:
-        Rounds per second.
+    each. `rounds` are timed, after a short warm-up; `curve` is whether to encrypt, as a session does.
 
     Raises:
         ValueError: If `owners`, `rounds` or `broadcast_bytes` is not positive.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -13,7 +13,7 @@ from hushbid.cluster.file import open_cluster
 from hushbid.cluster.parties import Party
 from hushbid.evidence.bench.rules import with_setting
 from hushbid.evidence.bench.session import write_cluster
-from hushbid.running.directory import RunDirectory, prepare
+from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.running.simulate import Follow
 from protocol import platform
@@ -73,14 +73,11 @@ def bench_owners(
         "memory_bytes": memory.most,
         "received_bytes": counted["bytes_received"],
         "sent_bytes": counted["bytes_sent"],
-        "transcript_bytes": sum(path.stat().st_size for path in _transcripts(prepared)),
+        "transcript_bytes": sum(
+            path.stat().st_size for party in prepared.parties for path in _state(party).glob("*.transcript")
+        ),
         "directory": str(prepared.path),
     }
-
-
-def _transcripts(prepared: RunDirectory) -> Iterable[Path]:
-    for party in prepared.parties:
-        yield from _state(party).glob("*.transcript")
 
 
 def _state(party: Party) -> Path:

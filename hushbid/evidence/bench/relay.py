@@ -32,7 +32,7 @@ _HOST: Final = "127.0.0.1"
 
 @contextlib.contextmanager
 def relay(address: str, *, delay: float) -> Iterator[str]:
-    """Run a relay to a curator for as long as the ``with`` lasts.
+    """Run a relay to a curator for as long as the ``with`` lasts, and yield its address.
 
     Each chunk is handed on `delay` after it was read, in order, in either direction; bandwidth has no limit.
     Connections are taken at once, also before the curator listens: what was sent is kept until it does. Where
@@ -42,9 +42,6 @@ def relay(address: str, *, delay: float) -> Iterator[str]:
     Args:
         address: The curator's, tcp://HOST:PORT.
         delay: Delay of each byte on its way, in seconds.
-
-    Yields:
-        The address that is to be connected to in place of the curator's.
 
     Raises:
         ConnectionFailed: The relay cannot be started, or cannot listen.
@@ -111,11 +108,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class _Side(asyncio.Protocol):
-    """One side of a connection: what comes in here goes out at the opposite side, later.
-
-    Args:
-        delay: How much later, in seconds.
-    """
+    """One side of a connection: what comes in here goes out at the opposite side, seconds later."""
 
     def __init__(self, delay: float) -> None:
         self._loop = asyncio.get_running_loop()

@@ -102,11 +102,7 @@ def cells_around(base: ScaleCell) -> tuple[ScaleCell, ...]:
 
 
 def fitted(measured: Sequence[tuple[ScaleCell, ScaleCost]]) -> Mapping[str, Fit]:
-    """Each cost of `TERMS` as a sum of its terms, by nonnegative least squares of relative errors.
-
-    Args:
-        measured: At least one cell with its cost.
-    """
+    """Each cost of `TERMS` as a sum of its terms, by nonnegative least squares of relative errors."""
     found = {}
     for cost, terms in TERMS.items():
         values = np.array([float(getattr(each, cost)) for _, each in measured])

@@ -65,17 +65,11 @@ class ScaleCell:
 
 @dataclass(frozen=True, slots=True)
 class ScaleCost:
-    """What it cost, on one core.
+    """What it cost, on one core (docs/results.md).
 
     Attributes:
         seconds: Of processor time, from the first party's start to the last one's end.
-        curator_seconds: Of these, the curator's.
-        consumer_seconds: The consumer's.
-        owners_seconds: All owners' together.
         peak_bytes: Most memory that the process, with all parties and their data, had resident at a time.
-        received_bytes: Of the frames that came to the curator.
-        sent_bytes: Of those that left it.
-        bought: Points that were delivered.
     """
 
     seconds: float
@@ -200,10 +194,5 @@ def measure(cell: ScaleCell) -> ScaleCost:
     )
 
 
-def _main() -> None:
-    cell = ScaleCell(**json.load(sys.stdin))
-    json.dump(asdict(measure(cell)), sys.stdout)
-
-
 if __name__ == "__main__":
-    _main()
+    json.dump(asdict(measure(ScaleCell(**json.load(sys.stdin)))), sys.stdout)

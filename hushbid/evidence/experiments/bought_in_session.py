@@ -41,13 +41,10 @@ _ETA: Final = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class SessionMethod:
-    """How a session buys.
+    """How a session buys: keys of its feature map, of the session, and of the rule.
 
     Attributes:
         target, summary: Keys of each side's release, of ε and p.
-        features: Keys of the feature map.
-        session: Keys of the session.
-        acquisition: Keys of the rule.
         calibrated: Whether an ε can be asked for.
     """
 

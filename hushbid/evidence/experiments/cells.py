@@ -66,9 +66,6 @@ class Cell:
     def check_data(self, paths: Sequence[Path]) -> None:
         """See that the data of this process, of another machine maybe, are those that the identity names.
 
-        Args:
-            paths: Where they are, as `data_of` takes them.
-
         Raises:
             ConfigError: They are others: figures would be kept under a name that they do not have.
         """
@@ -97,11 +94,7 @@ class Cell:
 
 
 class CellFiles:
-    """The files of the cells that are done.
-
-    Args:
-        directory: Of the results; None: none are kept.
-    """
+    """The files of the cells that are done, in a directory of results; None: none are kept."""
 
     def __init__(self, directory: Path | None) -> None:
         self.damaged: list[Path] = []
@@ -181,10 +174,9 @@ def software() -> Mapping[str, str]:
 
 
 def data_of(paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
-    """Name and SHA-256 of each data file, as `Cell.data` has them.
+    """Name and SHA-256 of each data file, as `Cell.data` has them, and of all files in directories.
 
-    Args:
-        paths: Files, and directories for all files in them; what is missing is for the experiment to say.
+    What is missing is for the experiment to say.
 
     Raises:
         ConfigError: A file cannot be read.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ FEATURES: Final = 10_000
 """J of Algorithm 2."""
 BOUND: Final = 1000.0
 SPREAD: Final = 500.0
+EPSILONS: Final = (0.01, 0.1, 1.0)
 NORMS: Final = {1: 100.0, 2: 1.0}
 """C of each algorithm."""
 TOLERANCE: Final = 1.05
@@ -50,8 +51,7 @@ DRAWN: Final = 10_000
 """Points of the authors' draw, of which a setting takes the first M."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """A row of the authors' results.
 
     Attributes:
@@ -62,7 +62,7 @@ class Setting:
         baseline: The published distance of the public points with equal weights; None for Algorithm 2.
         noiseless: The published figure of the same row with (nearly) no noise: that of the projection, or of
             Algorithm 2 at ε = 1.
-        published: Published figure by ε.
+        figures: The published figures at each of `EPSILONS`.
     """
 
     algorithm: int
@@ -71,7 +71,11 @@ class Setting:
     points: int
     baseline: float | None
     noiseless: float
-    published: dict[float, float]
+    figures: tuple[float, float, float]
+
+    @property
+    def published(self) -> dict[float, float]:
+        return dict(zip(EPSILONS, self.figures, strict=True))
 
     @property
     def name(self) -> str:
@@ -93,35 +97,21 @@ class Setting:
         return max(TOLERANCE * published, published + LAST_DIGIT)
 
 
-def _row(
-    algorithm: int, columns: int, public: str, points: int, baseline: float | None, *figures: float
-) -> Setting:
-    return Setting(
-        algorithm=algorithm,
-        columns=columns,
-        public=public,
-        points=points,
-        baseline=baseline,
-        noiseless=figures[0],
-        published=dict(zip((0.01, 0.1, 1.0), figures[1:], strict=True)),
-    )
-
-
 SETTINGS: Final = (
-    _row(1, 2, "leak", 104, 0.1063, 0.0103, 0.0879, 0.0131, 0.0103),
-    _row(1, 2, "leak", 977, 0.0278, 0.0001, 0.1135, 0.0127, 0.0011),
-    _row(1, 2, "leak", 10_000, 0.0078, 0.0000, 0.1307, 0.0133, 0.0012),
-    _row(1, 5, "leak", 977, 0.0271, 0.0004, 0.2807, 0.0285, 0.0028),
-    _row(1, 5, "leak", 10_000, 0.0082, 0.0000, 0.4527, 0.0454, 0.0046),
-    _row(1, 2, "random", 977, 0.4163, 0.0002, 0.2896, 0.0284, 0.0029),
-    _row(1, 5, "random", 977, 0.4078, 0.3126, 0.4539, 0.3144, 0.3126),
-    _row(1, 5, "random", 10_000, 0.4068, 0.2074, 1.0736, 0.2325, 0.2077),
-    _row(2, 2, "none", 100, None, 0.0318, 0.1799, 0.0342, 0.0318),
-    _row(2, 2, "none", 1000, None, 0.0090, 0.2424, 0.0188, 0.0090),
-    _row(2, 2, "none", 10_000, None, 0.0025, 0.3210, 0.0209, 0.0025),
-    _row(2, 5, "none", 100, None, 0.3337, 0.4801, 0.3372, 0.3337),
-    _row(2, 5, "none", 1000, None, 0.0380, 0.8541, 0.0872, 0.0380),
-    _row(2, 5, "none", 10_000, None, 0.0341, 1.0318, 0.0973, 0.0341),
+    Setting(1, 2, "leak", 104, 0.1063, 0.0103, (0.0879, 0.0131, 0.0103)),
+    Setting(1, 2, "leak", 977, 0.0278, 0.0001, (0.1135, 0.0127, 0.0011)),
+    Setting(1, 2, "leak", 10_000, 0.0078, 0.0000, (0.1307, 0.0133, 0.0012)),
+    Setting(1, 5, "leak", 977, 0.0271, 0.0004, (0.2807, 0.0285, 0.0028)),
+    Setting(1, 5, "leak", 10_000, 0.0082, 0.0000, (0.4527, 0.0454, 0.0046)),
+    Setting(1, 2, "random", 977, 0.4163, 0.0002, (0.2896, 0.0284, 0.0029)),
+    Setting(1, 5, "random", 977, 0.4078, 0.3126, (0.4539, 0.3144, 0.3126)),
+    Setting(1, 5, "random", 10_000, 0.4068, 0.2074, (1.0736, 0.2325, 0.2077)),
+    Setting(2, 2, "none", 100, None, 0.0318, (0.1799, 0.0342, 0.0318)),
+    Setting(2, 2, "none", 1000, None, 0.0090, (0.2424, 0.0188, 0.0090)),
+    Setting(2, 2, "none", 10_000, None, 0.0025, (0.3210, 0.0209, 0.0025)),
+    Setting(2, 5, "none", 100, None, 0.3337, (0.4801, 0.3372, 0.3337)),
+    Setting(2, 5, "none", 1000, None, 0.0380, (0.8541, 0.0872, 0.0380)),
+    Setting(2, 5, "none", 10_000, None, 0.0341, (1.0318, 0.0973, 0.0341)),
 )
 """The authors' published result files."""
 _NAMED: Final = {setting.name: setting for setting in SETTINGS}
@@ -150,26 +140,20 @@ class KmeRow(ExperimentRow):
 
 
 def _pairs(options: KmeOptions) -> Iterator[tuple[Configuration, int]]:
-    epsilons = [0.01, 0.1, 1.0] if options.epsilons is None else options.epsilons
+    epsilons = EPSILONS if options.epsilons is None else options.epsilons
     seeds = options.every_seed
     refuse_none(an_epsilon=epsilons, a_seed=seeds)
     refuse_unknown(options.settings or (), _NAMED, "setting", "Settings")
     chosen = [_NAMED[name] for name in options.settings or ()] or [
         setting for setting in SETTINGS if options.full or setting.points <= LONG
     ]
+    noise = SimulatedNoise.name if options.simulated else SecureNoise.name
+    how = {"noise": noise, "records": options.records}
     for setting in chosen:
         few = seeds[:1] if setting.points > LONG and setting.algorithm == 2 else seeds
         for seed in few:
             for epsilon in epsilons:
-                yield (
-                    {
-                        "setting": setting.name,
-                        "epsilon": epsilon,
-                        "noise": SimulatedNoise.name if options.simulated else SecureNoise.name,
-                        "records": options.records,
-                    },
-                    seed,
-                )
+                yield {"setting": setting.name, "epsilon": epsilon, **how}, seed
 
 
 def _files(options: KmeOptions, configuration: Configuration) -> list[Path]:
@@ -262,25 +246,14 @@ kme: Final = Experiment(
 
 
 def authors_points(count: int, columns: int) -> Points:
-    """The public points of the authors' *random* settings: the first M of their one draw, by seed 0.
+    """The public points of the authors' *random* settings: the first M ≤ 10,000 of their one draw, by seed 0.
 
     Which points are drawn decides how near the span of M of them comes in five columns, so that only theirs
-    compare with their figures.
-
-    Args:
-        count: M ≤ 10,000.
-        columns: D.
-
-    Returns:
-        Unscaled, float64 of shape (M, D).
+    compare with their figures. Unscaled, float64 of shape (M, D).
     """
     # The legacy generator is the authors' own; another one makes other points of this seed.
     drawn = np.random.RandomState(0).normal(0.0, SPREAD, (DRAWN, columns))
     return np.asarray(drawn[:count])
-
-
-def _leaked(data: Points, count: int, seed: int) -> Points:
-    return np.asarray(data[np.random.default_rng(seed).choice(len(data), count, replace=False)])
 
 
 def _drawn_by(setting: Setting, seed: int) -> int:
@@ -292,7 +265,7 @@ def _public(setting: Setting, data: Points, seed: int) -> Points:
     count = min(setting.points, len(data))
     if setting.public == "random":
         return authors_points(count, setting.columns)
-    return _leaked(data, count, seed)
+    return np.asarray(data[np.random.default_rng(seed).choice(len(data), count, replace=False)])
 
 
 @lru_cache(maxsize=1)

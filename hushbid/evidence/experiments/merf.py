@@ -79,10 +79,7 @@ def noisy_sums(
 ) -> tuple[Points, Vector]:
     """Each class's sum of φ, shape (classes, 2·waves), and its size, at least 1: the one release.
 
-    Arguments are those of `merf`.
-
-    Args:
-        waves: Frequencies, shape (columns, waves).
+    Arguments are those of `merf`, and frequencies of shape (columns, waves).
     """
     features = _features(points, waves)
     sums = np.stack([features[labels == each].sum(axis=0) for each in classes])
@@ -96,10 +93,7 @@ def noisy_sums(
 def fitted_points(target: Vector, waves: Points, count: int, generator: np.random.Generator) -> Points:
     """Points within [0, 1] whose mean of φ comes near a target, shape (count, columns).
 
-    Args:
-        target: Shape (2·waves,).
-        waves: Shape (columns, waves).
-        count: How many; may be 0.
+    The target has shape (2·waves,), the frequencies (columns, waves); `count` may be 0.
     """
     made = generator.random((count, len(waves)))
     if not count:

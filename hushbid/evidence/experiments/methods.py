@@ -23,12 +23,7 @@ __all__ = ["METHODS", "PRIVATE", "Method", "check_methods", "proportional"]
 
 @dataclass(frozen=True)
 class Method:
-    """A way of choosing.
-
-    Attributes:
-        choose: Of the market, p, and ε, which is None for what is not calibrated to one.
-        calibrated: Whether it is.
-    """
+    """A way of choosing: of the market, p, and ε, which is None for what is not calibrated to one."""
 
     choose: Callable[[Market, int, float | None], Bought]
     calibrated: bool = False
@@ -64,12 +59,8 @@ def _open(choose: Callable[[Market, int], Selection]) -> Method:
     return Method(bought)
 
 
-def _uniform(market: Market, p: int) -> Selection:
-    return uniform(market.sizes, p, np.random.default_rng([market.seed, p]))
-
-
-def _proportional(market: Market, p: int) -> Selection:
-    return proportional(market.sizes, p, np.random.default_rng([market.seed, p]))
+def _at_random(choose: Callable[[Mapping[str, int], int, np.random.Generator], Selection]) -> Method:
+    return _open(lambda market, p: choose(market.sizes, p, np.random.default_rng([market.seed, p])))
 
 
 def _all(market: Market, _p: int) -> Selection:
@@ -83,8 +74,8 @@ def _in_session(name: str, market: Market, p: int, epsilon: float | None) -> Bou
 METHODS: Final[Mapping[str, Method]] = {
     "greedy-kernel": _open(Market.greedy_kernel),
     "greedy-features": _open(Market.greedy_features),
-    "uniform": _open(_uniform),
-    "proportional": _open(_proportional),
+    "uniform": _at_random(uniform),
+    "proportional": _at_random(proportional),
     "all": _open(_all),
     **{name: Method(partial(_in_session, name), how.calibrated) for name, how in SESSIONS.items()},
 }

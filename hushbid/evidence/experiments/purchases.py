@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -17,12 +16,11 @@ from hushbid.evidence.experiments.market import DELTA, Market
 from hushbid.evidence.experiments.methods import METHODS, check_methods
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, Pairs, refuse_none
-from hushbid.evidence.purchase_options import PurchaseOptions, RivalsOptions
+from hushbid.evidence.purchase_options import PurchaseOptions
 
 __all__ = [
     "MOST_WEIGHED",
     "PurchaseRow",
-    "data_files",
     "figures_of",
     "judged",
     "means",
@@ -221,11 +219,5 @@ def purchase_experiment(
         measure=measure,
         row=purchase_row,
         said=said_of,
-        files=data_files,
         figure=figure,
     )
-
-
-def data_files(options: PurchaseOptions | RivalsOptions, _configuration: Configuration) -> list[Path]:
-    """The dataset's files, if it needs any."""
-    return [] if options.data is None else [options.data]

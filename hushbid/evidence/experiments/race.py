@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,43 +42,26 @@ _SPLIT_SEED: Final = 0
 _PAIRS: Final = 2**22
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(NamedTuple):
     """A dataset of the paper, and what the authors' code reaches on it, by ε; None is without privacy."""
 
     file: str
     bandwidth: float
-    scaled: bool
-    authors: dict[float | None, float]
+    authors: Mapping[float | None, float]
+    scaled: bool = False
 
 
 _DENSITY: Final = {
     "codrna": Setting(
-        file="codrna.npz",
-        bandwidth=0.5,
-        scaled=True,
-        authors={None: 0.013, 0.01: 24.7, 0.1: 0.34, 1.0: 0.032, 10.0: 0.013},
+        "codrna.npz", 0.5, {None: 0.013, 0.01: 24.7, 0.1: 0.34, 1.0: 0.032, 10.0: 0.013}, scaled=True
     ),
-    "skin": Setting(
-        file="skin.npz",
-        bandwidth=5.0,
-        scaled=False,
-        authors={None: 0.071, 0.01: 316.0, 0.1: 0.110, 1.0: 0.071, 10.0: 0.071},
-    ),
+    "skin": Setting("skin.npz", 5.0, {None: 0.071, 0.01: 316.0, 0.1: 0.110, 1.0: 0.071, 10.0: 0.071}),
 }
 _CLASSES: Final = {
     "occupancy": Setting(
-        file="occupancy.npz",
-        bandwidth=0.5,
-        scaled=True,
-        authors={None: 0.912, 0.1: 0.762, 1.0: 0.840, 10.0: 0.910},
+        "occupancy.npz", 0.5, {None: 0.912, 0.1: 0.762, 1.0: 0.840, 10.0: 0.910}, scaled=True
     ),
-    "skin": Setting(
-        file="skin.npz",
-        bandwidth=5.0,
-        scaled=False,
-        authors={None: 0.926, 0.1: 0.906, 1.0: 0.924, 10.0: 0.926},
-    ),
+    "skin": Setting("skin.npz", 5.0, {None: 0.926, 0.1: 0.906, 1.0: 0.924, 10.0: 0.926}),
 }
 LOGISTIC: Final[dict[str, dict[float, float]]] = {
     "skin": {0.1: 0.882, 1.0: 0.883, 10.0: 0.884},

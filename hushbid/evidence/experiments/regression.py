@@ -82,16 +82,9 @@ def _pairs(options: RegressionOptions) -> Iterator[tuple[Configuration, int]]:
         )
     refuse_none(an_epsilon=epsilons, a_seed=options.every_seed)
     for seed in options.every_seed:
-        for method, neighbours, epsilon in _settings(epsilons):
-            yield (
-                {
-                    "dataset": options.dataset,
-                    "method": method,
-                    "neighbours": neighbours,
-                    "epsilon": epsilon,
-                },
-                seed,
-            )
+        for setting in _settings(epsilons):
+            named = dict(zip(("method", "neighbours", "epsilon"), setting, strict=True))
+            yield {"dataset": options.dataset, **named}, seed
 
 
 def _files(options: RegressionOptions, configuration: Configuration) -> list[Path]:
@@ -267,10 +260,7 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Regressi
     errors = [each["relative_error"] for each in measured]
     refused = None in errors
     return RegressionRow(
-        dataset=configuration["dataset"],
-        method=configuration["method"],
-        neighbours=configuration["neighbours"],
-        epsilon=configuration["epsilon"],
+        **configuration,
         delta=DELTA if configuration["method"] == "adassp" else 0.0,
         points=measured[0]["points"],
         relative_error=None if refused else float(np.mean(errors)),

@@ -76,10 +76,6 @@ def write_results(
 ) -> None:
     """Write the table as Parquet and CSV, the figure as PNG and SVG, and the page.
 
-    Args:
-        rows: Dataclasses of one kind, one for each configuration.
-        measured: What was measured of each cell.
-
     Raises:
         ConfigError: A file cannot be written.
     """

@@ -21,7 +21,7 @@ from hushbid.evidence.experiments.compression import COMPRESSED, compressed, ins
 from hushbid.evidence.experiments.market import DELTA, Market, dealt
 from hushbid.evidence.experiments.methods import METHODS
 from hushbid.evidence.experiments.publishing import PUBLISHED
-from hushbid.evidence.experiments.purchases import data_files, figures_of, quality_columns
+from hushbid.evidence.experiments.purchases import figures_of, quality_columns
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.evidence.purchase_options import RivalsOptions
@@ -144,6 +144,5 @@ rivals: Final = Experiment(
     measure=_measure,
     row=_row,
     said=_said,
-    files=data_files,
     figure=Figure("epsilon", "weighted.accuracy", ("rival",)),
 )

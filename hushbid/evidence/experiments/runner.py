@@ -39,6 +39,12 @@ _Row = TypeVar("_Row")
 Pairs: TypeAlias = Iterable[tuple[Configuration, int]]
 
 
+def data_files(options: Any, _configuration: Configuration) -> list[Path]:
+    """The option `data`, where the experiment has it and it is given."""
+    data = getattr(options, "data", None)
+    return [] if data is None else [data]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Generic[_Arguments, _Options, _Row]):
     """One experiment, which is called with its options' fields and returns its rows; raises as `run`.
@@ -53,7 +59,8 @@ class Experiment(Generic[_Arguments, _Options, _Row]):
         measure: What comes of a configuration with a seed: values that JSON has, and dictionaries of them.
         row: A row of the table, of a configuration and what was measured of it, in the order of its seeds.
         said: A pair in words.
-        files: The data that a configuration is measured on, files or directories; some may not be there.
+        files: The data that a configuration is measured on, files or directories, some of which may not be
+            there; by default `data` of the options.
     """
 
     options: Callable[_Arguments, _Options]
@@ -62,8 +69,8 @@ class Experiment(Generic[_Arguments, _Options, _Row]):
     measure: Callable[[_Options, Configuration, int], Measured]
     row: Callable[[Configuration, Sequence[Measured]], _Row]
     said: Callable[[Configuration, int], str]
-    files: Callable[[_Options, Configuration], Sequence[Path]]
     figure: Figure
+    files: Callable[[_Options, Configuration], Sequence[Path]] = data_files
 
     def __call__(self, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> list[_Row]:
         return run(self, self.options(*arguments, **named)).rows
@@ -128,10 +135,7 @@ def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outco
 
 
 def refuse_none(**wanted: Sequence[Any]) -> None:
-    """Refuse an experiment of which there is nothing to run.
-
-    Args:
-        wanted: What there has to be one of at least, by its name in words.
+    """Refuse an experiment of which there is nothing to run: of each of these, by their names, it needs one.
 
     Raises:
         ConfigError: There is none of something.
@@ -145,10 +149,7 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, several: str) -> None:
-    """Refuse names that nothing has.
-
-    Args:
-        several: What several are called, as the first word of a sentence.
+    """Refuse names that nothing has; `several` are called so as the first word of a sentence.
 
     Raises:
         ConfigError: There is none of some name.

@@ -24,6 +24,7 @@ from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.evidence.purchase_options import ScalingOptions
 from protocol.errors import ConfigError
+from protocol.platform import peak_memory
 from protocol.privacy.acquisition import RULES
 from protocol.runtime.driver import Outgoing
 
@@ -88,10 +89,6 @@ def _pairs(options: ScalingOptions) -> Iterator[tuple[Configuration, int]]:
                     yield {**fixed, "rule": rule, "owners": owners, "batch": batch}, seed
 
 
-def _files(_options: ScalingOptions, _configuration: Configuration) -> list[Path]:
-    return []
-
-
 def _said(configuration: Configuration, seed: int) -> str:
     return (
         f"{configuration['rule']}, K = {configuration['owners']}, b = {configuration['batch']}, seed {seed}"
@@ -149,22 +146,13 @@ def _measure(_options: ScalingOptions, configuration: Configuration, seed: int) 
         "seconds": spent,
         "bytes_sent": sent["bytes"],
         "bytes_per_bid": sent["bytes"] / (owners * max(1, rounds)),
-        "memory_mb": _peak() / 1e6,
+        "memory_mb": peak_memory() / 1e6,
     }
 
 
 def _forget_peak() -> None:
     """Let the peak of resident memory begin anew (proc(5), ``clear_refs``)."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def _peak() -> int:
-    """The most memory that was resident since, in bytes."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        name, _, value = line.partition(":")
-        if name == "VmHWM":
-            return int(value.split()[0]) * 1024
-    raise ConfigError("This system does not say how much memory a process had.", advice="Use Linux.")
 
 
 def _row(configuration: Configuration, measured: Sequence[Measured]) -> ScalingRow:
@@ -186,6 +174,5 @@ scaling: Final = Experiment(
     measure=_measure,
     row=_row,
     said=_said,
-    files=_files,
     figure=Figure("owners", "raw_per_point", ("rule", "batch"), log_y=True),
 )

@@ -23,7 +23,7 @@ from hushbid.catalogue.consumer_release import Consumer
 from hushbid.catalogue.publishing import Publication, publish
 from hushbid.catalogue.screening import Screening, ScreeningResult, screen
 from hushbid.cluster.file import Cluster, open_cluster
-from hushbid.datasets import Partition, Table
+from hushbid.datasets import Partition
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.evidence.experiment_options import ScreeningOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
@@ -77,10 +77,6 @@ def _pairs(options: ScreeningOptions) -> Iterator[tuple[Configuration, int]]:
     for epsilon, owner_points in settings:
         for seed in options.every_seed:
             yield {"epsilon": epsilon, "owner_points": owner_points, "points": options.points}, seed
-
-
-def _files(options: ScreeningOptions, _configuration: Configuration) -> list[Path]:
-    return [options.data]
 
 
 def _said(configuration: Configuration, seed: int) -> str:
@@ -171,8 +167,8 @@ def _screened(place: Path, cluster: Cluster, epsilon: float, seed: int) -> Scree
     path = place / "session.toml"
     path.write_text(tomli_w.dumps(session), encoding="utf-8")
     consumer = Consumer(
-        validation=_dataset("validation", partition.validation),
-        seed_set=_dataset("seed-set", partition.seed_set),
+        validation=Dataset.from_arrays("validation", partition.validation.features),
+        seed_set=Dataset.from_arrays("seed-set", partition.seed_set.features),
         target=place / "target",
         ledger=place / "validation.ledger",
         budget=None,
@@ -187,10 +183,6 @@ def _screened(place: Path, cluster: Cluster, epsilon: float, seed: int) -> Scree
         allow_simulated=True,
     )
     return screen(what_for, consumer)
-
-
-def _dataset(name: str, table: Table) -> Dataset:
-    return Dataset.from_arrays(name, table.features)
 
 
 def _procured(cluster: Cluster, chosen: Sequence[str]) -> tuple[float, float]:
@@ -211,14 +203,12 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
     bought = [(each["mmd2_full"], each["mmd2_screened"]) for each in measured if configuration["points"]]
     full, screened = (fmean(values) for values in zip(*bought, strict=True)) if bought else (None, None)
     return Row(
-        epsilon=configuration["epsilon"],
-        owner_points=configuration["owner_points"],
+        **configuration,
         target_epsilon=TARGET_EPSILON,
         delta=DELTA,
         seeds=len(measured),
         right_first=sum(each["right_first"] for each in measured),
         right_chosen=sum(each["right_chosen"] for each in measured),
-        points=configuration["points"],
         mmd2_full=full,
         mmd2_screened=screened,
         ratio=None if full is None or screened is None else screened / full,
@@ -233,6 +223,5 @@ screening: Final = Experiment(
     measure=_measure,
     row=_row,
     said=_said,
-    files=_files,
     figure=Figure("epsilon", "right_first", ("owner_points",)),
 )

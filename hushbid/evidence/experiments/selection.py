@@ -62,19 +62,12 @@ def _pairs(options: SelectionOptions) -> Iterator[tuple[Configuration, int]]:
     refuse_none(an_epsilon=epsilons, a_number_of_points=points, a_seed=options.every_seed)
     said = {name: getattr(options, name) for name in ("batch", "seed_weight", "jitter", "delta")}
     given = {key: value for key, value in said.items() if value is not None}
+    name = where.name if isinstance(where, Path) else where
+    fixed = {"dataset": name, "mechanism": options.mechanism}
     for count in points:
         for epsilon in epsilons:
             for seed in options.every_seed:
-                yield (
-                    {
-                        "dataset": where.name if isinstance(where, Path) else where,
-                        "mechanism": options.mechanism,
-                        "points": count,
-                        "epsilon": epsilon,
-                        **given,
-                    },
-                    seed,
-                )
+                yield {**fixed, "points": count, "epsilon": epsilon, **given}, seed
 
 
 def _where(options: SelectionOptions) -> str | Path:
@@ -143,7 +136,14 @@ def _opened(options: SelectionOptions, configuration: Configuration, seed: int) 
             sections=lambda values: _sections(where, values, protection, points, seed, given),
         )
     with tempfile.TemporaryDirectory(prefix="hushbid-selection-") as place:
-        table = _cluster(where, protection, points, seed, {"delta": DELTA, **given})
+        session = {"name": "selection", "points": points, "delta": DELTA, **given}
+        table = {
+            **protection,
+            # Simulated noise protects nobody, and has to be allowed.
+            "session": {**session, "allow_nonprivate": True},
+            "dataset": {"name": where, "seed": seed},
+            "features": {"map": "paired", "seed": _MAP_SEED},
+        }
         path = Path(place) / "cluster.toml"
         path.write_text(tomli_w.dumps(table), encoding="utf-8")
         return open_cluster(path, data=options.data)
@@ -178,40 +178,16 @@ def _sections(
     return changed | ({"dataset": {**dataset, "seed": seed}} if dataset else {})
 
 
-def _cluster(
-    dataset: str,
-    protection: Mapping[str, Any],
-    points: int | None,
-    seed: int,
-    given: Mapping[str, float],
-) -> dict[str, Any]:
-    return {
-        **protection,
-        # Simulated noise protects nobody, and has to be allowed.
-        "session": {
-            "name": "selection",
-            "points": points,
-            "allow_nonprivate": True,
-            **given,
-        },
-        "dataset": {"name": dataset, "seed": seed},
-        "features": {"map": "paired", "seed": _MAP_SEED},
-    }
-
-
 def _protection(mechanism: str, epsilon: float, seed: int) -> dict[str, Any]:
     """The sections by which anybody is protected, whoever's the data are."""
+    release = {"mechanism": mechanism, "epsilon": float(epsilon)}
     # `ask-all` buys the same points as `sealed` and seals nothing; owners learn the same of each other.
     return {
-        "target": _release(mechanism, epsilon, Neighbours.SUBSTITUTE_ONE),
-        "summary": _release(mechanism, epsilon, Neighbours.ADD_REMOVE_ONE),
+        "target": {**release, "neighbours": Neighbours.SUBSTITUTE_ONE.value},
+        "summary": {**release, "neighbours": Neighbours.ADD_REMOVE_ONE.value},
         "acquisition": {"rule": "ask-all"},
         "noise": {"source": "simulated", "seed": seed},
     }
-
-
-def _release(mechanism: str, epsilon: float, neighbours: Neighbours) -> dict[str, Any]:
-    return {"mechanism": mechanism, "epsilon": float(epsilon), "neighbours": neighbours.value}
 
 
 def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
@@ -227,14 +203,8 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
     return Row(
         dataset=configuration["dataset"],
         mechanism=configuration["mechanism"],
-        points=first["points"],
         epsilon=float(configuration["epsilon"]),
-        delta=first["delta"],
-        batch=first["batch"],
-        seed_weight=first["seed_weight"],
-        jitter=first["jitter"],
-        epsilon_owners=first["epsilon_owners"],
-        epsilon_consumer=first["epsilon_consumer"],
+        **{name: value for name, value in first.items() if name not in ("choices", "wall_seconds")},
         mmd2=fmean(mmd2("run")),
         mmd2_each=mmd2("run"),
         mmd2_greedy=fmean(mmd2("greedy")),

@@ -46,13 +46,9 @@ class Opened(NamedTuple):
 
 
 def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
-    """Open the boxes of an award with the consumer's keys, which everybody has in a simulated session.
+    """Open the boxes of an award, in its order, with the consumer's keys.
 
-    Args:
-        weighed: The consumer's record.
-
-    Returns:
-        The contents of each box, in the award's order.
+    Everybody has them in a simulated session.
     """
     weights = dict(weighed.weights)[award.round]
     mask = _mask(session, weighed, award.round, weights)
@@ -127,10 +123,6 @@ class Reference:
 
     For honest owners it uses all their points, sent or not. For an owner that breaks the protocol it uses
     what the owner said about its boxes.
-
-    Args:
-        weighed: The consumer's record.
-        honest: Owners that follow the protocol.
     """
 
     def __init__(

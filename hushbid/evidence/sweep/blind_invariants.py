@@ -253,17 +253,13 @@ def _scores(evidence: Evidence) -> dict[bytes, str]:
     for number, weights in weighed.weights[:2]:
         bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
         for owner in evidence.honest_owners:
-            for score in _scored(evidence, owner, weights):
+            features = weighed.map(session).hash(evidence.data[owner].features[:MOST_SOUGHT])
+            for score in scores_of(features, weights, session.jitter):
                 told = f"a score of {owner} in round {number}"
                 sought[int(score + bound + 1).to_bytes(16, "big")] = told
                 sought[int(score).to_bytes(16, "big", signed=True)] = told
                 sought[int(score).to_bytes(8, "big", signed=True)] = told
     return sought
-
-
-def _scored(evidence: Evidence, owner: str, weights: Any) -> list[int]:
-    features = evidence.weighed.map(evidence.session).hash(evidence.data[owner].features[:MOST_SOUGHT])
-    return [int(score) for score in scores_of(features, weights, evidence.session.jitter)]
 
 
 def blind_books_agree(evidence: Evidence) -> Iterator[str]:

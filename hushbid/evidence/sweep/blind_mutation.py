@@ -31,12 +31,7 @@ _Change = Callable[[Mutator, list[bytes], list[bytes]], None]
 
 
 def blind_mutations(session: Session, owner: str) -> Mapping[str, Mutation]:
-    """The possible changes to an owner's frames, by name.
-
-    Args:
-        session: A simulated session.
-        owner: The owner; its key signs.
-    """
+    """The possible changes to an owner's frames, by name; its key in a simulated session signs."""
     lies = _Lies(session, owner)
     return {
         **OF_ANY_FRAME,

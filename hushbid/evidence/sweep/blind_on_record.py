@@ -15,7 +15,7 @@ import numpy as np
 from consumer.events import TargetReleased
 from consumer.machine import target_of
 from curator.verification import UncheckedBid, bid_holds
-from hushbid.evidence.sweep.rounds_on_record import Round, Rounds
+from hushbid.evidence.sweep.rounds_on_record import Reading, Round, Rounds
 from protocol.crypto.blinding import BlindKeys
 from protocol.names import CONSUMER
 from protocol.session.session import Session
@@ -76,16 +76,15 @@ def blind_rounds_on_record(session: Session, records: Iterable[Record]) -> Blind
     return reading.found
 
 
-class _Reading:
-    """Reads items in their order."""
+class _Reading(Reading):
+    """Reads the records of a blind curator."""
+
+    found: BlindRounds
 
     def __init__(self, session: Session) -> None:
-        self.found = BlindRounds(bids={owner: [] for owner in session.file.owners})
+        super().__init__(session, BlindRounds(bids={owner: [] for owner in session.file.owners}))
         self.again = False
         """Whether the record is that of a new start, which sets timers anew."""
-        self._session = session
-        self._sent: set[tuple[str, int]] = set()
-        self._unsigned: set[str] = set()
 
     def read(self, item: RecordedItem, now: float) -> None:
         name = item.public.get("name")
@@ -111,18 +110,12 @@ class _Reading:
         current = self.found.rounds[-1]
         if current.closed is None:
             current.closed = now
-            current.present = current.bids - self._unsigned
-            self._unsigned |= {
+            current.present = current.bids - self._unmatched
+            self._unmatched |= {
                 owner for owner, bids in self.found.bids.items() if any(not bid.signed for bid in bids)
             }
-            self.found.chosen_from[current.number] = frozenset(current.bids - self._unsigned)
+            self.found.chosen_from[current.number] = frozenset(current.bids - self._unmatched)
             self.found.checked = {owner: len(bids) for owner, bids in self.found.bids.items()}
-
-    def _end(self, now: float) -> None:
-        if self.found.rounds and self.found.rounds[-1].over is None:
-            self._close(now)
-            self.found.rounds[-1].over = now
-            self.found.rounds[-1].unmatched = frozenset(self._unsigned)
 
     def _read_sent(self, item: RecordedItem, now: float) -> None:
         frame: Any = item.private["frame"]

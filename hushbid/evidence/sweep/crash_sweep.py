@@ -33,11 +33,7 @@ class Setting(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Crashes after which a session differed.
-
-    Attributes:
-        what: The difference, in words.
-    """
+    """Planned crashes after which a session differed, and the difference in words."""
 
     crashes: Crashes
     what: str
@@ -45,13 +41,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class SweepResult:
-    """The result of the sessions of one setting.
-
-    Attributes:
-        sessions: Number of sessions run.
-        crashes: Number of crashes that happened in them.
-        failures: Sessions with another result.
-    """
+    """The result of the sessions of one setting (docs/results.md)."""
 
     setting: Setting
     sessions: int = 0

@@ -28,17 +28,13 @@ def check_all(
     seconds: float | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[_Found]:
-    """Check each of many sessions.
+    """Check each of many sessions; the results are in the order of the items.
 
     Args:
         check: Runs an item's session and returns its result; other processes import it.
         items: The parameters in which sessions differ; infinite if `seconds` is given.
-        jobs: Processes that share the sessions.
         seconds: Time after which no further ones are started; None: all are run.
         progress: Called with the number of sessions so far.
-
-    Returns:
-        The result of each session, in the order of the items.
     """
     found: dict[int, list[_Found]] = {}
     until = None if seconds is None else time.monotonic() + seconds

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from hushbid.evidence.sweep.course import Evidence, run_plan
 from hushbid.evidence.sweep.engine import bug, check_all
@@ -23,36 +23,24 @@ __all__ = ["FaultSweep", "SeedFailure", "check_seed", "seeds_of", "sweep_faults"
 AGAIN: Final = 10
 """One of this many seeds is run twice, and must give the same transcripts."""
 
-Progress: TypeAlias = Callable[[int], None]
-"""Called with the number of sessions so far."""
-
 
 class SeedFailure(NamedTuple):
-    """A seed whose session broke an invariant.
-
-    Attributes:
-        broken: The breaches, by invariant.
-        plan: The session and its faults, in words.
-        smallest: The plan with as few faults as still break one of these invariants.
-    """
+    """A seed whose session broke an invariant (docs/results.md)."""
 
     seed: int
     broken: dict[str, list[str]]
     plan: list[str]
     smallest: list[str]
 
+    def as_json(self) -> dict[str, Any]:
+        return self._asdict()
+
 
 @dataclass
 class FaultSweep:
-    """The outcome of a sweep, or of a part of it.
+    """The outcome of a sweep, or of a part of it (docs/results.md).
 
     Attributes:
-        sessions: Number of sessions run.
-        again: Number of sessions run twice.
-        happened: Number of faults that happened, by name.
-        rules: Sessions by acquisition rule.
-        ends: Number of ends by party and exit code: "owner 0", "byzantine owner 1".
-        failures: Seeds whose sessions broke an invariant.
         digests: Digest of each session's transcripts, in the order of the seeds.
     """
 
@@ -77,18 +65,12 @@ class FaultSweep:
             "happened": dict(sorted(self.happened.items())),
             "rules": dict(sorted(self.rules.items())),
             "ends": dict(sorted(self.ends.items())),
-            "failures": [failure._asdict() for failure in self.failures],
+            "failures": [failure.as_json() for failure in self.failures],
         }
 
 
 def seeds_of(first: int, sessions: int | None, part: slice) -> Iterator[int]:
-    """The seeds of a sweep's share.
-
-    Args:
-        first: The first seed of the whole sweep.
-        sessions: Number of sessions in the whole sweep; None: unlimited.
-        part: The share.
-    """
+    """The seeds of a sweep's share; None: the number of sessions is unlimited."""
     every = count(first) if sessions is None else iter(range(first, first + sessions))
     return islice(every, part.start, None, part.step)
 
@@ -99,7 +81,7 @@ def sweep_faults(
     rules: Sequence[str] = (),
     jobs: int = 1,
     seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> FaultSweep:
     """Run the sessions of these seeds.
 
@@ -132,7 +114,8 @@ def check_seed(seed: int, rules: Sequence[str] = ()) -> FaultSweep:
     if evidence is not None:
         result.happened = evidence.happened
         result.ends = _ends(evidence)
-        result.digests = [_digest(evidence)]
+        images = (hashlib.sha256(image).digest() for image in evidence.transcripts.values())
+        result.digests = [hashlib.sha256(b"".join(images)).digest()]
     return result
 
 
@@ -176,10 +159,3 @@ def _ends(evidence: Evidence) -> Counter[str]:
         role = f"byzantine {role}" if party in evidence.byzantine else role
         ends[f"{role} {finish.code.value}"] += 1
     return ends
-
-
-def _digest(evidence: Evidence) -> bytes:
-    digest = hashlib.sha256()
-    for image in evidence.transcripts.values():
-        digest.update(hashlib.sha256(image).digest())
-    return digest.digest()

@@ -60,7 +60,7 @@ from protocol.wire.messages import (
     bids_of,
     unfixed,
 )
-from protocol.wire.values import Value, pack_value
+from protocol.wire.values import pack_value
 
 __all__ = ["INVARIANTS", "Invariant", "broken", "different_again", "invariants_of"]
 
@@ -121,19 +121,21 @@ def _disagreements(
 ) -> Iterator[str]:
     accounts = [account for _, account in files.values()]
     for equivocation in equivocations(accounts):
-        yield f"round {equivocation.round} has several broadcasts"
+        yield f"round {equivocation['round']} has several broadcasts"
     for heads in several_heads(
         (account.path, verification.signed) for verification, account in files.values()
     ):
-        if heads.party not in byzantine:
-            yield f"{heads.party} has signed several heads, or told of several outcomes"
+        if heads["party"] not in byzantine:
+            yield f"{heads['party']} has signed several heads, or told of several outcomes"
     if CURATOR not in files:
         return
     verification, curator = files[CURATOR]
     for party, (peers, account) in files.items():
         if party != CURATOR:
-            for found in compare(curator, account, verification.signed, peers.signed).disagreements:
-                yield f"curator and {party}: frame {found.sequence} of {found.sender}: {found.what}"
+            pair = compare(curator, account, verification.signed, peers.signed)
+            for found in pair["disagreements"]:
+                frame = f"frame {found['sequence']} of {found['sender']}"
+                yield f"curator and {party}: {frame}: {found['what']}"
 
 
 def transcripts_replay(evidence: Evidence) -> Iterator[str]:
@@ -159,13 +161,15 @@ def noise_is_drawn_once(evidence: Evidence) -> Iterator[str]:
     """
     made: Counter[tuple[str, str, int]] = Counter()
     for party, item in _items(evidence):
+        public: Any = item.public
+        private: Any = item.private
         if item.kind == "weights-computed":
-            made[party, "the weight of round", _whole(item.public["round"])] += 1
+            made[party, "the weight of round", public["round"]] += 1
         elif item.kind == "target-released":
             made[party, "the target", 1] += 1
         elif item.kind == "noise-drawn":
-            first, rounds = _whole(item.public["first"]), item.private["rounds"]
-            made.update((party, "the noise of round", first + place) for place in range(_length(rounds)))
+            rounds = range(public["first"], public["first"] + len(private["rounds"]))
+            made.update((party, "the noise of round", number) for number in rounds)
     for (party, what, number), times in made.items():
         if times > 1:
             yield f"{party} made {what} {number} {times} times"
@@ -186,9 +190,10 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
     for party in evidence.honest:
         charged: set[tuple[str, int]] = set()
         for item in (item for who, item in _items(evidence) if who == party and item.kind == Charge.KIND):
-            first, last = _whole(item.public["first"]), _whole(item.public["last"])
+            public: Any = item.public
+            first, last = public["first"], public["last"]
             # The consumer of a blind session charges two kinds of releases: its own of D_v, and the owners'.
-            whose = str(item.public["neighbours"])
+            whose = public["neighbours"]
             numbers = {(whose, number) for number in range(first, last + 1)}
             if charged & numbers:
                 yield f"{party} charged release {min(charged & numbers)[1]} twice"
@@ -200,7 +205,7 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
             else:
                 planned = session.owners_costs()
             wanted: Any = [cost_to_record(cost) for cost in planned]
-            if pack_value(item.public["costs"]) != pack_value(wanted):
+            if pack_value(public["costs"]) != pack_value(wanted):
                 yield f"{party} charged another cost for release {first} than the session plans"
             most = 1 if party == CONSUMER and whose == Neighbours.SUBSTITUTE_ONE else session.owners_releases
             if last > most:
@@ -370,11 +375,7 @@ INVARIANTS: Final[Mapping[str, Invariant]] = _named((*EVERYWHERE, *CURATOR_WEIGH
 
 
 def invariants_of(*, blind: bool) -> Mapping[str, Invariant]:
-    """The invariants of a session, by name.
-
-    Args:
-        blind: Whether its curator is blind.
-    """
+    """The invariants of a session, by name."""
     return _named((*EVERYWHERE, *(CURATOR_IS_BLIND if blind else CURATOR_WEIGHS)))
 
 
@@ -445,13 +446,3 @@ def _unsigned(evidence: Evidence) -> dict[tuple[str, str, int], frozenset[bytes]
         if frame.kind in ("close", "farewell")
     }
     return {frame: bodies for frame, bodies in evidence.contents.items() if frame not in signed}
-
-
-def _whole(value: Value) -> int:
-    assert isinstance(value, int), "a machine recorded it"
-    return value
-
-
-def _length(value: Value) -> int:
-    assert isinstance(value, list | tuple), "a machine recorded it"
-    return len(value)

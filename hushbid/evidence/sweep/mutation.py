@@ -40,13 +40,7 @@ _ENDLESS: Final = b"\xdd\xff\xff\xff\xff"
 
 
 class Mutator:
-    """Replaces some of the frames of an owner's machine.
-
-    Args:
-        rng: Decides which frames, and how.
-        rate: The share of replaced frames.
-        mutations: Possible changes to a frame, by name.
-    """
+    """Replaces a share of the frames of an owner's machine, by one of the mutations each."""
 
     def __init__(
         self,

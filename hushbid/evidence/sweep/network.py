@@ -47,7 +47,6 @@ class FaultyNetwork:
     """Carries frames between parties that lose their connections and make others.
 
     Args:
-        wires: What the connections are made of.
         beat: The frame of a sign of life.
         mutators: Owners that do not keep to the protocol.
     """

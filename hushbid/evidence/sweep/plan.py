@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from protocol.privacy.releases import RELEASES
 from protocol.session.session import Session, open_session
 
 __all__ = ["Fault", "Kind", "Plan", "Way", "plan_of"]
-
-_T = TypeVar("_T")
 
 ROUNDS: Final = (4, 6, 8, 12)
 BLIND_ROUNDS: Final = (3, 4, 6, 8)
@@ -111,10 +109,7 @@ class Plan:
 
     Attributes:
         seed: All of it comes from it.
-        rule: How points are acquired.
-        release: What target and summary are released by.
         distinct: Whether a point that several owners hold is bought once; owners hold many such points then.
-        min_owners: Fewer present owners pause the session.
         cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
         rows: How many points each owner has.
         mild: Whether nothing lasts longer than the session waits, and nobody breaks the protocol: then the
@@ -149,7 +144,14 @@ class Plan:
     def session(self) -> Session:
         """The session that is run."""
         owners = len(self.rows)
-        file = _session(self.rule, self.release, self.rounds, owners, self.batch, self.distinct).file
+        file = _session(
+            self.rule,
+            release=self.release,
+            rounds=self.rounds,
+            owners=owners,
+            batch=self.batch,
+            distinct=self.distinct,
+        ).file
         section = file.session.model_copy(
             update={"min_owners": self.min_owners, "fixed_cadence": self.cadence}
         )
@@ -172,12 +174,11 @@ class Plan:
 
     def fewer(self) -> Iterator[Plan]:
         """This plan without one of the things that go wrong, each of them in turn."""
-        for place in range(len(self.byzantine)):
-            yield replace(self, byzantine=_without(self.byzantine, place))
-        for place in range(len(self.crashes)):
-            yield replace(self, crashes=_without(self.crashes, place))
-        for place in range(len(self.faults)):
-            yield replace(self, faults=_without(self.faults, place))
+        for name in ("byzantine", "crashes", "faults"):
+            items: tuple[Any, ...] = getattr(self, name)
+            for place in range(len(items)):
+                fewer: Any = {name: (*items[:place], *items[place + 1 :])}
+                yield replace(self, **fewer)
 
     def words(self) -> list[str]:
         """The session and its faults, for people."""
@@ -282,14 +283,8 @@ def _crashes(
     return tuple(sorted(found))
 
 
-def _without(items: tuple[_T, ...], place: int) -> tuple[_T, ...]:
-    return (*items[:place], *items[place + 1 :])
-
-
 def _names(count: int) -> tuple[str, ...]:
     return tuple(f"owner-{number}" for number in range(count))
 
 
-@lru_cache(maxsize=256)
-def _session(rule: str, release: str, rounds: int, owners: int, batch: int, distinct: bool) -> Session:
-    return small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch, distinct=distinct)
+_session: Final = lru_cache(maxsize=256)(small_session)

@@ -7,6 +7,7 @@ Nothing here asks the curator's machine or books, so that a bug there does not h
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -21,7 +22,7 @@ from protocol.transcript.record import Record, RecordedItem
 from protocol.wire.codec import Direction, read_message
 from protocol.wire.messages import Batch, Bid, Broadcast, Candidate, Offer, PointBid, SealedCandidate, bids_of
 
-__all__ = ["PointOnRecord", "Round", "Rounds", "SentBroadcast", "mismatch", "rounds_on_record"]
+__all__ = ["PointOnRecord", "Reading", "Round", "Rounds", "SentBroadcast", "mismatch", "rounds_on_record"]
 
 CLOSE: Final = 1
 """Grid units by which φ of a point may differ between machines (docs/protocol.md)."""
@@ -141,18 +142,39 @@ def _score(session: Session, features: Any, weights: Weights) -> int:
     return sum(int(one) * int(other) for one, other in zip(coordinates, weights, strict=True))
 
 
-class _Reading:
-    """Reads items in their order."""
+class Reading(ABC):
+    """Reads the items of a curator's records in their order."""
+
+    def __init__(self, session: Session, found: Rounds) -> None:
+        self.found = found
+        self._session = session
+        self._unmatched: set[str] = set()
+        """Owners that are known by now not to have kept to their word."""
+        self._sent: set[tuple[str, int]] = set()
+
+    @abstractmethod
+    def _close(self, now: float) -> None:
+        """Bidding has ended, if it had not."""
+
+    def _end(self, now: float) -> bool:
+        """The round is over, if one was under way."""
+        if not self.found.rounds or self.found.rounds[-1].over is not None:
+            return False
+        self._close(now)
+        self.found.rounds[-1].over = now
+        self.found.rounds[-1].unmatched = frozenset(self._unmatched)
+        return True
+
+
+class _Reading(Reading):
+    """Reads the records of a curator that sees features and bids."""
 
     def __init__(self, session: Session) -> None:
-        self.found = Rounds()
-        self._session = session
+        super().__init__(session, Rounds())
         self._bids: dict[str, PointBid] = {}
         """Every owner's last."""
         self._unchecked: list[PointOnRecord] = []
-        self._unmatched: set[str] = set()
         self._out: set[str] = set()
-        self._sent: set[tuple[str, int]] = set()
 
     def read(self, item: RecordedItem, now: float) -> None:
         if item.kind == "weights-computed":
@@ -185,13 +207,11 @@ class _Reading:
             current.closed = now
             current.present = current.bids - self._unmatched - self._out
 
-    def _end(self, now: float) -> None:
-        if self.found.rounds and self.found.rounds[-1].over is None:
-            self._close(now)
-            self.found.rounds[-1].over = now
-            self.found.rounds[-1].unmatched = frozenset(self._unmatched)
-            if self._session.file.distinct:
-                self._out |= set(self._session.file.owners) - self.found.rounds[-1].present
+    def _end(self, now: float) -> bool:
+        ended = super()._end(now)
+        if ended and self._session.file.distinct:
+            self._out |= set(self._session.file.owners) - self.found.rounds[-1].present
+        return ended
 
     def _read_sent(self, item: RecordedItem, now: float) -> None:
         frame: Any = item.private["frame"]

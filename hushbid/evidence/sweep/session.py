@@ -37,12 +37,7 @@ _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kin
 
 
 class Step(NamedTuple):
-    """A step of a party.
-
-    Attributes:
-        now: When it was taken, in simulated seconds.
-        frames: How many frames left with it.
-    """
+    """A step of a party: when it was taken, in simulated seconds, and how many frames left with it."""
 
     now: float
     frames: int
@@ -74,14 +69,8 @@ def small_session(
     """A session of few features and simulated noise.
 
     It settles privately where its rule and its release guarantee something to the owners, and copies of a
-    point are bought too.
-    With `logistic` the ε of asks is so large that it protects nobody: the rule is for thousands of owners.
-
-    Args:
-        rule: A key of `RULES`.
-        release: A key of `RELEASES`, for target and summary.
-        owners: K.
-        distinct: Whether a point that several owners hold is bought once.
+    point are bought too. With `logistic` the ε of asks is so large that it protects nobody: the rule is for
+    thousands of owners. With `distinct` a point that several owners hold is bought once.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
@@ -93,6 +82,7 @@ def small_session(
             f"There is no release named {release!r}.", advice=f"Choose of: {', '.join(RELEASES)}."
         )
     names = [f"owner-{number}" for number in range(owners)]
+    settles = RULES[rule].private and RELEASES[release].private and not distinct
     values = {
         "session": {
             "name": "faults",
@@ -112,19 +102,13 @@ def small_session(
         "target": _mechanism(release, "substitute-one"),
         "summary": _mechanism(release, "add-remove-one"),
         "noise": {"source": "simulated", "seed": 0},
-        **({} if distinct else _settlement(rule, release)),
+        **({"settlement": {"private": True, "epsilon": EPSILON}} if settles else {}),
         "network": {"address": "tcp://127.0.0.1:1", "insecure": True},
         "roster": {"owners": dict.fromkeys(names, "")},
     }
     delta = SessionSection.model_fields["delta"].default
     keys = RULES[rule].small_keys(owners=owners, rounds=rounds, delta=delta)
     return open_session(SessionFile.model_validate({**values, "acquisition": {"rule": rule, **keys}}))
-
-
-def _settlement(rule: str, release: str) -> dict[str, Any]:
-    if not (RULES[rule].private and RELEASES[release].private):
-        return {}
-    return {"settlement": {"private": True, "epsilon": EPSILON}}
 
 
 def _mechanism(release: str, neighbours: str) -> dict[str, Any]:

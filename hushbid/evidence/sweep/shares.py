@@ -22,12 +22,9 @@ _Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 class Bought(NamedTuple):
-    """A point that was bought.
+    """A point that was bought, and who sold it; `features` is its φ, int16 of shape (d,).
 
-    Attributes:
-        owner: Who sold it.
-        features: Its φ, int16 of shape (d,).
-        paid: Whether it is to be paid; else it stands in S, unpaid.
+    If it is not `paid`, it stands in S all the same.
     """
 
     owner: str

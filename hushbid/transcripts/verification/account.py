@@ -26,13 +26,9 @@ _HEADER_RECORD = -1
 
 
 class Noted(NamedTuple):
-    """The stored facts about a frame.
+    """A frame: its record, its message's kind, and SHA-256 of its body as sent.
 
-    Args:
-        record: Number of its record.
-        message: The kind of its message.
-        digest: SHA-256 of the body as sent.
-        kept: SHA-256 of the body as its receiver records it: without the box of a sealed bid.
+    `kept` is SHA-256 of the body as the receiver records it: without the box of a sealed bid.
     """
 
     record: int
@@ -41,7 +37,6 @@ class Noted(NamedTuple):
     kept: bytes
 
     def same(self, other: Noted) -> bool:
-        """Whether both have the same bytes."""
         return (self.message, self.digest, self.kept) == (other.message, other.digest, other.kept)
 
 
@@ -50,9 +45,8 @@ class Traffic:
     """A party's account of the frames between it and one peer, in one direction.
 
     Attributes:
-        numbered: Each numbered frame as it was first sent or received.
+        numbered: Each numbered frame as it was first sent or received; `last` is the highest number.
         unnumbered: The messages that make a link, by digest.
-        last: The highest number.
         acknowledged: The highest number of the other direction that these frames acknowledge.
     """
 
@@ -63,12 +57,7 @@ class Traffic:
 
 
 class Told(NamedTuple):
-    """The place of a broadcast in a file.
-
-    Args:
-        record: Number of the first record.
-        owners: Its recipients; empty in an owner's own file.
-    """
+    """The first record of a broadcast in a file, and its recipients: none in an owner's own file."""
 
     record: int
     owners: list[str]
@@ -77,12 +66,8 @@ class Told(NamedTuple):
 class Account:
     """Takes a transcript's records, in order.
 
-    Args:
-        path: The transcript.
-
     Attributes:
-        sent: Frames sent, by peer.
-        received: Frames received, by peer.
+        sent, received: Frames, by peer.
         chain: Every digest of the chain, the header's first, with the number of its record.
         broadcasts: Round → the file's broadcasts, by digest.
         awards: At a blind curator, awards compared with bids.
@@ -105,7 +90,6 @@ class Account:
         self._rounds: dict[bytes, int] = {}
 
     def take(self, record: Record) -> None:
-        """Note one record."""
         self.chain[record.digest] = record.number
         for item in record.items:
             if item.kind not in (Send.KIND, Received.KIND):

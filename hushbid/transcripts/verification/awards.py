@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from consumer.events import PurchasesChecked
 from curator.verification import UncheckedBid, bid_holds
@@ -22,48 +22,13 @@ from protocol.transcript.record import RecordedItem
 from protocol.wire.blind import Award, BlindBid, BlindPurchase
 from protocol.wire.messages import boxes_of, unfixed
 
-__all__ = ["Awards", "OtherAward", "Void", "VoidBoxes"]
+__all__ = ["Awards", "VoidBoxes"]
 
 _OTHER: Final = "the owner bid another box under this number"
 _NOT_BID: Final = "the owner bid no box under this number, or it was awarded before"
 _SCORE: Final = "the owner's score of it was another one"
 _WORSE: Final = "better boxes were there, of owners that were present"
 _LEFT_OUT: Final = "it is among the best, and was not awarded"
-
-
-class OtherAward(NamedTuple):
-    """A place of an award that differs from the bid.
-
-    Args:
-        record: Number of the record of the curator's file.
-        owner: The owner of the awarded box.
-        handle: The owner's number for the box.
-        what: What is wrong with it, in a sentence.
-    """
-
-    record: int
-    round: int
-    owner: str
-    handle: int
-    what: str
-
-
-class Void(NamedTuple):
-    """A box that the consumer found void.
-
-    Args:
-        round: The round of its award.
-        owner: Its owner.
-        handle: Its owner's number for it.
-        what: The consumer's finding.
-        by: The responsible party: the owner, or the curator.
-    """
-
-    round: int
-    owner: str
-    handle: int
-    what: str
-    by: str
 
 
 class _Kept(NamedTuple):
@@ -82,7 +47,6 @@ class VoidBoxes:
         """Round and owner → what was wrong with each point of its in that award, in order; empty: nothing."""
 
     def take(self, item: RecordedItem) -> None:
-        """Examine one item."""
         if item.kind != PurchasesChecked.KIND or "delivered" not in item.private:
             return
         try:
@@ -107,7 +71,6 @@ class _Owner:
     faulty: bool = False
 
     def scored(self) -> Iterable[tuple[bytes, int]]:
-        """Score and number of the boxes that can be awarded."""
         for handle in self.boxes:
             if (score := self.score(handle)) != NOT_SENT:
                 yield score, handle
@@ -117,12 +80,7 @@ class _Owner:
 
 
 class Awards:
-    """Follows a blind curator's file: what it received, and what it handed on.
-
-    Attributes:
-        checked: Awards that were compared.
-        others: Where they are not what was bid.
-    """
+    """Follows a blind curator's file: what it received, and what it handed on."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -130,10 +88,13 @@ class Awards:
         self._awarded: dict[tuple[int, str], list[tuple[int, bool]]] = {}
         """Round and owner → the number of each box, in order, and whether it is what was bid."""
         self.checked = 0
-        self.others: list[OtherAward] = []
+        self.others: list[dict[str, Any]] = []
+        """Boxes of awards that are not what was bid: ``{"record", "round", "owner", "handle", "what"}`` each,
+        with the owner's number for the box as its handle.
+        """
 
     def take_bid(self, name: str, bid: BlindBid) -> None:
-        """Take in a bid as the curator recorded it: with SHA-256 of each box in the box's place."""
+        """Note a bid as the curator recorded it: with SHA-256 of each box in the box's place."""
         owner, session = self._owners[name], self._session
         first = owner.bids * session.batch + 1
         boxes = boxes_of(bid)
@@ -147,7 +108,6 @@ class Awards:
             owner.boxes[handle] = _Kept(bid.round, box, bid.digests, bid.signature)
 
     def take_award(self, record: int, award: Award) -> None:
-        """Compare an award with what was bid before it."""
         best = self._best(award.round)
         self.checked += 1
         for purchase in award.purchases:
@@ -159,11 +119,16 @@ class Awards:
             else:
                 what = what or _WORSE
             if what:
-                self.others.append(OtherAward(record, award.round, purchase.owner, handle, what))
-        self.others += [OtherAward(record, award.round, name, handle, _LEFT_OUT) for name, handle in best]
+                self._note(record, award.round, purchase.owner, handle, what)
+        for name, handle in best:
+            self._note(record, award.round, name, handle, _LEFT_OUT)
         for purchase in award.purchases:
             if purchase.owner in self._owners:
                 self._owners[purchase.owner].boxes.pop(unfixed(purchase.handle), None)
+
+    def _note(self, record: int, number: int, owner: str, handle: int, what: str) -> None:
+        found = {"record": record, "round": number, "owner": owner, "handle": handle, "what": what}
+        self.others.append(found)
 
     def _best(self, number: int) -> list[tuple[str, int]]:
         """The boxes that a round buys, best first, by owner and number."""
@@ -187,13 +152,15 @@ class Awards:
             return _OTHER
         return "" if owner.score(handle) == purchase.score else _SCORE
 
-    def void(self, boxes: VoidBoxes) -> list[Void]:
-        """What the consumer found void, and whose doing each is."""
+    def void(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
+        """The boxes that the consumer found void, and why; `by` is responsible: the owner, or the curator."""
         found = []
         for (number, owner), disputes in sorted(boxes.found.items()):
             awarded = self._awarded.get((number, owner), [])
             # Boxes of nothing stand in no delivery. They score lowest, and so come after an owner's points.
             for dispute, (handle, as_bid) in zip(disputes, awarded, strict=False):
                 if dispute:
-                    found.append(Void(number, owner, handle, dispute, owner if as_bid else CURATOR))
+                    by = owner if as_bid else CURATOR
+                    box = {"round": number, "owner": owner, "handle": handle, "what": dispute, "by": by}
+                    found.append(box)
         return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hushbid.transcripts.verification.account import Account, account_of
-from hushbid.transcripts.verification.agreement import Pair, compare
+from hushbid.transcripts.verification.agreement import compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads, versions
 from protocol.errors import DataError, TranscriptDamaged
 from protocol.names import CONSUMER, CURATOR, listed
@@ -23,7 +23,7 @@ _ADVICE_FAULT: Final = (
 
 
 class _Opened(NamedTuple):
-    """What a file says of its session."""
+    """A file, and what it says of its session."""
 
     path: Path
     session: str
@@ -39,7 +39,6 @@ class _Checked(NamedTuple):
 
     @property
     def faults(self) -> list[Fault]:
-        """What cannot be so, in the order of the records."""
         return sorted([*self.verification.faults, *self.account.faults])
 
 
@@ -58,14 +57,13 @@ def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
         ``signed_heads``. Of one that is not ok: ``error``, ``advice``, and ``record``, the number of the
         first bad record (-1 for the header, None for a file that is no transcript).
 
-        ``awards``: of each file of a blind curator that is not redacted: ``path``,
-        ``checked``, ``others`` (`awards.OtherAward`), and, with the consumer's file, ``void``
-        (`awards.Void`), else None.
+        ``awards``: of each file of a blind curator that is not redacted: ``path``, ``checked``, ``others``,
+        and, with the consumer's file, ``void``, else None (`awards.Awards`).
 
-        ``pairs``: the curator's file with each of its peers' (`agreement.Pair`). ``equivocations``: rounds
-        of several broadcasts (`equivocation.Equivocation`). ``heads``: parties that signed several heads, or
-        told of several outcomes (`equivocation.Heads`). ``versions``: files of one party
-        (`equivocation.Versions`). ``missing``: parties of the roster without a file here.
+        ``pairs``: the curator's file with each of its peers' (`agreement.compare`). ``equivocations``: rounds
+        of several broadcasts, ``heads``: parties that signed several heads, or told of several outcomes, and
+        ``versions``: files of one party (`equivocation`). ``missing``: parties of the roster without a file
+        here.
 
     Raises:
         DataError: The files are of different sessions.
@@ -90,23 +88,23 @@ def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
     awards = _awards(accounts)
     agreed = (
         not any(each["others"] for each in awards)
-        and all(pair.ok is not False for pair in pairs)
-        and all(each.ok for each in related)
+        and all(pair["ok"] is not False for pair in pairs)
+        and all(each["ok"] for each in related)
     )
     return {
         "ok": all(each["ok"] for each in transcripts) and agreed and not equivocating and not heads,
         "transcripts": transcripts,
         "awards": awards,
-        "pairs": [pair.as_json() for pair in pairs],
-        "equivocations": [each.as_json() for each in equivocating],
-        "heads": [each.as_json() for each in heads],
-        "versions": [each.as_json() for each in related],
+        "pairs": pairs,
+        "equivocations": equivocating,
+        "heads": heads,
+        "versions": related,
         "missing": _missing(opened),
     }
 
 
 def _opened(path: Path) -> _Opened | None:
-    """The session of a file; None for one that cannot be read so far, of which checking it will tell."""
+    """The session of a file; None for one that cannot be read: checking it will say so."""
     try:
         with TranscriptReader(path) as reader:
             first = next(reader, None)
@@ -178,7 +176,7 @@ def _described(path: Path, found: _Checked) -> dict[str, Any]:
     return described
 
 
-def _pairs(checked: Sequence[_Checked]) -> list[Pair]:
+def _pairs(checked: Sequence[_Checked]) -> list[dict[str, Any]]:
     curators = [each for each in checked if each.account.party == CURATOR]
     peers = [each for each in checked if each.account.party != CURATOR]
     return [
@@ -189,14 +187,14 @@ def _pairs(checked: Sequence[_Checked]) -> list[Pair]:
 
 
 def _awards(accounts: Sequence[Account]) -> list[dict[str, Any]]:
-    """What blind curators' files say of their awards, beside what the first consumer's says was void."""
+    """Awards of blind curators' files, with the boxes that the first consumer's file says were void."""
     void = next((account.void for account in accounts if account.void is not None), None)
     return [
         {
             "path": str(account.path),
             "checked": account.awards.checked,
-            "others": [other._asdict() for other in account.awards.others],
-            "void": None if void is None else [each._asdict() for each in account.awards.void(void)],
+            "others": account.awards.others,
+            "void": None if void is None else account.awards.void(void),
         }
         for account in accounts
         if account.awards is not None

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from hushbid.transcripts.view import named, printable
+from hushbid.transcripts.view import mark, named, printable, say
 from protocol.names import CONSUMER, CURATOR, listed
 
 __all__ = ["render_verification"]
@@ -51,31 +51,26 @@ def render_verification(found: Mapping[str, Any], console: Console) -> None:
         message = (
             "Only the curator shares frames with others: without its file, the broadcasts that owners had"
         )
-        _say(console, f"{message} and the heads that it signed were compared, and nothing else.", "yellow")
+        say(console, f"{message} and the heads that it signed were compared, and nothing else.", "yellow")
     if found["missing"]:
-        _say(console, f"No files of {_listed(found['missing'])}: not compared with theirs.", "dim")
+        say(console, f"No files of {_listed(found['missing'])}: not compared with theirs.", "dim")
 
 
 def _render_file(found: Mapping[str, Any], console: Console) -> None:
     path = printable(found["path"])
     if not found["ok"]:
-        console.print(
-            Text("✗ ", style="red") + Text(f"{printable(found['error'])} {printable(found['advice'])}"),
-            soft_wrap=True,
-        )
+        mark(console, "✗", "red", f"{printable(found['error'])} {printable(found['advice'])}")
         return
-    line = Text("✓ ", style="green")
-    line.append(f"{path}: {named(found['role'], found['party'])}, ", style="default")
-    line.append(
-        f"{found['records']} records hold, head {_digits(found['head'])}, {_SIGNATURES[found['signature']]}",
-        style="default",
-    )
+    redacted = ""
     if found["redacted_fields"]:
-        line.append(f"; {found['redacted_fields']} of {found['private_fields']} private fields redacted")
-    console.print(line, soft_wrap=True)
+        redacted = f"; {found['redacted_fields']} of {found['private_fields']} private fields redacted"
+    holds = (
+        f"{found['records']} records hold, head {_digits(found['head'])}, {_SIGNATURES[found['signature']]}"
+    )
+    mark(console, "✓", "green", f"{path}: {named(found['role'], found['party'])}, {holds}{redacted}")
     if found["torn_bytes"]:
         message = f"  its last record was not written wholly: {found['torn_bytes']} bytes are left of it"
-        console.print(Text(message, style="yellow"), soft_wrap=True)
+        say(console, message, "yellow")
 
 
 def _render_pair(pair: Mapping[str, Any], console: Console) -> None:
@@ -89,11 +84,11 @@ def _render_pair(pair: Mapping[str, Any], console: Console) -> None:
         console.print(Text("– ", style="yellow") + Text(f"{between} not compared: {pair['why']}"))
     else:
         files = f"{printable(pair['curator'])}, {printable(pair['peer'])}"
-        _say(console, f"✗ {between} disagree in {pair['count']} places ({files}):", "red")
+        say(console, f"✗ {between} disagree in {pair['count']} places ({files}):", "red")
         for each in pair["disagreements"]:
-            _say(console, f"    {_disagreement(each)}")
+            say(console, f"    {_disagreement(each)}")
         if pair["count"] > len(pair["disagreements"]):
-            _say(console, f"    and {pair['count'] - len(pair['disagreements'])} more", "dim")
+            say(console, f"    and {pair['count'] - len(pair['disagreements'])} more", "dim")
 
 
 def _disagreement(found: Mapping[str, Any]) -> str:
@@ -115,18 +110,18 @@ def _render_awards(found: Mapping[str, Any], console: Console) -> None:
     others, path = found["others"], printable(found["path"])
     if not others:
         message = f"each of {found['checked']} awards has the best boxes that owners bid"
-        console.print(Text("✓ ", style="green") + Text(f"{path}: {message}"), soft_wrap=True)
+        mark(console, "✓", "green", f"{path}: {message}")
     for each in others[:_LISTED]:
         what = f"in record {each['record']} of {path} is not what was bid: {each['what']}"
-        _say(console, f"✗ {_box(each)} {what}", "red")
+        say(console, f"✗ {_box(each)} {what}", "red")
     if len(others) > _LISTED:
-        _say(console, f"✗ and {len(others) - _LISTED} more such boxes", "red")
+        say(console, f"✗ and {len(others) - _LISTED} more such boxes", "red")
     void = found["void"] or ()
     for each in void[:_LISTED]:
         by = "the curator's" if each["by"] == CURATOR else "its owner's"
-        _say(console, f"{_box(each)} was void: {printable(each['what'])}. That is {by} doing.", "yellow")
+        say(console, f"{_box(each)} was void: {printable(each['what'])}. That is {by} doing.", "yellow")
     if len(void) > _LISTED:
-        _say(console, f"and {len(void) - _LISTED} more void boxes", "yellow")
+        say(console, f"and {len(void) - _LISTED} more void boxes", "yellow")
 
 
 def _box(found: Mapping[str, Any]) -> str:
@@ -136,27 +131,27 @@ def _box(found: Mapping[str, Any]) -> str:
 def _render_equivocations(found: Sequence[Mapping[str, Any]], console: Console) -> None:
     for equivocation in found[:_LISTED]:
         broadcasts = equivocation["broadcasts"]
-        _say(
+        say(
             console, f"✗ Equivocation: round {equivocation['round']} had {len(broadcasts)} broadcasts:", "red"
         )
         for broadcast in broadcasts:
             for record in broadcast["records"]:
-                _say(console, f"    {_digits(broadcast['digest'])} {_evidence(record)}")
+                say(console, f"    {_digits(broadcast['digest'])} {_evidence(record)}")
     if len(found) > _LISTED:
-        _say(console, f"✗ Equivocation in {len(found) - _LISTED} more rounds", "red")
+        say(console, f"✗ Equivocation in {len(found) - _LISTED} more rounds", "red")
 
 
 def _render_heads(found: Mapping[str, Any], console: Console) -> None:
     party, heads = printable(found["party"]), found["heads"]
     several = "heads" if len({each["head"] for each in heads}) > 1 else "outcomes"
-    _say(console, f"✗ Equivocation: {party} told of several {several} of its one transcript:", "red")
+    say(console, f"✗ Equivocation: {party} told of several {several} of its one transcript:", "red")
     for each in heads:
         outcome = f", {printable(each['outcome'])}" if each["outcome"] else ""
         for place in each["records"][:_LISTED]:
             where = f"in record {place['record']} of {printable(place['path'])}"
-            _say(console, f"    {_digits(each['head'])}{outcome}: {where}")
+            say(console, f"    {_digits(each['head'])}{outcome}: {where}")
         if len(each["records"]) > _LISTED:
-            _say(console, f"    and in {len(each['records']) - _LISTED} more files", "dim")
+            say(console, f"    and in {len(each['records']) - _LISTED} more files", "dim")
 
 
 def _evidence(record: Mapping[str, Any]) -> str:
@@ -170,13 +165,13 @@ def _render_versions(found: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]
     party = printable(found["party"])
     first, second = (printable(path) for path in found["paths"])
     if found["relation"] == "same":
-        _say(console, f"{first} and {second} are one transcript of {party}.")
+        say(console, f"{first} and {second} are one transcript of {party}.")
     elif found["relation"] == "beginning":
-        _say(console, f"{first} is the beginning of {second}, up to record {found['record']}.", "yellow")
+        say(console, f"{first} is the beginning of {second}, up to record {found['record']}.", "yellow")
     else:
-        _say(console, f"✗ Two transcripts of {party}: they part at record {found['record']}.", "red")
+        say(console, f"✗ Two transcripts of {party}: they part at record {found['record']}.", "red")
         for path in found["paths"]:
-            _say(console, f"    {printable(path)} {_sides(path, pairs)}")
+            say(console, f"    {printable(path)} {_sides(path, pairs)}")
 
 
 def _sides(path: str, pairs: Sequence[Mapping[str, Any]]) -> str:
@@ -200,7 +195,3 @@ def _listed(names: Iterable[str]) -> str:
 
 def _digits(digest: str) -> str:
     return f"{digest[:_SHOWN_DIGITS]}…"
-
-
-def _say(console: Console, text: str, style: str = "default") -> None:
-    console.print(Text(text, style=style), soft_wrap=True)

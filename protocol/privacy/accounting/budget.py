@@ -53,7 +53,6 @@ class PrivacyFilter:
     about k·ln² n compositions.
 
     Args:
-        budget: The allowed total.
         neighbours: The datasets that the budget compares. Every cost must be for them.
 
     Raises:

@@ -85,7 +85,6 @@ def bounded_range_profile(losses: npt.NDArray[np.float64], eta: float) -> npt.ND
 
     Args:
         losses: t, float64 of any shape.
-        eta: The range.
     """
     inside = np.expm1((np.clip(losses, -eta, eta) - eta) / 2.0) ** 2 / -math.expm1(-eta)
     below = -np.expm1(np.minimum(losses, 0.0))
@@ -102,8 +101,6 @@ def approximate_profile(
 
     Args:
         losses: t, float64 of any shape.
-        epsilon: ε of the mechanism.
-        delta: δ of the mechanism.
     """
     inside = -np.expm1(np.clip(losses, -epsilon, epsilon) - epsilon) / (1.0 + math.exp(-epsilon))
     pure = np.where(losses <= -epsilon, -np.expm1(np.minimum(losses, 0.0)), inside)

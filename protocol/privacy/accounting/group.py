@@ -39,9 +39,6 @@ def for_two_steps(costs: Sequence[Cost]) -> tuple[Cost, ...] | None:
 
     Adaptive releases preserve this: given the earlier releases, each has these laws. ∎
 
-    Args:
-        costs: The costs for one step.
-
     Returns:
         The costs for two steps, with the same kinds and counts; None if a δ would reach 1, so that nothing is
         guaranteed.

@@ -28,10 +28,6 @@ def check_delta_of(delta: float, rows: int, whose: str) -> None:
     A mechanism that reveals one of n records at random is (0, 1/n)-private (Dwork and Roth 2014, §2.3). The
     number of rows is private, and the error does not state it.
 
-    Args:
-        rows: n.
-        whose: The data, for the error.
-
     Raises:
         ConfigError: δ·n is 1 or more.
     """

@@ -38,13 +38,7 @@ register_rule: Final = RULES.register
 
 
 def asks(name: str) -> bool:
-    """Whether a rule asks owners for points, so that the asked owners are private.
-
-    An unknown name counts as a rule that does.
-
-    Args:
-        name: A key of `RULES`.
-    """
+    """Whether a rule asks owners for points, so that the asked owners are private; so does an unknown one."""
     rule = RULES.get(name)
     return rule is None or not rule.candidate_with_bid
 
@@ -52,18 +46,13 @@ def asks(name: str) -> bool:
 def acquisition_rule(
     name: str, parameters: Mapping[str, Any], *, owners: int, rounds: int, delta: float
 ) -> AcquisitionRule:
-    """The rule with that name.
+    """The rule with that name, for a session (`AcquisitionRule`).
 
     Args:
-        name: A key of `RULES`.
         parameters: The further keys of the session file's ``[acquisition]``.
-        owners: K.
-        rounds: p.
-        delta: The δ at which the session states its privacy, in (0, 1).
 
     Raises:
-        ConfigError: There is no such rule, it does not accept the parameters, or it does not suit the
-            session.
+        ConfigError: There is no such rule, it refuses the parameters, or it does not suit the session.
     """
     rule, checked = RULES.chosen(name, parameters)
     return rule(checked, owners=owners, rounds=rounds, delta=delta)

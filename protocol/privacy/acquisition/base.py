@@ -95,11 +95,6 @@ class AcquisitionRule(ABC):
     def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
         """The keys that it needs in a session of few owners, as sweeps run; empty if it needs none.
 
-        Args:
-            owners: K.
-            rounds: p.
-            delta: The δ at which the session states its privacy.
-
         Raises:
             ConfigError: It does not work with so few owners.
         """

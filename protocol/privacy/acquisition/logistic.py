@@ -158,11 +158,7 @@ class Logistic(AcquisitionRule):
 
     @property
     def expected_points(self) -> float:
-        """Expected number of raw points handed to the curator in all rounds, if owners have enough.
-
-        It is about p·r0, and less than p·(r0 + ln 2/η) + p·K·2^-26. Bids of equal score have equal ranks, so
-        many equal bids mean more asks.
-        """
+        """About p·r0, and less than p·(r0 + ln 2/η) + p·K·2^-26; more with many bids of equal score."""
         return self.rounds * float(self.probabilities.sum())
 
     def costs(self) -> tuple[Cost, ...]:

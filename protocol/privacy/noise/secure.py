@@ -38,11 +38,7 @@ class SecureNoise:
         _gaussian(1.0)  # loads OpenDP now instead of in the first round
 
     def check(self, request: Draw) -> None:
-        """Refuse ``laplace``; accept everything else.
-
-        Raises:
-            ConfigError: Always for it.
-        """
+        """Refuse ``laplace``; accept everything else."""
         if request.distribution == "laplace":
             raise ConfigError(
                 "Secure Laplace noise was asked for, and there is none: the low bits of floating-point "
@@ -52,11 +48,6 @@ class SecureNoise:
             )
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """Noise as `request` asks, of `drawn_type`, shape (request.size,).
-
-        Raises:
-            ConfigError: ``laplace`` (`check`).
-        """
         self.check(request)
         if request.distribution == "uniform":
             words = np.frombuffer(randombytes(8 * request.size), dtype="<u8")
@@ -66,11 +57,6 @@ class SecureNoise:
         return np.array(measurement(request.scale)([0] * request.size), dtype=np.int64)
 
     def random_bytes(self, count: int) -> bytes:
-        """`count` bytes from the operating system.
-
-        Raises:
-            LocalProtocolError: `count` is less than 1.
-        """
         check_byte_count(count)
         return bytes(randombytes(count))
 

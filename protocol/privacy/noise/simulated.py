@@ -20,7 +20,6 @@ class SimulatedNoise:
     Equal seeds, parties and sequences of requests give equal noise.
 
     Args:
-        seed: Not negative.
         party: The party that draws; each party has its own stream.
 
     Raises:
@@ -46,7 +45,7 @@ class SimulatedNoise:
         """Accept every request."""
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """Noise as `request` asks, of `drawn_type`, shape (request.size,).
+        """Noise as `request` asks.
 
         Discrete noise is sampled from its own distribution, not rounded from a continuous one, up to
         float64's error in the acceptance probability: enough for simulation, where figures are
@@ -63,11 +62,6 @@ class SimulatedNoise:
                 return self._discrete_laplace(-math.expm1(-1.0 / request.scale), request.size)
 
     def random_bytes(self, count: int) -> bytes:
-        """`count` bytes from a stream separate from that of `draw`, so neither affects the other.
-
-        Raises:
-            LocalProtocolError: `count` is less than 1.
-        """
         check_byte_count(count)
         return self._keys.bytes(count)
 

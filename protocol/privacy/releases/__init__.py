@@ -46,13 +46,12 @@ def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting
     """The mechanism with that name, for one dataset and a fixed number of releases.
 
     Args:
-        name: A key of `RELEASES`.
         parameters: The mechanism's own table in the session file.
         setting: Its task: 1 release for the consumer's target, p for the curator's summary.
 
     Raises:
-        ConfigError: An unknown name; a key of `parameters` that is unknown, missing, of a wrong type
-            or out of range; a dimension, count, bound or δ out of range; a budget that is too small.
+        ConfigError: An unknown name; a key of `parameters` that is unknown, missing, of a wrong type or out
+            of range; a dimension, count, bound or δ out of range; a budget that is too small.
     """
     dimension, releases, bound = setting.dimension, setting.releases, setting.norm_bound
     if not limits.MIN_DIMENSION <= dimension <= limits.MAX_DIMENSION:

@@ -58,7 +58,6 @@ class Guarantee:
 
     Attributes:
         epsilon: The ε that holds; None if nothing is guaranteed.
-        delta: The δ it holds with.
         claimed_epsilon: The ε by the source paper's own arithmetic; None if that equals `epsilon`.
         claimed_delta: The δ of that arithmetic; None with `claimed_epsilon`.
     """
@@ -73,8 +72,8 @@ class PrivateParameters(Parameters):
     """The table of a mechanism with a privacy guarantee.
 
     Attributes:
-        neighbours: The datasets that the guarantee compares. There is no default, because ε has no meaning
-            without it.
+        neighbours: The datasets that the guarantee compares; without a default, as ε has no meaning without
+            it.
     """
 
     advice: ClassVar[Mapping[str, str]] = {
@@ -90,7 +89,6 @@ class Setting:
     """A mechanism's public task, apart from its own parameters.
 
     Attributes:
-        dimension: Coordinates d of φ.
         releases: Number of releases, at least 1.
         norm_bound: Largest ‖φ‖ of the feature map in use (`FeatureMap.norm_bound`).
         delta: The δ for a target ε, in (0, 1).
@@ -117,20 +115,14 @@ class Setting:
 
 
 class ReleaseStream:
-    """The releases of one dataset, with the state that carries over between them.
+    """The releases of one dataset, with the state that carries over; `ReleaseMechanism.stream` makes one.
 
     This class releases the total itself, with its noise. A mechanism that does more overrides `_release` in
     its own `Stream`.
 
     Attributes:
-        mechanism: The mechanism of these releases.
         deviation: Standard deviation of the remaining noise on a coordinate of Σφ in the last release, in
             units of φ; 0.0 if there was no noise, or the remainder is unknown. It never depends on data.
-
-    Args:
-        mechanism: The mechanism.
-        offset: See `ReleaseMechanism.stream`.
-        prior: See `ReleaseMechanism.stream`.
     """
 
     mechanism: ReleaseMechanism
@@ -241,7 +233,6 @@ class ReleaseMechanism(ABC):
 
     Args:
         parameters: This mechanism's keys: an instance of `Parameters`.
-        setting: Its task.
     """
 
     parameters: Any
@@ -304,11 +295,7 @@ class ReleaseMechanism(ABC):
 
     @abstractmethod
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
-        """The guarantee of all `releases` releases together.
-
-        Args:
-            neighbours: The datasets that are compared.
-            delta: The δ to state ε for, in (0, 1).
+        """The guarantee of all `releases` releases together, at δ.
 
         Raises:
             ConfigError: `delta` outside of (0, 1).
@@ -316,19 +303,10 @@ class ReleaseMechanism(ABC):
 
     @abstractmethod
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """The cost of release number `index`, for an accountant; empty if it contains only public points.
-
-        Args:
-            index: From 0 to `releases` - 1.
-            neighbours: The datasets that are compared.
-        """
+        """The cost of release number `index`, from 0; empty if it contains only public points."""
 
     def costs(self, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """The cost of all releases together; all but the first cost the same.
-
-        Args:
-            neighbours: The datasets that are compared.
-        """
+        """The cost of all releases together; all but the first cost the same."""
         first = self.cost(0, neighbours=neighbours)
         if self.releases == 1:
             return first
@@ -338,9 +316,6 @@ class ReleaseMechanism(ABC):
 
     def statistic(self, prior: Prior | None) -> Statistic:
         """The integer vector that each point adds to a released total: φ, unless overridden.
-
-        Args:
-            prior: Public facts from the seed set; None if not yet known.
 
         Raises:
             LocalProtocolError: It depends on a prior that is not known yet.
@@ -355,10 +330,9 @@ class ReleaseMechanism(ABC):
         """A new stream of releases of one dataset.
 
         Args:
-            offset: Σφ of the public points that are in a mean besides the private ones and enter without
-                noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None if there are
-                none.
-            prior: Public facts about private points, from the seed set; None if there are none.
+            offset: Σφ of the public points that enter a mean besides the private ones, without noise: the
+                seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None: there are none.
+            prior: Public facts about private points, from the seed set, if any.
         """
         return self.Stream(self, offset, prior)
 

@@ -21,7 +21,6 @@ class ExactRelease(ReleaseMechanism):
     private = False
 
     def draws(self, index: int) -> tuple[Draw, ...]:
-        """None."""
         self.shows_public(index)
         return ()
 

@@ -81,11 +81,7 @@ class FilteredGaussianRelease(GaussianRelease):
         return 2.0
 
     def statistic(self, prior: Prior | None) -> Statistic:
-        """φ clipped about the seed set's mean, in the mechanism's basis.
-
-        Raises:
-            LocalProtocolError: The prior is not known yet.
-        """
+        """φ clipped about the seed set's mean, in the mechanism's basis; the prior must be known."""
         known = self.known(prior)
         return Statistic(self.dimension, known.centre, known.radius, self._basis(known))
 

@@ -21,8 +21,6 @@ class GaussianParameters(NoisyTotalParameters):
     """The table of `gaussian` in a session file, with `epsilon`, `sigma` or both.
 
     Attributes:
-        epsilon: ε of all releases together, at the session's δ; it determines σ. With `sigma`, it is a
-            budget.
         sigma: σ of the noise on each coordinate of a total, in units of φ.
     """
 

@@ -207,7 +207,6 @@ class MwemRelease(ReleaseMechanism):
         return Guarantee(epsilon=sound, delta=delta, claimed_epsilon=claimed, claimed_delta=delta)
 
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """The cost of every step's selection and measurement."""
         if self.shows_public(index) and self._first_is_free(neighbours):
             return ()
         return self._costs(*self.schedule(index))

@@ -114,7 +114,6 @@ class NoisyTotalRelease(ReleaseMechanism):
         return () if self.shows_public(index) else (self._draw(),)
 
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
-        """The guarantee by composition of the charged releases."""
         Neighbours(neighbours)
         check_delta(delta)
         charged = self.setting.charged
@@ -122,7 +121,6 @@ class NoisyTotalRelease(ReleaseMechanism):
         return Guarantee(epsilon=epsilon, delta=delta, claimed_epsilon=None, claimed_delta=None)
 
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """The cost of one release."""
         Neighbours(neighbours)
         return () if self.shows_public(index) else (self._cost(self.noise, 1),)
 

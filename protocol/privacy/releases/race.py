@@ -29,8 +29,6 @@ class RaceParameters(NoisyTotalParameters):
     """The table of `race` in a session file, with `epsilon`, `scale` or both.
 
     Attributes:
-        epsilon: ε of all releases together, at the session's δ; it determines the scale. With `scale`, it is
-            a budget.
         scale: Scale of the noise on a count, P(x) ∝ exp(-|x|/scale); the paper's Laplace(R/ε) has R/ε.
     """
 

@@ -42,7 +42,6 @@ class Statistic:
     which no honest basis comes near.
 
     Attributes:
-        dimension: Coordinates d of φ.
         centre: int64 of shape (d,), |coordinate| ≤ 2^15, in units of 2^-15; None: y is φ.
         radius: In units of 2^-15, positive; a larger one clips fewer points and makes y shorter.
         basis: int16 of shape (width, d), in units of 2^-12; None: the identity. Only with a centre.
@@ -88,13 +87,10 @@ class Statistic:
         return self.dimension if self.basis is None else len(self.basis)
 
     def of(self, features: Features) -> Totals:
-        """The statistic of each point.
+        """The statistic of each point: int64 of shape (n, width), in units of 2^-15.
 
         Args:
             features: int16 of shape (n, d).
-
-        Returns:
-            int64 of shape (n, width), in units of 2^-15.
 
         Raises:
             LocalProtocolError: Another shape or dtype.

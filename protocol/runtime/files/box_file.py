@@ -66,11 +66,7 @@ class BoxFile:
             return
         data = b"".join(self._pending)
         try:
-            written = os.write(self._descriptor, data)
-            while written < len(data):
-                written += os.write(self._descriptor, memoryview(data)[written:])
-            if self._sync:
-                os.fsync(self._descriptor)
+            platform.append(self._descriptor, data, sync=self._sync)
         except OSError as error:
             os.ftruncate(self._descriptor, self._size)
             raise TranscriptUnwritable(

@@ -51,7 +51,6 @@ class LineFile(Closing):
 
         Args:
             path: The file; its directory exists.
-            what: Its purpose, for messages.
             patience: Seconds to wait while another process holds it.
 
         Raises:
@@ -83,10 +82,7 @@ class LineFile(Closing):
         line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         data = line + b"\n"
         try:
-            written = 0
-            while written < len(data):
-                written += os.write(self._descriptor, memoryview(data)[written:])
-            os.fsync(self._descriptor)
+            platform.append(self._descriptor, data, sync=True)
         except OSError as error:
             # After a failed fsync too: only writing again, not another fsync, could make it durable.
             with suppress(OSError):
@@ -119,8 +115,7 @@ class LineFile(Closing):
 
     def _end_line(self) -> None:
         try:
-            os.write(self._descriptor, b"\n")
-            os.fsync(self._descriptor)
+            platform.append(self._descriptor, b"\n", sync=True)
         except OSError as error:
             raise self._unwritable(error) from error
         self._size += 1

@@ -20,7 +20,6 @@ class Cap:
     """A limit on all spendings of a dataset together.
 
     Attributes:
-        budget: (ε, δ).
         neighbours: The datasets that it compares.
     """
 
@@ -43,7 +42,6 @@ def next_cap(path: Path, held: Cap | None, wish: BudgetSection | None, *, neighb
 
     Args:
         path: The ledger, for messages.
-        held: The recorded cap, if any.
         wish: The party's `[budget]`; None changes nothing.
         neighbours: The datasets that a first cap compares, unless `wish` names some.
 

@@ -1,4 +1,7 @@
-"""A session's cost to one party's data: checked before it enrols, charged before anything is released."""
+"""A session's cost to one party's data: checked before it enrols, charged before anything is released.
+
+A ledger that cannot be used is a `HushbidError` throughout.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,6 @@ class DatasetBudget:
     """The lifetime ledger of a party's data, and what this session is to charge it.
 
     Attributes:
-        path: The ledger's file.
-        budget: The party's `[budget]`, if any.
         paid_as: The recorded identifier of a release that the session uses again; empty: it makes its own.
     """
 
@@ -62,7 +63,6 @@ class DatasetBudget:
             BudgetExceeded: It exceeds the remaining budget.
             ConfigError: The session has been run before, or reuses a release that the ledger has no charge
                 of.
-            HushbidError: The ledger cannot be used.
         """
         with self._open(record=record) as ledger:
             if warn:
@@ -82,11 +82,7 @@ class DatasetBudget:
             return ledger.cap
 
     def elsewhere(self) -> Path | None:
-        """Another ledger that the same rows were charged to, if no budget forbids this one.
-
-        Raises:
-            HushbidError: The ledger cannot be used.
-        """
+        """Another ledger, if any, that the same rows were charged to; its budget does not bind here."""
         with self._open(record=False) as ledger:
             return ledger.elsewhere
 
@@ -95,17 +91,12 @@ class DatasetBudget:
 
         Raises:
             BudgetExceeded: It exceeds the remaining budget.
-            HushbidError: The ledger cannot be used.
         """
         with self._open() as ledger:
             ledger.charge(self._as_on_record(ledger))
 
     def charged_line(self) -> str:
-        """Whether the session is charged by now, for people.
-
-        Raises:
-            HushbidError: The ledger cannot be read.
-        """
+        """Whether the session is charged by now, for people."""
         _, session, *others = self.spending.identifier.split("/")
         charged = charges(self.path, session, others[-1])
         return f"The session is charged to {charged[0]}." if charged else "Nothing was charged yet."
@@ -139,7 +130,6 @@ def dataset_budget(
     """The ledger of a party's data, and what the session costs it.
 
     Args:
-        data: Where the data lie.
         charge: What the party's machine will charge.
         statement: What the session guarantees to the data.
         paid_as: The recorded identifier of an earlier release of the data: the session is then recorded at no
@@ -188,9 +178,6 @@ def charges(ledger: Path, identifier: str, party: str) -> list[str]:
     Args:
         ledger: Its file, which is neither held nor changed.
         identifier: The session's, in hexadecimal.
-
-    Raises:
-        HushbidError: The ledger cannot be read.
     """
     if not ledger.exists():
         return []

@@ -59,7 +59,6 @@ class KnownLedger:
     Attributes:
         lines: Number of its lines.
         digest: SHA-256 of them.
-        capped: Whether it had a budget.
     """
 
     path: Path

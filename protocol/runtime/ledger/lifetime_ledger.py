@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -249,29 +249,22 @@ class LifetimeLedger(Closing):
     def _begin(self, wish: BudgetSection | None, *, record: bool) -> None:
         """Take in the records and the party's budget."""
         records, self._lift = self._file.records, wish is not None and wish.lift
-        if not records:
-            self.cap = next_cap(self.path, None, wish, neighbours=self._neighbours)
-            of = self._neighbours if self.cap is None else self.cap.neighbours
-            with self._held_list() as listed:
-                if listed is not None:
-                    self._check_rows(listed)
-                header = {"format": FORMAT, "version": VERSION, "neighbours": of}
-                if record:
-                    self._file.begin(header | {"budget": cap_to_record(self.cap)})
-                if listed is not None and record and self._is_to_be_noted(listed):
-                    self._note_rows(listed)
-            return
-        self._neighbours, held, self._spendings = _on_record(self.path, records)
+        held: Cap | None = None
+        if records:
+            self._neighbours, held, self._spendings = _on_record(self.path, records)
         self.cap = next_cap(self.path, held, wish, neighbours=self._neighbours)
         with self._held_list() as listed:
             if listed is not None:
                 self._check_rows(listed)
-            if self.cap != held and record:
-                raised = held is not None and not (
-                    self.cap is not None and self.cap.allows_no_more_than(held)
-                )
-                self._append_cap(lifted=raised)
-            if listed is not None and record and self._is_to_be_noted(listed):
+            if not record:
+                return
+            if not records:
+                header = {"format": FORMAT, "version": VERSION, "neighbours": self._compared_by_cap}
+                self._file.begin(header | {"budget": cap_to_record(self.cap)})
+            elif self.cap != held:
+                lowered = self.cap is not None and held is not None and self.cap.allows_no_more_than(held)
+                self._append_cap(lifted=held is not None and not lowered)
+            if listed is not None and self._is_to_be_noted(listed):
                 self._note_rows(listed)
 
     def _is_to_be_noted(self, listed: HeldList) -> bool:
@@ -283,10 +276,18 @@ class LifetimeLedger(Closing):
         return listed.known is not None or listed.at(self.path) is None or not self._spendings
 
     def _append_cap(self, *, lifted: bool) -> None:
-        of = self._neighbours if self.cap is None else self.cap.neighbours
         self._file.append(
-            {"kind": "budget", "budget": cap_to_record(self.cap), "neighbours": of, "lifted": lifted}
+            {
+                "kind": "budget",
+                "budget": cap_to_record(self.cap),
+                "neighbours": self._compared_by_cap,
+                "lifted": lifted,
+            }
         )
+
+    @property
+    def _compared_by_cap(self) -> str:
+        return self._neighbours if self.cap is None else self.cap.neighbours
 
     @contextmanager
     def _held_list(self) -> Iterator[HeldList | None]:
@@ -299,11 +300,8 @@ class LifetimeLedger(Closing):
                 if self.cap is not None:
                     raise
                 self._rows_unknown = error.what
-        if held is None:
-            yield None
-        else:
-            with held:
-                yield held
+        with held or nullcontext():
+            yield held
 
     def _check_rows(self, listed: HeldList) -> None:
         """Refuse a second ledger of the same rows, or one that lost lines: a budget would count twice."""

@@ -69,14 +69,11 @@ class Connection(Closing):
         self._endpoint.close()
 
     def run(self, driver: Driver, machine: Participant, begins: Started, vitals: Vitals) -> Finish:
-        """Run a driver until its machine is done.
+        """Run a driver until its machine is done, and return how it ended.
 
         Args:
             begins: The first event, unless the party resumes.
             vitals: Notified at every turn; its `control` may stop the run.
-
-        Returns:
-            How it ended.
 
         Raises:
             ConnectionFailed: The curator does not know our key, or has another one than the roster says.

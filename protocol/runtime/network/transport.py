@@ -165,7 +165,6 @@ def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longes
     """Set the common options of both ends; call it before bind or connect.
 
     Args:
-        secure: Whether CURVE will be on.
         longest: Bytes of the longest accepted frame; a longer one costs its sender the connection.
     """
     # MAXMSGSIZE is held against what is on the wire: without the allowance the largest frame, once encrypted,

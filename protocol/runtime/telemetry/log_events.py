@@ -27,8 +27,6 @@ class LogEvent(Enum):
     """A kind of line.
 
     Attributes:
-        event: Its name in the log.
-        level: As `logging` has it.
         text: A template of `str.format` that names every field of its own; a list shows as its first items.
     """
 

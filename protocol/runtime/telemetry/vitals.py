@@ -233,7 +233,6 @@ class Vitals:
         """Report the progress of a long computation, at most every `STATUS_SECONDS`.
 
         Args:
-            done: Number of completed parts.
             whole: Number of all parts, at least one.
         """
         now = time.time()

@@ -65,29 +65,10 @@ def feature_space(
     )
 
 
-def feature_map(
-    name: str,
-    *,
-    seed: int | bytes,
-    dimension: int,
-    gamma: float,
-    lower: Bound,
-    upper: Bound,
-    columns: int,
-    options: Mapping[str, Any] | None = None,
-) -> FeatureMap:
-    """The map with that name and seed; `feature_space` and `FeatureSpace.map` describe the parameters.
+def feature_map(name: str, *, seed: int | bytes, **public: Any) -> FeatureMap:
+    """The map with that name and seed (`FeatureSpace.map`); other arguments are those of `feature_space`.
 
     Raises:
         ConfigError: The name is unknown, or a parameter is out of range.
     """
-    space = feature_space(
-        name,
-        dimension=dimension,
-        gamma=gamma,
-        lower=lower,
-        upper=upper,
-        columns=columns,
-        options=options,
-    )
-    return space.map(seed)
+    return feature_space(name, **public).map(seed)

@@ -46,19 +46,16 @@ class FeatureSpace(ABC):
 
     Attributes:
         options: Names of further parameters of maps with this name.
-        dimension: Coordinates d of φ.
-        columns: Feature columns of a raw point.
-        gamma: γ of the RBF kernel of the session's MMD², for scaled points.
         rows: Number of equally long rows of coordinates, if each of them has exactly one nonzero coordinate,
             with the same value everywhere (`lsh`); 0 for features of another kind.
         norm_bound: Largest ‖φ‖, rounding included.
         coordinate_bound: Largest |φ_i|, rounding included.
 
     Args:
-        dimension: Within `limits.MIN_DIMENSION` and `limits.MAX_FEATURES`.
-        gamma: Positive.
+        dimension: d, the coordinates of φ, within `limits.MIN_DIMENSION` and `limits.MAX_FEATURES`.
+        gamma: γ of the RBF kernel of the session's MMD², for scaled points; positive.
         lower, upper: Public bounds of the columns, upper above lower.
-        columns: From 1 to `limits.MAX_COLUMNS`.
+        columns: Feature columns of a raw point, from 1 to `limits.MAX_COLUMNS`.
 
     Raises:
         ConfigError: A parameter is not finite or out of range; the error names it.
@@ -98,13 +95,10 @@ class FeatureSpace(ABC):
 
     @abstractmethod
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether some point can have each row as its φ, judged by norms (DESIGN §3, "Verification").
+        """Whether each row can be some point's φ, shape (n,), judged by norms (DESIGN §3, "Verification").
 
         Args:
             features: Shape (n, d).
-
-        Returns:
-            Shape (n,).
 
         Raises:
             LocalProtocolError: Another shape or dtype.

@@ -51,9 +51,6 @@ class FourierSpace(FeatureSpace):
         turn_bits: Their sum: Wx + b is a whole number of 2^-turn_bits of a turn.
         width: Scale of the distribution of W: 2^31 times the mantissa of √(2γ)/2π.
 
-    Args:
-        dimension, gamma, lower, upper, columns: As `FeatureSpace`.
-
     Raises:
         ConfigError: As `FeatureSpace`; no number of frequencies gives the dimension; or the kernel is too
             narrow or too wide for the grid of the points.
@@ -92,13 +89,10 @@ class FourierSpace(FeatureSpace):
 
     @abstractmethod
     def features(self, angles: Angles) -> Features:
-        """φ from Wx + b, modulo a turn.
+        """φ from Wx + b, modulo a turn: int16 of shape (n, d), in units of 2^-15.
 
         Args:
             angles: Shape (n, frequencies).
-
-        Returns:
-            int16 of shape (n, d), in units of 2^-15.
         """
 
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
@@ -125,12 +119,6 @@ class FourierMap(FeatureMap):
         frequencies: W in radians per unit of a scaled point, as it is used: float64 of shape (frequencies,
             columns).
         phases: b in radians, as it is used: float64 of shape (frequencies,).
-
-    Args:
-        seed: As `FeatureSpace.map`.
-
-    Raises:
-        ConfigError, LocalProtocolError: As `FeatureSpace.map`.
     """
 
     space: FourierSpace

@@ -51,13 +51,10 @@ class LshSpace(FeatureSpace):
     Attributes:
         rows: R = d/W.
         cells: W.
-        family: Family of the hash functions.
         bandwidth: Bandwidth of the hash functions, on points scaled to [0, 1].
 
     Args:
         dimension: d = R·W.
-        gamma: γ of the session's MMD².
-        lower, upper, columns: As `FeatureSpace`.
         family: ``l2`` or ``l1``.
         cells: W, at least 2.
         bandwidth: Positive; None: 1/√γ, the distance at which the RBF kernel equals 1/e.
@@ -116,13 +113,10 @@ class LshSpace(FeatureSpace):
         return self.one_hot(generator.integers(0, self.cells, (count, self.rows)))
 
     def one_hot(self, cells: npt.NDArray[np.integer]) -> Features:
-        """Φ of points in those cells.
+        """Φ of points in those cells: int16 of shape (n, d), in units of 2^-15.
 
         Args:
             cells: Shape (n, R), each from 0 to W - 1.
-
-        Returns:
-            int16 of shape (n, d), in units of 2^-15.
         """
         features = np.zeros((len(cells), self.dimension), dtype=np.int16)
         places = cells + self.cells * np.arange(self.rows)
@@ -143,12 +137,8 @@ class LshMap(FeatureMap):
     Attributes:
         digest: SHA-256 of the map's name and the family's own digest, which tells what was drawn.
 
-    Args:
-        seed: As `FeatureSpace.map`.
-
     Raises:
-        ConfigError: As `FeatureSpace.map`, or a bandwidth that the family refuses.
-        LocalProtocolError: As `FeatureSpace.map`.
+        ConfigError, LocalProtocolError: As `FeatureSpace.map`, or a bandwidth that the family refuses.
     """
 
     space: LshSpace

@@ -56,19 +56,16 @@ class HashFamily(ABC):
     SciPy; the digest shows a difference.
 
     Attributes:
-        rows: R.
-        columns: Coordinates of a point.
-        power: p.
         cells: Cells of each row: int64 of shape (rows,).
         spread: Whether each row spreads its codes over fewer cells: bool of shape (rows,).
         digest: SHA-256 of everything that determines the functions, and of their draws.
 
     Args:
-        rows: From 1 to `MAX_ROWS`.
+        rows: R, from 1 to `MAX_ROWS`.
         width: Most cells of a row, from 2 to `MAX_CELLS`.
         lower, upper: Public bounds of the points' columns, float64 of shape (columns,), upper above lower.
         seed: Not negative, or secret bytes.
-        power: From 1 to `MAX_POWER`.
+        power: p, from 1 to `MAX_POWER`.
         sampling: ``independent``, or ``sobol``, which has up to 21,201 coordinates for a row's directions.
 
     Raises:

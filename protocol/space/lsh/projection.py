@@ -75,13 +75,10 @@ class ExactProjection:
         return 1.0 / self._grid
 
     def of(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Each point's inner product with each direction.
+        """Each point's inner product with each direction: float64 of shape (n, m).
 
         Args:
             points: float64 of shape (n, columns), |coordinate| ≤ `reach`.
-
-        Returns:
-            float64 of shape (n, m).
 
         Raises:
             LocalProtocolError: Another shape, or a point that reaches farther or is not finite.

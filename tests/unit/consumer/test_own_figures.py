@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from consumer import own_figures as module
-from consumer.appraisal import Judgement, Quality, Weighted, appraise
+from consumer.appraisal import Evaluation, Judgement, Quality, Weighted, appraise
 from consumer.downstream import wilson_interval
 from consumer.events import Delivered
 from consumer.matching import match
@@ -64,17 +64,9 @@ def figures(
     test: Dataset | None = TEST,
     weights: bool = True,
 ) -> OwnFigures:
-    _, matching = appraise(SESSION, delivered, validation=validation, test=test, model="logistic", seed=0)
-    return own_figures(
-        SESSION,
-        delivered,
-        validation=validation,
-        seed_set=SEEDS,
-        test=test,
-        model="logistic",
-        seed=0,
-        matching=matching if weights else None,
-    )
+    by = Evaluation(validation, test, model="logistic", seed=0)
+    _, matching = appraise(SESSION, delivered, by)
+    return own_figures(SESSION, delivered, by, SEEDS, matching if weights else None)
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +182,7 @@ def test_intervals_are_wilson_s(right: int, count: int, interval: tuple[float, f
 
 
 def test_every_accuracy_of_a_judgement_has_an_interval() -> None:
-    judgement, _ = appraise(SESSION, DELIVERED, validation=WANTED, test=TEST, model="logistic", seed=0)
+    judgement, _ = appraise(SESSION, DELIVERED, Evaluation(WANTED, TEST, model="logistic", seed=0))
     assert judgement.weighted is not None
     for quality in (judgement.plain, judgement.weighted.quality):
         assert quality.accuracy is not None

@@ -11,7 +11,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from consumer.appraisal import Judgement, Quality, appraise
+from consumer.appraisal import Evaluation, Judgement, Quality, appraise
 from consumer.columns import column
 from consumer.events import Delivered, StorePurchases
 from consumer.store import PurchaseFile
@@ -63,14 +63,9 @@ def judged(attributes: Sequence[bytes], points: Any) -> Quality:
     session = open_session(session_file(owners=names(2), points=20, columns=3, dimension=8))
     rng = np.random.default_rng(0)
     test = Dataset.from_arrays("test", rng.random((10, 3)), np.arange(10) % 2)
-    judgement, _ = appraise(
-        session,
-        bought(attributes, points),
-        validation=Dataset.from_arrays("validation", rng.random((10, 3))),
-        test=test,
-        model="logistic",
-        seed=0,
-    )
+    validation = Dataset.from_arrays("validation", rng.random((10, 3)))
+    by = Evaluation(validation, test, model="logistic", seed=0)
+    judgement, _ = appraise(session, bought(attributes, points), by)
     return judgement.plain
 
 
@@ -180,10 +175,10 @@ def test_a_point_that_cannot_be_read_is_neither_kept_nor_judged(tmp_path: Path) 
         assert archive["owners"].tolist() == ["owner-0", "owner-1"]
     session = open_session(session_file(owners=names(2), points=20, columns=3, dimension=8))
     validation = Dataset.from_arrays("validation", np.random.default_rng(0).random((10, 3)))
-    options: dict[str, Any] = {"validation": validation, "test": None, "model": "logistic", "seed": 0}
-    assert appraise(session, [lost], **options) == (Judgement(), None)
+    by = Evaluation(validation, None, model="logistic", seed=0)
+    assert appraise(session, [lost], by) == (Judgement(), None)
     (judgement, matching), (alone, weights) = (
-        appraise(session, found, **options) for found in ([lost, *held], held)
+        appraise(session, found, by) for found in ([lost, *held], held)
     )
     assert judgement == alone
     assert matching is not None

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curator.machine import CONSUMER
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
 from protocol.machine.machine import Lost, Offended, Received, Send, Started
+from protocol.names import CONSUMER
 from protocol.wire.messages import (
     PROTOCOL_VERSION,
     Bid,

@@ -284,12 +284,12 @@ def test_ranks_of_others_differ_in_far_more_rounds_than_tau() -> None:
 def test_who_knows_the_map_inverts_a_hash() -> None:
     """Angles of 70 pairs give 6 columns by least squares, to three digits; without W and b they do not."""
     parameters = {"dimension": 140, "gamma": 0.01, "lower": 0.0, "upper": 1.0, "columns": 6}
-    phi = feature_map("paired", seed=9, **parameters)  # type: ignore[arg-type]
+    phi = feature_map("paired", seed=9, **parameters)
     point = np.random.default_rng(4).random((1, 6))
     hashed = features_to_float(phi.hash(point))[0]
 
     def invert(seed: int) -> Array:
-        known = feature_map("paired", seed=seed, **parameters)  # type: ignore[arg-type]
+        known = feature_map("paired", seed=seed, **parameters)
         assert isinstance(known, FourierMap)
         angles = np.arctan2(hashed[70:], hashed[:70]) - known.phases
         wrapped = (angles + math.pi) % (2 * math.pi) - math.pi

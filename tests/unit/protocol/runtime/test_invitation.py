@@ -11,7 +11,7 @@ import pytest
 import tomli_w
 
 from owner.role import Owner
-from protocol.config.invitation import invitation
+from protocol.config.invitation import Invitation, invitation
 from protocol.config.session import SessionFile
 from protocol.config.signed import signed
 from protocol.errors import ConfigError
@@ -72,14 +72,14 @@ def test_the_address_is_the_party_s_own_and_the_session_the_same(tmp_path: Path)
 def test_a_key_that_a_later_version_gives_a_default_to_does_not_spoil_the_signature(tmp_path: Path) -> None:
     values = invitation(session(), "north", CURATOR)
     del values["configuration"]["timeouts"]  # an earlier version did not know it
-    values = signed({key: value for key, value in values.items() if key != "signature"}, CURATOR)
+    values = signed(Invitation, {key: value for key, value in values.items() if key != "signature"}, CURATOR)
     assert read_invitation(written(tmp_path, values)).configuration == session()
 
 
 def forged(values: dict[str, Any]) -> None:
     """A stranger's own invitation, with the curator's key still in it."""
     values["configuration"]["roster"]["consumer"] = STRANGER.public.text
-    values["signature"] = signed(values, STRANGER)["signature"]
+    values["signature"] = signed(Invitation, values, STRANGER)["signature"]
 
 
 FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
@@ -121,7 +121,7 @@ def test_what_the_curator_itself_signed_must_not_contradict_itself(
     tmp_path: Path, change: dict[str, str], says: str
 ) -> None:
     values = invitation(session(), "north", CURATOR) | change
-    values = signed({key: value for key, value in values.items() if key != "signature"}, CURATOR)
+    values = signed(Invitation, {key: value for key, value in values.items() if key != "signature"}, CURATOR)
     with pytest.raises(ConfigError, match=says):
         read_invitation(written(tmp_path, values))
 
