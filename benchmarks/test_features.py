@@ -10,7 +10,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from protocol.space.features import FEATURE_SPACES, FeatureMap, FourierMap, feature_map
-from protocol.space.grid import Features, round_features
+from protocol.space.grid import Features
+from tests.support.exact_points import round_features
 
 
 @pytest.fixture(params=sorted(FEATURE_SPACES))

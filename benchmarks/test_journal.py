@@ -15,7 +15,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from protocol.transcript.journal import Durability, Journal, MemoryJournal
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header
 from protocol.wire.arrays import Array, pack_array, unpack_array
 from protocol.wire.values import Item
@@ -78,7 +78,7 @@ def test_read(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
         journal.append(1.5, EVENT, ())
     journal.close()
     benchmark.extra_info["records"] = 1000
-    assert benchmark(lambda: sum(1 for _ in iterate(path))) == 1000
+    assert benchmark(lambda: sum(1 for _ in TranscriptReader(path))) == 1000
 
 
 @pytest.mark.parametrize("dtype", ["int16", "float64"])

@@ -79,7 +79,7 @@ class Judgement:
     labels_why: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under their attributes' names, with those of the weighted points in their own table."""
+        """The figures by their attributes' names; those of the weighted points have a table of their own."""
         weighted = self.weighted
         figures = (
             None
@@ -91,7 +91,6 @@ class Judgement:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The judgement from the result of `as_json`; other keys are ignored."""
         plain, weighted = _quality(values), values["weighted"]
         labels_why = values.get("labels_why", "")  # older results have none
         if weighted is None:
@@ -111,34 +110,23 @@ def _quality(values: Mapping[str, Any]) -> Quality:
     return Quality(**figures, accuracy_interval=None if interval is None else (interval[0], interval[1]))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Judge:
     """The data that judges choices of points.
 
-    Args:
+    Attributes:
         wanted: D_v, scaled, shape (m, columns).
-        gamma: γ.
         test: Held-out points, scaled, and their labels if they have any.
-        model: One of `consumer.downstream.MODELS`.
-        seed: Seed of the model.
+        model: One of `consumer.downstream.MODELS`, with its `seed`.
         ridge: λ of the weights.
     """
 
-    def __init__(
-        self,
-        wanted: Points,
-        gamma: float,
-        *,
-        test: tuple[Points, Labels | None] | None = None,
-        model: str = "logistic",
-        seed: int = 0,
-        ridge: float = RIDGE,
-    ) -> None:
-        self._wanted = wanted
-        self._gamma = gamma
-        self._test = test
-        self._model = model
-        self._seed = seed
-        self._ridge = ridge
+    wanted: Points
+    gamma: float
+    test: tuple[Points, Labels | None] | None = None
+    model: str = "logistic"
+    seed: int = 0
+    ridge: float = RIDGE
 
     def judge(self, points: Points, labels: Labels) -> Judgement:
         """Judge a choice of points, all within the public bounds.
@@ -154,16 +142,13 @@ class Judge:
     def weighed(
         self, plain: Quality, points: Points, labels: Labels, *, groups: Sequence[Group] = ()
     ) -> tuple[Judgement, Matching | None]:
-        """Judge points and their weights, given their quality without weights.
+        """Judge points as `judge` does, given their quality without weights, and return the weights too.
 
         Args:
-            plain: How good they are without weights.
-            points: Scaled, shape (n, columns).
-            labels: One for each point; None where a point has none.
             groups: Sets of points whose weights have a fixed sum (`consumer.balance`).
         """
         try:
-            matching = match(points, self._wanted, self._gamma, ridge=self._ridge, groups=groups)
+            matching = match(points, self.wanted, self.gamma, ridge=self.ridge, groups=groups)
         except DataError as error:
             return Judgement(plain, None, error.what, self._labels_why(labels)), None
         right = self._accuracy(points, labels, matching.weights)
@@ -185,12 +170,12 @@ class Judge:
         Args:
             points: Scaled, at least one.
             labels: Labels of the points that the model learns from.
-            learned: The points that a model learns from; None for all.
+            learned: Those points; None for all.
         """
         count = len(points)
         with np.errstate(over="ignore", invalid="ignore"):
-            square = float(kernel_means(points, points, self._gamma).mean())
-            distance = square - 2.0 * float(kernel_means(points, self._wanted, self._gamma).mean())
+            square = float(kernel_means(points, points, self.gamma).mean())
+            distance = square - 2.0 * float(kernel_means(points, self.wanted, self.gamma).mean())
         right = self._accuracy(points if learned is None else points[learned], labels, None)
         return Quality(
             None if math.isnan(distance) else max(0.0, distance + self._spread),
@@ -202,36 +187,36 @@ class Judge:
 
     def _to_test(self, points: Points, square: float, weights: Vector) -> float | None:
         """MMD² of weighted points against the test set; `square`: their mean kernel value."""
-        if self._test is None:
+        if self.test is None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            cross = weights @ kernel_means(points, self._test[0], self._gamma)
+            cross = weights @ kernel_means(points, self.test[0], self.gamma)
         distance = float(square + self._test_spread - 2.0 * cross)
         return None if math.isnan(distance) else max(0.0, distance)
 
     def _accuracy(self, points: Points, labels: Labels, weights: Vector | None) -> float | None:
-        if self._test is None or self._test[1] is None:
+        if self.test is None or self.test[1] is None:
             return None
-        judged, truth = self._test[0], self._test[1]
-        return accuracy(self._model, points, labels, judged, truth, seed=self._seed, weights=weights)
+        judged, truth = self.test[0], self.test[1]
+        return accuracy(self.model, points, labels, judged, truth, seed=self.seed, weights=weights)
 
     def _interval(self, right: float | None) -> tuple[float, float] | None:
-        if right is None or self._test is None or self._test[1] is None:
+        if right is None or self.test is None or self.test[1] is None:
             return None
-        return wilson_interval(right, len(known_labels(self._test[1])))
+        return wilson_interval(right, len(known_labels(self.test[1])))
 
     def _labels_why(self, labels: Labels) -> str:
-        return "" if self._test is None or self._test[1] is None else why_no_accuracy(labels, self._test[1])
+        return "" if self.test is None or self.test[1] is None else why_no_accuracy(labels, self.test[1])
 
     @cached_property
     def _spread(self) -> float:
         """Mean kernel value between points of D_v, the same for every choice."""
-        return float(kernel_means(self._wanted, self._wanted, self._gamma).mean())
+        return float(kernel_means(self.wanted, self.wanted, self.gamma).mean())
 
     @cached_property
     def _test_spread(self) -> float:
-        test = self._test
-        return 0.0 if test is None else float(kernel_means(test[0], test[0], self._gamma).mean())
+        test = self.test
+        return 0.0 if test is None else float(kernel_means(test[0], test[0], self.gamma).mean())
 
 
 def appraise(
@@ -251,8 +236,7 @@ def appraise(
     Args:
         validation: D_v.
         test: Points to judge by, and a downstream model if they have labels; None if there is no test set.
-        model: One of `consumer.downstream.MODELS`.
-        seed: Seed of the model.
+        model: One of `consumer.downstream.MODELS`, with its `seed`.
         ridge: λ of the weights.
 
     Returns:

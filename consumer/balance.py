@@ -22,12 +22,7 @@ BALANCES: Final = ("wanted", "equal")
 
 
 class Group(NamedTuple):
-    """Points whose weights have a fixed sum.
-
-    Attributes:
-        rows: Indices of the points, shape (n,).
-        share: The sum of their weights.
-    """
+    """The points of these rows, shape (n,), whose weights have this sum."""
 
     rows: npt.NDArray[np.intp]
     share: float

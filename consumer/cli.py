@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from consumer.role import Consumer
-from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
+from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, show_figures, takes
 from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
@@ -53,13 +53,9 @@ def show(result: Mapping[str, Any]) -> None:
         "ledger of the validation set": result["ledger"],
         "transcript": result["transcript"],
     }
-    width = max(map(len, figures))
-    lines = [
-        f"{result['session']}: what was procured",
-        *(f"  {name:<{width}}  {value}" for name, value in figures.items()),
-        *privacy_lines(result["privacy"]),
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write(f"{result['session']}: what was procured\n")
+    show_figures(figures, indent="  ")
+    sys.stdout.write("".join(f"{line}\n" for line in privacy_lines(result["privacy"])))
 
 
 def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:

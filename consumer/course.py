@@ -48,7 +48,6 @@ class Course:
         return self.last - self.closest >= AWAY_ROUNDS and self.mmd2_end >= AWAY * self.mmd2_closest
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under their attributes' names, with ``moved_away`` and the warnings."""
         return {**asdict(self), "moved_away": self.moved_away, "warnings": self.warnings()}
 
     @classmethod
@@ -76,10 +75,9 @@ class Course:
 def course_of(
     rounds: int, delivered: Sequence[Delivered], mmd2: npt.NDArray[np.float64] | None
 ) -> Course | None:
-    """Summarise the course of a purchase.
+    """Summarise the course of a purchase of `rounds` rounds.
 
     Args:
-        rounds: Number of rounds in the session.
         delivered: The bought points, in their order.
         mmd2: MMD² of the first 1, 2, … readable points (`PurchasesChecked.mmd2`).
 

@@ -25,7 +25,6 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
     Names that the schema already uses get a trailing underscore. Weights are included if they exist.
 
     Args:
-        schema: The schema that encoded the rows.
         path: The consumer's ``delivered.npz``.
         label: Name of the label column.
 
@@ -71,11 +70,5 @@ def _known(delivered: dict[str, npt.NDArray[Any]], name: str, which: str) -> Any
     if name not in delivered:
         return None
     values = delivered[name]
-    plain = values.tolist() if values.dtype.kind == "U" else values
-    return (
-        pa.array(plain, mask=~delivered[which])
-        if values.dtype.kind != "U"
-        else pa.array(
-            [value if known else None for value, known in zip(plain, delivered[which].tolist(), strict=True)]
-        )
-    )
+    # pyarrow does not take numpy's text.
+    return pa.array(values.tolist() if values.dtype.kind == "U" else values, mask=~delivered[which])

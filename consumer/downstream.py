@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -48,38 +49,19 @@ _NORMAL: Final = 1.959964
 """Standard normal quantile of a two-sided 95 % interval."""
 
 
-def _logistic(seed: int) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(max_iter=1000, random_state=seed)
-
-
-def _linear_svm(seed: int) -> Any:
-    from sklearn.svm import LinearSVC
-
-    return LinearSVC(random_state=seed)
-
-
-def _mlp(seed: int) -> Any:
-    from sklearn.neural_network import MLPClassifier
-
+MODELS: Final[Mapping[str, tuple[str, str, Mapping[str, Any]]]] = {
+    "logistic": ("sklearn.linear_model", "LogisticRegression", {"max_iter": 1000}),
+    "linear-svm": ("sklearn.svm", "LinearSVC", {}),
     # One hidden layer of 32 units, as in DPDS appendix G (without its dropout).
-    return MLPClassifier(hidden_layer_sizes=(32,), random_state=seed)
-
-
-MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
-    "logistic": _logistic,
-    "linear-svm": _linear_svm,
-    "mlp": _mlp,
+    "mlp": ("sklearn.neural_network", "MLPClassifier", {"hidden_layer_sizes": (32,)}),
 }
-"""Classifiers of scikit-learn by the name that a consumer's file uses; each takes a seed."""
+"""Classifiers of scikit-learn by the name that a consumer's file uses: module, class and options."""
 
 
 def check_model(name: str, *, trained: bool) -> None:
     """Refuse a downstream model that does not exist.
 
     Args:
-        name: The model's.
         trained: Whether a model will be trained, as there are labels to judge it by; that needs scikit-learn.
 
     Raises:
@@ -106,22 +88,20 @@ def accuracy(
     """Share of test points that a model trained on the other points classifies correctly.
 
     Classes are the same if they are equal in Python: 3 equals 3.0, but not "3". Points without a label are
-    left out on both sides. A test class without training points is always misclassified. Labels that are not
-    classes are not judged (`no_classes`).
+    left out on both sides. A test class without training points is always misclassified.
 
     Args:
-        model: One of `MODELS`.
+        model: One of `MODELS`, with the `seed` of all its draws.
         train_features: Scaled to [0, 1] (`FeatureMap.scale`), shape (n, c).
         train_labels: n labels.
         test_features: Scaled likewise, shape (k, c).
         test_labels: k labels.
-        seed: Seed of all the model's random draws.
         weights: Weights of the training points, shape (n,); None for equal ones. scikit-learn gets them as
             ``sample_weight``, rescaled to average 1 over the labelled points, as models expect.
 
     Returns:
         From 0 to 1; None if there is nothing to judge: fewer than two training classes, no labelled test
-        point, or test labels that are not classes.
+        point, or test labels that are not classes (`no_classes`).
 
     Raises:
         ConfigError: There is no such model, or scikit-learn is missing.
@@ -139,7 +119,8 @@ def accuracy(
     need("sklearn", _JUDGING)
     from sklearn.exceptions import ConvergenceWarning
 
-    estimator = MODELS[model](seed)
+    module, name, options = MODELS[model]
+    estimator = getattr(import_module(module), name)(**options, random_state=seed)
     with warnings.catch_warnings():
         # A model that stopped early is still a model; its accuracy shows how good it is.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -152,14 +133,10 @@ def accuracy(
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """95 % interval of a share of this many test points (Wilson 1927).
+    """95 % interval of a share (0 to 1) of this many test points, at least 1 (Wilson 1927).
 
     It covers the choice of test points for this one model. It covers neither the choice of bought points, nor
     the session's noise, nor a test set whose distribution differs from what the model will meet.
-
-    Args:
-        share: From 0 to 1.
-        count: At least 1.
     """
     square = _NORMAL**2 / count
     middle = (share + square / 2.0) / (1.0 + square)
@@ -176,10 +153,7 @@ def no_classes(labels: Labels) -> bool:
     """Whether labels are amounts or row names, so that shares and accuracy have no meaning.
 
     This holds if more than half of more than 20 labels are different, or if any number among them is not
-    whole.
-
-    Args:
-        labels: One per point; points with None do not count.
+    whole. Points with None do not count.
     """
     known = known_labels(labels)
     if 2 * len(set(known)) <= len(known):
@@ -188,14 +162,10 @@ def no_classes(labels: Labels) -> bool:
 
 
 def why_no_accuracy(train_labels: Labels, test_labels: Labels) -> str:
-    """Why there is no accuracy, or why it is 0, if labels are the reason. It reveals no label.
-
-    Args:
-        train_labels: Labels of the training points.
-        test_labels: Labels of the test points.
+    """Why there is no accuracy, or why it is 0, if labels are the reason.
 
     Returns:
-        A sentence without its full stop; empty if labels are not the reason.
+        A sentence without its full stop, which reveals no label; empty if labels are not the reason.
     """
     if no_classes(test_labels):
         return f"There is no accuracy: {AMOUNTS}"
@@ -204,15 +174,11 @@ def why_no_accuracy(train_labels: Labels, test_labels: Labels) -> str:
 
 
 def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:
-    """Why no test point can be right, if the spelling of labels is the reason. It reveals no label.
-
-    Args:
-        train_labels: Labels of the training points.
-        test_labels: Labels of the test points.
+    """Why no test point can be right, if the spelling of labels is the reason.
 
     Returns:
-        A clause; empty if both sides share a label, if one side has none, or if the labels differ in any
-        spelling.
+        A clause that reveals no label; empty if both sides share a label, if one side has none, or if the
+        labels differ in any spelling.
     """
     learned, judged = (
         {label for label in _plain(labels) if label is not None} for labels in (train_labels, test_labels)

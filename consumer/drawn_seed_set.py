@@ -41,20 +41,16 @@ def drawn_seed_set(
     sealed: bool = False,
     schema: Schema | None = None,
 ) -> Dataset:
-    """Draw a seed set. Only the number type of the consumer's data enters it.
+    """Draw `count` points. Only the number type of the consumer's data enters them.
 
-    A column of whole numbers takes each value within its bounds with equal probability. With `column_values`,
-    a column takes that many evenly spaced values, bounds included, since real columns have no more either.
-    With a schema, the points are rows of it, and all categories are equally likely.
+    A column of whole numbers takes each value within its bounds with equal probability. With `column_values`
+    (``session.column_values``), a column takes that many evenly spaced values, bounds included, since real
+    columns have no more either. With a schema, the points are its rows, all categories equally likely.
 
     Args:
-        features: The session's features, for columns and bounds.
-        count: Number of points, at least 1.
         dtype: D_v's number type, one of `protocol.data.FEATURE_DTYPES`.
         random_bytes: Returns as many random bytes as requested (`NoiseSource.random_bytes`).
-        column_values: ``session.column_values``.
-        sealed: Whether the curator must not be able to guess it.
-        schema: The session's schema, if it has columns.
+        sealed: Whether the curator must not be able to guess the set.
 
     Raises:
         ConfigError: A column's bounds contain no value of the type; or, under `sealed`, there are so few
@@ -113,26 +109,13 @@ def _column(
     place: int,
 ) -> int:
     """Fill in one column, and return the number of its possible values."""
-    column[:], choices = _values(words, low, high, column.dtype, most, place)
-    return choices
-
-
-def _values(
-    words: npt.NDArray[np.uint64],
-    low: float,
-    high: float,
-    dtype: np.dtype[Any],
-    most: int | None,
-    place: int,
-) -> tuple[npt.NDArray[Any], int]:
+    dtype = column.dtype
     if dtype.kind == "f":
-        if most is None:
-            values = low + (words >> np.uint64(11)) * 2.0**-53 * (high - low)
-            choices = _FLOAT_CHOICES[dtype]
-        else:
-            values, choices = _steps(words, low, high, most), most
+        share = (words >> np.uint64(11)) * 2.0**-53
+        values = low + share * (high - low) if most is None else _steps(words, low, high, most)
         # Rounding to the type moves no value beyond a bound as the type represents it.
-        return np.clip(values.astype(dtype), dtype.type(low), dtype.type(high)), choices
+        column[:] = np.clip(values.astype(dtype), dtype.type(low), dtype.type(high))
+        return _FLOAT_CHOICES[dtype] if most is None else most
     info = np.iinfo(dtype)
     first, last = max(math.ceil(low), int(info.min)), min(math.floor(high), int(info.max))
     if first > last:
@@ -144,10 +127,11 @@ def _values(
     choices = min(last - first + 1, _WORD - 1)
     if most is not None and most < choices:
         # Steps of at least 1, so that no two values round to the same one.
-        return np.rint(_steps(words, float(first), float(last), most)).astype(dtype), most
+        column[:] = np.rint(_steps(words, float(first), float(last), most))
+        return most
     # Modulo 2^64 throughout, so that the sum of any two bounds wraps around correctly.
-    moved = words % np.uint64(choices) + np.uint64(first % _WORD)
-    return moved.view(np.int64).astype(dtype), choices
+    column[:] = (words % np.uint64(choices) + np.uint64(first % _WORD)).view(np.int64)
+    return choices
 
 
 def _steps(words: npt.NDArray[np.uint64], low: float, high: float, count: int) -> npt.NDArray[np.float64]:

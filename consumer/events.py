@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from consumer.seed_distance import SeedDistance
 from protocol.machine.machine import Computation, Event
-from protocol.space.grid import Totals
-from protocol.wire.messages import Candidate, Purchase
+from protocol.session.settling import HandedOver
+from protocol.space.grid import Totals, Weights
+from protocol.wire.blind import Account, Award
+from protocol.wire.messages import Candidate, Purchase, Target
 from protocol.wire.values import Item
 
 __all__ = [
+    "WRONG_SCORE",
+    "AccountMade",
+    "CheckAward",
     "CheckPurchases",
     "Delivered",
+    "MakeAccount",
     "PurchasesChecked",
     "ReleaseTarget",
+    "SealWeight",
     "StorePurchases",
     "TargetReleased",
+    "WeightSealed",
 ]
+
+WRONG_SCORE: Final = "the score is not the point's"
+"""The dispute of a point that a wrong score was sent for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,7 @@ class TargetReleased(Event):
     """The release, the noise that it used, and the starting point of the summary."""
 
     KIND: ClassVar[str] = "target-released"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("size", "seed_size", "noise_name")
     embedding: npt.NDArray[np.float64]
     size: int
     seed_total: Totals
@@ -51,19 +63,11 @@ class TargetReleased(Event):
     """Directions of the seed set (`Prior.basis`), int16 of shape (F, d); None if no release needs them."""
 
     def item(self) -> Item:
-        return Item(
-            self.KIND,
-            {"size": self.size, "seed_size": self.seed_size, "noise_name": self.noise_name},
-            {
-                "embedding": self.embedding,
-                "seed_total": self.seed_total,
-                "map_seed": self.map_seed,
-                "maps": self.maps,
-                "noise": self.noise,
-                # Left out if there is none, so that records from before the field existed keep their bytes.
-                **({} if self.basis is None else {"basis": self.basis}),
-            },
-        )
+        item = Event.item(self)
+        if self.basis is not None:
+            return item
+        # Left out if there is none, so that records from before the field existed keep their bytes.
+        return item._replace(private={name: item.private[name] for name in item.private if name != "basis"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +151,65 @@ class StorePurchases(Computation):
     KIND: ClassVar[str] = "store-purchases"
     HAS_OUTCOME: ClassVar[bool] = False
     delivered: tuple[Delivered, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SealWeight(Computation):
+    """Encrypt a round's weight for the owners, and sign it."""
+
+    KIND: ClassVar[str] = "seal-weight"
+    round: int
+    weights: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSealed(Event):
+    """A round's broadcast, encrypted and signed."""
+
+    KIND: ClassVar[str] = "weight-sealed"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
+    round: int
+    box: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAward(Computation):
+    """Open the boxes of an award, compute φ of their points, and compare scores."""
+
+    KIND: ClassVar[str] = "check-award"
+    award: Award
+    weights: Weights
+    """The weight under which they were chosen."""
+    last: bool
+    """Whether this is the last round: all purchases are then compared with D_v."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakeAccount(Computation):
+    """Compute the numbers that owners are paid by, and sign them."""
+
+    KIND: ClassVar[str] = "make-account"
+    target: Target
+    wins: tuple[HandedOver, ...]
+    """The points that count, including wrongly scored ones if the settlement is private."""
+    sold: Mapping[str, int]
+    void: Mapping[str, int]
+    first_weights: Weights | None
+    noise: tuple[Any, ...]
+    """The noise of a private settlement; empty if the settlement is exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMade(Event):
+    """The consumer's account, signed."""
+
+    KIND: ClassVar[str] = "account-made"
+    account: Account
+
+    def item(self) -> Item:
+        return Item(self.KIND, {}, {"account": dict(self.account)})
+
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> AccountMade:
+        return cls(Account.model_construct(**fields["account"]))

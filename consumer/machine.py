@@ -19,7 +19,8 @@ from consumer.events import (
 )
 from consumer.seed_distance import SeedDistance
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Event, Transition
+from protocol.machine.base import Transition
+from protocol.machine.machine import Charge, Event
 from protocol.machine.participant import Participant, participant_transitions
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.releases import Neighbours
@@ -169,7 +170,6 @@ class ConsumerMachine(Participant):
         return course_of(self._session.rounds, self.delivered, self.mmd2)
 
     def check(self) -> None:
-        """Check that no more points are delivered than were to be acquired."""
         if self._received > self._session.session.points:
             raise LocalProtocolError(
                 f"{self._received} points were delivered of {self._session.session.points}."

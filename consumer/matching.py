@@ -48,21 +48,16 @@ class Matching:
 
     @property
     def effective_points(self) -> float:
-        """1/Σw²: the number of equally weighted points with the same variance."""
         return effective_points(self.weights)
 
 
 def effective_points(weights: Vector) -> float:
-    """1/Σw² of weights with sum 1 (Kish 1965): n if all are equal."""
+    """1/Σw² of weights with sum 1: how many equal ones have the same variance (Kish 1965)."""
     return float(1.0 / (weights @ weights))
 
 
 def check_ridge(ridge: float) -> None:
-    """Refuse an invalid λ.
-
-    Raises:
-        ConfigError: λ is negative or not finite.
-    """
+    """Raise `ConfigError` if λ is negative or not finite."""
     if not (math.isfinite(ridge) and ridge >= 0.0):
         raise ConfigError(
             f"The ridge of the weights is {ridge}.",
@@ -89,7 +84,6 @@ def match(
     Args:
         points: Scaled, shape (n, columns), n at most `MOST_POINTS`.
         wanted: Scaled, shape (m, columns).
-        gamma: γ.
         ridge: λ.
         groups: Sets of points whose weights have a fixed sum; empty: all points together, with sum 1.
 

@@ -3,41 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consumer.events import (
+    WRONG_SCORE,
+    AccountMade,
+    CheckAward,
     CheckPurchases,
     Delivered,
+    MakeAccount,
     PurchasesChecked,
     ReleaseTarget,
+    SealWeight,
     StorePurchases,
     TargetReleased,
+    WeightSealed,
 )
 from consumer.seed_distance import SeedDistance, seed_distance
 from consumer.target import KeptTarget, TargetRelease, release_target
+from protocol.crypto.blinding import (
+    BlindKeys,
+    Mask,
+    account_statement,
+    blind_bid_statement,
+    blind_digest,
+    broadcast_statement,
+)
 from protocol.crypto.identity import Identity
 from protocol.crypto.sealing import (
+    DIGEST_BYTES,
     NONCE_BYTES,
+    SIGNATURE_BYTES,
     open_sealed,
+    sign,
     unpack_content,
+    verify_signature,
 )
 from protocol.data import Dataset
 from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError
 from protocol.machine.machine import Computation, Event
+from protocol.machine.weighing import Weigher
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Prior
 from protocol.privacy.releases.prior import check_directions
+from protocol.session.account import account_content, account_numbers
 from protocol.session.points import Signatures, hash_points, mapped, matching
 from protocol.session.secret_map import seal_map
 from protocol.session.session import Session
 from protocol.space.features import SEED_BYTES, FeatureMap
+from protocol.space.grid import Features, Weights
+from protocol.space.jitter import scores_of
 from protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
+from protocol.space.scoring import score_bound
+from protocol.wire.blind import Account, BlindPurchase
 from protocol.wire.messages import Candidate, Purchase, unfixed
 
-__all__ = ["ConsumerNumerics"]
+__all__ = ["BlindConsumerNumerics", "ConsumerNumerics"]
 
 
 class ConsumerNumerics:
@@ -80,7 +105,6 @@ class ConsumerNumerics:
         """The readable points, in order."""
 
     def perform(self, effect: Computation) -> Event | None:
-        """Return the effect's outcome as an event; None if it has none, or for an effect of another kind."""
         if type(effect) is ReleaseTarget:
             return self._release()
         if type(effect) is CheckPurchases:
@@ -137,7 +161,6 @@ class ConsumerNumerics:
         return seed, b"".join(boxes)
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Restore the state computed before a restart: the map and the deliveries."""
         if isinstance(outcome, TargetReleased):
             if outcome.map_seed:
                 self._map = self._session.space.map(outcome.map_seed)
@@ -149,11 +172,28 @@ class ConsumerNumerics:
             self._store(effect)
 
     def _check(self, effect: CheckPurchases) -> PurchasesChecked:
-        delivered = self._appraised(effect.purchases)
+        opened = [self._open(purchase) for purchase in effect.purchases]
+        points = [candidate.point for candidate, _ in opened if candidate is not None]
+        recomputed = iter(hash_points(self._require_map(), points, schema=self._session.file.rows))
+        delivered = []
+        for purchase, (candidate, dispute) in zip(effect.purchases, opened, strict=True):
+            if candidate is not None:
+                own = next(recomputed)[None]
+                if not mapped(own)[0]:
+                    dispute = dispute or "the point is outside the public bounds"
+                elif not matching(own, candidate.features[None])[0]:
+                    dispute = dispute or "the features are not those of the point"
+            delivered.append(Delivered(purchase.owner, purchase.round, candidate, dispute))
+        return self._checked(delivered, last=effect.last)
+
+    def _checked(self, delivered: Sequence[Delivered], *, last: bool) -> PurchasesChecked:
+        self._keep_points(delivered)
+        if not last:
+            return PurchasesChecked(tuple(delivered), None)
+        return PurchasesChecked(tuple(delivered), self._distances(), self.seed_distance())
+
+    def _keep_points(self, delivered: Sequence[Delivered]) -> None:
         self._points += [entry.candidate.point for entry in delivered if entry.candidate is not None]
-        if not effect.last:
-            return PurchasesChecked(delivered, None)
-        return PurchasesChecked(delivered, self._distances(), self.seed_distance())
 
     def seed_distance(self, *, most: int = MOST_COMPARED) -> SeedDistance:
         """Distance of the seed set from D_v, by at most `most` rows of each."""
@@ -178,21 +218,6 @@ class ConsumerNumerics:
         except DataError:
             return None  # a point lies too far out for any comparison
 
-    def _appraised(self, purchases: Sequence[Purchase]) -> tuple[Delivered, ...]:
-        opened = [self._open(purchase) for purchase in purchases]
-        points = [candidate.point for candidate, _ in opened if candidate is not None]
-        recomputed = iter(hash_points(self._require_map(), points, schema=self._session.file.rows))
-        delivered = []
-        for purchase, (candidate, dispute) in zip(purchases, opened, strict=True):
-            if candidate is not None:
-                own = next(recomputed)[None]
-                if not mapped(own)[0]:
-                    dispute = dispute or "the point is outside the public bounds"
-                elif not matching(own, candidate.features[None])[0]:
-                    dispute = dispute or "the features are not those of the point"
-            delivered.append(Delivered(purchase.owner, purchase.round, candidate, dispute))
-        return tuple(delivered)
-
     def _open(self, purchase: Purchase) -> tuple[Candidate | None, str]:
         """A purchase's point, if it is readable, and what is wrong with it.
 
@@ -206,17 +231,24 @@ class ConsumerNumerics:
             content = open_sealed(candidate.box, self._require_identity().sealing)
         except RemoteProtocolError:
             return None, "the box does not open"
-        try:
-            point, attributes = unpack_content(content)
-        except RemoteProtocolError:
-            return None, "the box holds no point"
-        if point.shape != (self._session.space.columns,):
-            return None, "the point has other columns than the session"
-        held = Candidate.model_construct(point=point, features=candidate.features, attributes=attributes)
+        found = self._unpacked(content)
+        if isinstance(found, str):
+            return None, found
+        held = Candidate.model_construct(point=found[0], features=candidate.features, attributes=found[1])
         handle = unfixed(purchase.handle)
         if not self._signatures.hold(purchase.owner, purchase.bid_round, handle, candidate):
             return held, "the owner's signature does not hold"
         return held, ""
+
+    def _unpacked(self, content: bytes) -> tuple[npt.NDArray[Any], bytes] | str:
+        """The point and the attributes that a box holds, or why it holds none."""
+        try:
+            point, attributes = unpack_content(content)
+        except RemoteProtocolError:
+            return "the box holds no point"
+        if point.shape != (self._session.space.columns,):
+            return "the point has other columns than the session"
+        return point, attributes
 
     def _require_map(self) -> FeatureMap:
         if self._map is None:
@@ -227,6 +259,141 @@ class ConsumerNumerics:
         if self._identity is None:
             raise LocalProtocolError("A box is to be opened or sealed without a key.")
         return self._identity
+
+
+class BlindConsumerNumerics(ConsumerNumerics):
+    """Carries out the blind consumer's computations; its arguments are those of `ConsumerNumerics`.
+
+    Args:
+        weighing: The source of the noise that protects owners from each other.
+        more: The arguments of `ConsumerNumerics`.
+    """
+
+    def __init__(self, *given: Any, weighing: NoiseSource, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._weigher = Weigher(self._session, weighing)
+        self._keys: BlindKeys | None = None
+        self._bids: dict[tuple[str, int, bytes, bytes], bool] = {}
+        """For every bid of a bought box, whether its owner signed it."""
+
+    def perform(self, effect: Computation) -> Event | None:
+        if type(effect) is ReleaseTarget:
+            released = self._release()
+            self._keep_seed(released.map_seed)
+            return released
+        if type(effect) is SealWeight:
+            return self._sealed(effect)
+        if type(effect) is CheckAward:
+            return self._check_award(effect)
+        if type(effect) is MakeAccount:
+            return AccountMade(self._account(effect))
+        return super().perform(effect) or self._weigher.perform(effect)
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        super().restore(effect, outcome)
+        self._weigher.restore(effect)
+        if isinstance(outcome, TargetReleased):
+            self._keep_seed(outcome.map_seed)
+        elif isinstance(outcome, PurchasesChecked):
+            self._keep_points(outcome.delivered)
+
+    def _keep_seed(self, seed: bytes) -> None:
+        self._keys = BlindKeys(seed, self._session.identifier)
+
+    def _require_keys(self) -> BlindKeys:
+        if self._keys is None:
+            raise LocalProtocolError("A broadcast is to be made before the map was drawn.")
+        return self._keys
+
+    def _sealed(self, effect: SealWeight) -> WeightSealed:
+        box = self._require_keys().encrypt(effect.weights, effect.round)
+        statement = broadcast_statement(self._session.identifier, effect.round, box)
+        return WeightSealed(effect.round, box, sign(statement, self._require_identity().signing))
+
+    # -- purchases ----------------------------------------------------------------------------------------
+
+    def _check_award(self, effect: CheckAward) -> PurchasesChecked:
+        award, weights = effect.award, effect.weights
+        bound = score_bound(weights, self._session.space.coordinate_bound, self._session.jitter)
+        mask = self._require_keys().mask(award.round, bound)
+        opened = [self._opened(purchase, mask) for purchase in award.purchases]
+        points = [found[0] for found in opened if isinstance(found, tuple)]
+        checked = iter(self._scored(points, weights, mask))
+        delivered = []
+        for purchase, found in zip(award.purchases, opened, strict=True):
+            if found is None:
+                continue  # an empty box, as expected
+            entry = Delivered(purchase.owner, award.round, None, "")
+            if isinstance(found, str):
+                delivered.append(replace(entry, dispute=found))
+                continue
+            features, score = next(checked)
+            wrong = "" if score == purchase.score else WRONG_SCORE
+            if not score:
+                wrong = "the point is outside the public bounds"
+            candidate = Candidate.model_construct(point=found[0], features=features, attributes=found[1])
+            delivered.append(replace(entry, candidate=candidate, dispute=wrong))
+        return self._checked(delivered, last=effect.last)
+
+    def _opened(self, purchase: BlindPurchase, mask: Mask) -> tuple[npt.NDArray[Any], bytes] | str | None:
+        """A box's point and attributes; its fault if it is void; None if it is empty, as expected."""
+        content, box = b"", purchase.candidate.box
+        if any(box):
+            try:
+                content = open_sealed(box, self._require_identity().sealing)
+            except RemoteProtocolError:
+                return "the box does not open"
+        if not self._signed(purchase):
+            return "the owner's signature does not hold"
+        if not content:
+            as_it_should = mask.of_nothing == purchase.score
+            return None if as_it_should else "the box holds nothing, and was scored as a point"
+        return self._unpacked(content)
+
+    def _signed(self, purchase: BlindPurchase) -> bool:
+        """Whether the owner signed the box under this number."""
+        candidate, handle = purchase.candidate, unfixed(purchase.handle)
+        bid = purchase.owner, purchase.bid_round, candidate.digests, candidate.signature
+        held = self._bids.get(bid)
+        if held is None:
+            session = self._session
+            statement = blind_bid_statement(
+                session.identifier, purchase.owner, purchase.bid_round, [candidate.digests]
+            )
+            key = session.public_identity(purchase.owner).verify
+            held = self._bids[bid] = verify_signature(statement, candidate.signature, key)
+        at = DIGEST_BYTES * ((handle - 1) % self._session.batch)
+        own = candidate.digests[at : at + DIGEST_BYTES]
+        return held and own == blind_digest(handle, candidate.box)
+
+    def _scored(
+        self, points: Sequence[npt.NDArray[Any]], weights: Weights, mask: Mask
+    ) -> list[tuple[Features, bytes]]:
+        """φ of each point, and the score that its owner should have sent; empty for a point out of bounds."""
+        if not points:
+            return []
+        features = hash_points(self._require_map(), points, schema=self._session.file.rows)
+        within = mapped(features)
+        scores = scores_of(features[within], weights, self._session.jitter)
+        masked = iter(mask.of(scores.tolist(), features[within]))
+        return [
+            (row, next(masked) if inside else b"")
+            for row, inside in zip(features, within.tolist(), strict=True)
+        ]
+
+    # -- the account --------------------------------------------------------------------------------------
+
+    def _account(self, effect: MakeAccount) -> Account:
+        session, owners = self._session, self._session.file.owners
+        fields = account_numbers(session, effect.target, effect.wins, effect.first_weights, effect.noise)
+        for name, counts in (("sold", effect.sold), ("void", effect.void)):
+            fields[name] = np.array([counts.get(owner, 0) for owner in owners], dtype=np.int64)
+        for part in fields.values():
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
+        unsigned = Account.model_construct(**fields, signature=bytes(SIGNATURE_BYTES))
+        statement = account_statement(session.identifier, account_content(unsigned))
+        return unsigned.model_copy(update={"signature": sign(statement, self._require_identity().signing)})
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -121,13 +121,10 @@ class OwnFigures:
     weighing_why: str = ""
 
     def share_line(self, most: int) -> str:
-        """The class shares on one line, in per cent: wanted, bought and weighted, as far as they are known.
+        """The class shares in per cent: wanted, bought and weighted, as far as they are known; or nothing.
 
         Args:
             most: Most classes to list; unwanted classes are counted among the others.
-
-        Returns:
-            The line; empty without labels.
         """
         weighted = any(each.weighted is not None for each in self.classes)
         kinds = [*(["wanted"] if self.wanted_from else []), "bought", *(["weighted"] if weighted else [])]
@@ -142,11 +139,7 @@ class OwnFigures:
         return f"{'/'.join(kinds)}: {', '.join(told)}"
 
     def lines(self, distance: float | None) -> dict[str, str]:
-        """The figures for people.
-
-        Args:
-            distance: MMD² of all bought points.
-        """
+        """The figures for people; `distance` is MMD² of all bought points."""
         found = {}
         for name, baseline in (
             ("accuracy of the validation rows alone", self.validation_only),
@@ -171,7 +164,6 @@ class OwnFigures:
         return found
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under the names of the command line's JSON."""
         majority = None if self.majority is None else _plain(self.majority) | {"label": self.majority_label}
         classes = [asdict(each) for each in self.classes]
         return {
@@ -189,7 +181,6 @@ class OwnFigures:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The figures from the result of `as_json`; other keys are ignored."""
         baselines, shares = values["baselines"], values["label_shares"]
         majority = baselines["majority"]
         return cls(
@@ -215,13 +206,7 @@ def _baseline(values: Mapping[str, Any] | None) -> Baseline | None:
 
 
 class View(NamedTuple):
-    """Everything that the consumer sees of its purchase.
-
-    Attributes:
-        judgement: Its quality.
-        matching: The weights of undisputed points; None if there are none.
-        own: The other figures that the consumer computes alone.
-    """
+    """What the consumer sees of its purchase: its quality, the weights of undisputed points, and the rest."""
 
     judgement: Judgement
     matching: Matching | None
@@ -241,16 +226,7 @@ def own_view(
 ) -> View:
     """The consumer's view of a delivery.
 
-    Args:
-        validation: D_v.
-        seed_set: D_init.
-        test: Points to judge by; None if there are none.
-        model: One of `consumer.downstream.MODELS`.
-        seed: Seed of the model.
-        ridge: λ of the weights.
-
-    Raises:
-        ConfigError, DataError: As `appraise` does.
+    The arguments are those of `appraise`, and D_init. So are the errors.
     """
     judging: dict[str, Any] = {"validation": validation, "test": test, "model": model, "seed": seed}
     judgement, matching = appraise(session, delivered, ridge=ridge, **judging)
@@ -274,13 +250,7 @@ def own_figures(
 ) -> OwnFigures:
     """Compute the figures of the undisputed points of a delivery.
 
-    Args:
-        validation: D_v.
-        seed_set: D_init.
-        test: Points to judge by.
-        model: One of `consumer.downstream.MODELS`.
-        seed: Seed of the model.
-        matching: The weights of these points; None if there are none.
+    The arguments are those of `appraise`, D_init, and the weights of these points, if there are any.
     """
     scale = session.space.scale
     wanted = scale(validation.features)
@@ -358,13 +328,7 @@ def _parts(
 ) -> Mapping[str, OwnerPart]:
     """Each seller's part; J and its gains come from kernel means, so no kernel matrix is held.
 
-    Args:
-        points: The bought points, scaled, shape (n, columns).
-        sellers: The seller of each point.
-        wanted: D_v, scaled.
-        seeds: D_init, scaled.
-        gamma: γ.
-        ridge: λ of the weights; None: leave nobody out with weights.
+    All points are scaled. No owner is left out with weights if `ridge`, their λ, is None.
     """
     count, owners = len(points), np.asarray(sellers)
     # J's slope at each point, halfway from the seed set's mean to the bought points': 2μ_V - μ_0 - μ_S.

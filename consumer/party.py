@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from consumer.blind import BlindConsumer, BlindConsumerNumerics
+from consumer.blind import BlindConsumer
 from consumer.drawn_seed_set import DRAWN
 from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
-from consumer.numerics import ConsumerNumerics
+from consumer.numerics import BlindConsumerNumerics, ConsumerNumerics
 from consumer.target import KeptTarget
 from protocol.crypto.identity import Identity
 from protocol.data import Dataset, shared_rows
@@ -20,7 +20,8 @@ from protocol.errors import ConfigError, DataError
 from protocol.machine.weighing import check_noise
 from protocol.names import CURATOR
 from protocol.privacy.noise import NoiseSource, SimulatedNoise
-from protocol.session.session import MOST_SHARED, Session
+from protocol.session.privacy import MOST_SHARED
+from protocol.session.session import Session
 
 __all__ = ["check_disjoint", "consumer_party"]
 
@@ -44,7 +45,6 @@ def consumer_party(
         noise: Its own source of noise, which also supplies a secret map.
         validation: D_v.
         seed_set: D_init.
-        store: Stores the delivered points.
         target: An earlier release of D_v to use instead of a new one; its reader has checked it
             (`consumer.target.check_kept`).
         weighing: The source of the summary's noise if the consumer computes the weights (`blind`); None: its
@@ -89,8 +89,6 @@ def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int
     `shared_rows` compares rows, so a row saved in another format counts as the same.
 
     Args:
-        validation: D_v.
-        seed_set: D_init.
         column_values: The session's limit on the number of different values in a column, under which rows may
             be the same by chance; None: no limit is declared, and no row may be shared.
 

@@ -25,20 +25,14 @@ from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, lo
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import NoiseSource
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.files.private_files import read_private
 from protocol.runtime.ledger.dataset_budget import dataset_budget
-from protocol.runtime.party import (
-    check_durability,
-    own_keys,
-    party_noise,
-    sealing_identity,
-    transcript_path,
-    with_one_blas_thread,
-)
+from protocol.runtime.party import check_durability, own_keys, party_noise, sealing_identity, transcript_path
 from protocol.runtime.taking_part import take_part
-from protocol.runtime.telemetry.log_events import SEED_SET_DRAWN, SESSION_REHEARSED
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.metrics import serving_metrics
 from protocol.runtime.telemetry.vitals import Vitals
@@ -54,18 +48,14 @@ def run_consumer(
 ) -> dict[str, Any]:
     """Take part in a session as its consumer until it is over, and appraise the delivery.
 
-    Args:
-        file: The consumer's private file.
-        control: Is told the progress, and may end the run.
-
     Returns:
-        The consumer's result: the quality and the path of the delivered points.
+        The consumer's result (docs/results.md).
 
     Raises:
         HushbidError: As `protocol.errors` says.
     """
     with (
-        with_one_blas_thread(),
+        one_blas_thread(),
         Vitals(file.state, party=CONSUMER, role="consumer", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
         ExitStack() as stack,
@@ -83,10 +73,10 @@ def _take_part(
     validation = load_dataset(file.validation, columns)
     seed_set = consumer_seed_set(session, file, validation)
     if file.seed_points is not None:
-        log(SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
+        log(LogEvent.SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
     verdict = kept_verdict(file.state, session)
     if verdict.word is not None:
-        log(SESSION_REHEARSED, verdict=verdict.word)
+        log(LogEvent.SESSION_REHEARSED, verdict=verdict.word)
     test = load_dataset(file.test, columns) if file.test is not None else None
     judging = test is not None and test.labels is not None
     check_model(file.model, trained=judging)
@@ -188,7 +178,6 @@ def consumer_seed_set(
     """D_init: the file that is named, or points that are drawn once and kept for restarts.
 
     Args:
-        file: The consumer's own file, with resolved paths.
         validation: D_v; a drawn set takes its number type, and nothing else.
         when_missing: If none was drawn yet: draw and keep one, draw one without keeping it, or refuse.
 
@@ -254,12 +243,7 @@ def _drawn_for(path: Path) -> bytes:
 
 
 def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dataset) -> KeptTarget:
-    """The earlier release of D_v that a session reuses.
-
-    Args:
-        path: Its file.
-        validation: D_v.
-        seed_set: D_init.
+    """The earlier release of D_v, in this file, that a session reuses.
 
     Raises:
         ConfigError, DataError: It cannot be read, or the session could not have made it.

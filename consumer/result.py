@@ -26,12 +26,9 @@ def consumer_result(
     m: int,
     drawn: bool,
 ) -> dict[str, Any]:
-    """The consumer's figures (docs/results.md).
+    """The consumer's figures after the session (docs/results.md).
 
     Args:
-        machine: The consumer's machine, after the session.
-        delivered: The delivered points.
-        view: Their quality.
         verdict: The rehearsal's verdict before the session.
         m: |D_v|.
         drawn: Whether the seed set was drawn.

@@ -56,7 +56,6 @@ class ConsumerResult(PartyResult):
 
     @property
     def points_delivered(self) -> int:
-        """Number of delivered points."""
         return int(self.figures["points_delivered"])
 
     @property
@@ -79,7 +78,6 @@ class ConsumerResult(PartyResult):
 
     @property
     def verdict(self) -> Verdict:
-        """The rehearsal's verdict before the session."""
         from consumer.verdict import Verdict
 
         return Verdict.from_json(self.figures)

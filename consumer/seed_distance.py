@@ -43,7 +43,6 @@ class SeedDistance:
         return self.radii > FAR_RADII and self.mmd2 > _CLEARLY * self.by_chance
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under their attributes' names, with ``far``."""
         return {**asdict(self), "far": self.far}
 
     @classmethod
@@ -51,7 +50,6 @@ class SeedDistance:
         return cls(*(float(values[name]) for name in cls.__slots__))
 
     def sentence(self) -> str:
-        """The figures for people."""
         return (
             f"MMD² of {self.mmd2:.3g} between the seed set and the validation set, where chance gives "
             f"{self.by_chance:.2g} to like sets of these sizes; {self.radii:.2f} clipping radii apart"
@@ -69,9 +67,7 @@ def seed_distance(
 
     Args:
         validation: D_v, scaled, shape (m, columns), within the public bounds.
-        seed_set: D_init, scaled and within the public bounds, shape (n, columns).
-        gamma: γ.
-        most: Most rows of a set to compare.
+        seed_set: D_init, likewise, shape (n, columns).
 
     Raises:
         DataError: A set is empty, or the numbers of columns differ.

@@ -41,7 +41,7 @@ _NAMES: Final = (("labels", "labelled", "label"), ("identifiers", "identified", 
 
 
 class PurchaseFile:
-    """Writes the delivered points, without disputed ones, to an ``.npz``.
+    """Writes the delivered points, without disputed ones, to an ``.npz``, in place of an earlier one.
 
     The arrays have one entry per point, in order of delivery:
 
@@ -58,10 +58,6 @@ class PurchaseFile:
     - ``gamma``, ``lower`` and ``upper``: the session's.
 
     One owner's malformed labels do not affect the others'. Only the file's owner can read it.
-
-    Args:
-        path: The file to write; an earlier one is replaced as a whole.
-        features: The session's.
     """
 
     def __init__(self, path: Path, features: FeatureSection) -> None:
@@ -86,15 +82,7 @@ class PurchaseFile:
         self._write()
 
     def weigh(self, weights: npt.NDArray[np.float64], *, ridge: float) -> None:
-        """Write the stored points with weights.
-
-        Args:
-            weights: One per point, in order.
-            ridge: Their λ.
-
-        Raises:
-            DataError: As `store`.
-        """
+        """Write the stored points with weights, one per point, and their λ. Raises as `store` does."""
         made = {"ridge": np.float64(ridge), "weights_gamma": self._public["gamma"]}
         self._arrays |= {"weights": weights, **made}
         self._write()
@@ -110,11 +98,10 @@ class PurchaseFile:
 
 
 def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
-    """Write a delivery as Parquet beside it, readable by its owner only, and return its path.
+    """Write a ``delivered.npz`` as Parquet beside it, readable by its owner only, and return its path.
 
     Args:
         schema: The session's columns.
-        delivered: The consumer's ``delivered.npz``.
         label: Name of the label column.
 
     Raises:
@@ -141,8 +128,7 @@ def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write an ``.npz`` durably, readable by its owner only; it replaces an earlier one as a whole.
 
-    Raises:
-        OSError: It cannot be written; an earlier one is unchanged.
+    Raises `OSError` if it cannot be written; an earlier one is unchanged.
     """
     with in_place_of(path) as stream:
         np.savez(stream, **arrays)
@@ -172,12 +158,7 @@ def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
 
 
 def kept_verdict(directory: Path, session: Session) -> Verdict:
-    """The verdict on a session, or `NO_VERDICT` if there is no file.
-
-    Args:
-        directory: The place of the consumer's transcript.
-        session: The session; a verdict on another one does not count.
-    """
+    """The verdict on this session beside the consumer's transcript, or `NO_VERDICT` if there is none."""
     return read_verdict(directory, session.identifier.hex()) or NO_VERDICT
 
 

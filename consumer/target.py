@@ -65,8 +65,7 @@ def release_target(
         stream: A stream for a single release that was not made yet.
         feature_map: φ.
         validation: D_v.
-        noise: Draws the noise that the mechanism requests.
-        noise_name: Name of the noise source, for the release.
+        noise_name: Name of the noise source.
     """
     points = feature_map.hash(validation.features)
     drawn = tuple(noise.draw(draw) for draw in stream.mechanism.draws(0))
@@ -77,11 +76,7 @@ def release_target(
 
 
 def map_identity(feature_map: FeatureMap) -> bytes:
-    """SHA-256 of everything that the features of a raw point depend on: map, kernel and public bounds.
-
-    Returns:
-        32 bytes.
-    """
+    """SHA-256 of all that the features of a raw point depend on: map, kernel and public bounds; 32 bytes."""
     space = feature_map.space
     state = hashlib.sha256(b"hushbid feature map and bounds 1\0" + feature_map.digest)
     for array in (np.array([space.gamma]), space.lower, space.range):
@@ -96,12 +91,9 @@ class KeptTarget:
     It contains the noise, so its file is as private as D_v.
 
     Attributes:
-        release: The release.
         charged_as: Its entry in the lifetime ledger of D_v; empty if it was not charged.
         map_identity: Identity of the feature map (`map_identity`).
-        mechanism: Name of the release mechanism.
-        parameters: Its parameters.
-        delta: The δ of its calibration.
+        mechanism: Name of the release mechanism, with its `parameters` and the `delta` of its calibration.
         seed_total: Σφ of the public seed set that the mechanism used, shape (d,); empty if it used none.
         seed_size: Number of points in that seed set.
         data: Digest of D_v (`protocol.data.dataset_digest`).
@@ -120,7 +112,6 @@ class KeptTarget:
     deviation: float
 
     def to_bytes(self) -> bytes:
-        """Encode the release as the bytes of a file."""
         release = self.release
         values = {
             **{name: getattr(self, name) for name in _FIELDS},
@@ -172,13 +163,7 @@ _FIELDS: Final = (
 def check_kept(
     kept: KeptTarget, session: Session, validation: Dataset, seed_set: Dataset, *, where: str
 ) -> None:
-    """Refuse a release that the session could not have made.
-
-    Args:
-        kept: The release.
-        validation: D_v.
-        seed_set: D_init.
-        where: The release's file, for the error.
+    """Refuse a release, from the file `where`, that the session could not have made.
 
     Raises:
         ConfigError: Its map, mechanism, seed set, source of noise or D_v differs; it was never charged; or

@@ -100,12 +100,7 @@ class Purchase:
 
 
 def exact_shapley(worth: Callable[[Sequence[int]], float], owners: int) -> Vector:
-    """Shapley values from all 2^K coalitions (Shapley 1953).
-
-    Args:
-        worth: v of a coalition, given by owner indices.
-        owners: K, which must be small.
-    """
+    """Shapley values from v of all 2^K coalitions of owner indices (Shapley 1953); K must be small."""
     everybody = range(owners)
     values = np.zeros(owners)
     for size in everybody:
@@ -133,7 +128,6 @@ def sampled_shapley(
         marginals: Marginal gain of each owner after those before it, in the order's positions.
         owners: K.
         pairs: Number of drawn orders, at least 2.
-        generator: Generator of the draws.
     """
     total, squares = np.zeros(owners), np.zeros(owners)
     for _ in range(pairs):
@@ -168,7 +162,6 @@ def value(
         sellers: The seller of each point.
         wanted: D_v, scaled.
         seeds: D_init, scaled; None if there is none.
-        gamma: γ of the RBF kernel.
         pairs: Number of drawn orders, each with its reverse, if more than `MOST_EXACT` owners sold.
         seed: Seed of the draw.
     """

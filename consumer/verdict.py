@@ -86,11 +86,9 @@ class Staged:
 
     @property
     def ratio_plain(self) -> float:
-        """The same ratio without weights."""
         return _over(self.bought_plain, self.uniform_plain)
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under the names of the command line's JSON."""
         return {
             "owners": self.owners,
             "mmd2": self.bought_plain,
@@ -159,10 +157,7 @@ class Rehearsal:
 
     @property
     def little(self) -> float:
-        """The larger ratio of the cases with a tenth and a fiftieth of wanted points, among any points.
-
-        Infinite if no rehearsal was possible.
-        """
+        """The larger ratio with a tenth or a fiftieth of wanted points; infinite without a rehearsal."""
         return max((each.ratio for each in self.staged[1:3]), default=float("inf"))
 
     @property
@@ -198,7 +193,6 @@ class Rehearsal:
 
     @property
     def meaning(self) -> str:
-        """The meaning of the word here, for people, without a figure."""
         if self.blind:
             return "the kernel tells nothing about its points"
         if not self.staged:
@@ -221,7 +215,6 @@ class Rehearsal:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict, with the figures for each kind of owners."""
         return {
             "verdict": self.word,
             "kernel": self.kernel,
@@ -233,7 +226,7 @@ class Rehearsal:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The rehearsal from the result of `as_json`; other keys are ignored, and older ones have fewer."""
+        """The rehearsal from the result of `as_json`; older ones have fewer keys."""
         beside, expected = (
             None if (found := values.get(name)) is None else float(found) for name in ("beside", "expected")
         )
@@ -271,11 +264,14 @@ class Verdict:
         if self.rehearsal is None:
             return f"The session was not rehearsed: {self.why}."
         anyway = " It goes on anyway, as it was told to." if self.anyway else ""
-        said = f"{self.called}: {self.rehearsal.meaning}.{anyway}"
         if self.rehearsal.expected is not None:
-            by = "By the rule of thumb of `hushbid plan` it is"
-            return f"The session was not rehearsed: {self.why}. {by} {said}"
-        return f"A rehearsal of the session is {said}"
+            by = f"By the rule of thumb of `hushbid plan` it is {self.called}"
+            return f"The session was not rehearsed: {self.why}. {by}: {self.rehearsal.meaning}.{anyway}"
+        return f"{self.since(self.rehearsal.meaning)}{anyway}"
+
+    def since(self, what: str) -> str:
+        """The word of a rehearsal for people, with its reason."""
+        return f"A rehearsal of the session is {self.called}: {what}."
 
     def summary(self) -> str:
         """The verdict for people, with its figures, on one line."""
@@ -288,13 +284,11 @@ class Verdict:
         return f"{self.rehearsal.word}{', and gone on with anyway' if self.anyway else ''}{figures}"
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict under the names of the command line's JSON: ``verdict`` or null, ``verdict_why``."""
         found = None if self.rehearsal is None else {**self.rehearsal.as_json(), "anyway": self.anyway}
         return {"verdict": found, "verdict_why": self.why}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The verdict from the result of `as_json`; other keys are ignored."""
         found = values["verdict"]
         if found is None:
             return cls(why=str(values["verdict_why"]))

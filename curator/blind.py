@@ -10,34 +10,34 @@ An absent owner has no scores in the round, so no rule is needed to withhold its
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 
-from curator.events import DestroyBoxes
+from curator.events import BidsChecked, CheckBids
 from curator.ledger import NOT_TOLD, Dispute, Fault
 from curator.machine import TRANSITIONS, CuratorMachine
+from curator.verification import UncheckedBid
 from protocol import limits
 from protocol.crypto.blinding import (
     MASK_BYTES,
     NOT_SENT,
     account_statement,
-    blind_bid_statement,
-    blind_digest_of,
 )
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, verify_signature
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Computation, Event, Finish, Transition
+from protocol.machine.base import Transition
+from protocol.machine.machine import Event, Finish
 from protocol.names import CONSUMER
 from protocol.privacy.payment import Errors, PaidStatement, Price
 from protocol.session.account import account_content, errors_of
 from protocol.session.session import Session
 from protocol.session.settling import HandedOver
+from protocol.session.sizes import sealed_weight_bytes
 from protocol.session.statement import GAINED
 from protocol.wire.blind import (
     Account,
@@ -49,9 +49,8 @@ from protocol.wire.blind import (
     SealedBroadcast,
 )
 from protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
-from protocol.wire.values import Item
 
-__all__ = ["BidsChecked", "BlindCurator", "BlindCuratorNumerics", "CheckBids", "UncheckedBid", "bid_holds"]
+__all__ = ["BlindCurator"]
 
 _OF_OTHERS: Final = frozenset({"received:target", "received:offer", "received:receipt"})
 """Messages that nobody sends to a blind curator."""
@@ -73,42 +72,9 @@ _NO_FEATURES: Final = np.zeros(0, dtype=np.int16)
 
 
 @dataclass(frozen=True, slots=True)
-class UncheckedBid:
-    """A bid whose signature was not yet checked."""
-
-    owner: str
-    bid: BlindBid
-    first: int
-    """Number of its first box."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckBids(Computation):
-    """Check that owners signed their boxes and scores."""
-
-    KIND: ClassVar[str] = "check-bids"
-    entries: tuple[UncheckedBid, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BidsChecked(Event):
-    """The results of the last `CheckBids`, in its order."""
-
-    KIND: ClassVar[str] = "bids-checked"
-    held: tuple[bool, ...]
-    round: int = 0
-    """The last round of any bid checked; it tells rounds apart in a redacted transcript."""
-
-    def item(self) -> Item:
-        """The event as a transcript item."""
-        return Item(self.KIND, {"round": self.round}, {"held": self.held})
-
-
-@dataclass(frozen=True, slots=True)
 class _Box:
     """A box on disk."""
 
-    handle: int
     bid_round: int
     candidate: BlindCandidate
 
@@ -189,11 +155,11 @@ class BlindCurator(CuratorMachine):
                 Offence.OUT_OF_TURN,
                 f"A broadcast of round {broadcast.round} came after {self._weights_had} of them.",
             )
-        if len(broadcast.box) != self._opened.sealed_weight_bytes:
+        if len(broadcast.box) != sealed_weight_bytes(self._opened):
             raise RemoteProtocolError(
                 Offence.MALFORMED,
                 f"A broadcast is encrypted in {len(broadcast.box)} bytes; "
-                f"{self._opened.sealed_weight_bytes} were due.",
+                f"{sealed_weight_bytes(self._opened)} were due.",
             )
         self._weights_had = broadcast.round
         self._due = broadcast
@@ -211,7 +177,6 @@ class BlindCurator(CuratorMachine):
 
     @property
     def awaits_consumer(self) -> bool:
-        """Whether the round is paused until the consumer is here to send its weight."""
         return self.phase == "weighing" and not self.consumer_connected
 
     def _on_pause_over(self) -> None:
@@ -242,11 +207,7 @@ class BlindCurator(CuratorMachine):
         self.seats[owner].late = True
 
     def _take_blind_bid(self, owner: str, bid: BlindBid) -> None:
-        seat = self._seat_of(owner)
-        if bid.round != seat.broadcast:
-            raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, f"A bid for round {bid.round}; due was one for {seat.broadcast}."
-            )
+        self._due_from(owner, bid.round)
         had = self._bids_had[owner] + 1
         for what, given, due in (
             ("boxes", len(bid.boxes), self._batch * (self._opened.box_bytes + SEAL_BYTES)),
@@ -261,10 +222,7 @@ class BlindCurator(CuratorMachine):
         if any(_score(new, place) == NOT_SENT for place in range(1, self._batch + 1)):
             raise RemoteProtocolError(Offence.MALFORMED, "A bid has no score of a new box.")
         self._bids_had[owner] = had
-        seat.broadcast = 0
-        self._round.awaited.discard(owner)
-        seat.bid = PointBid(bid.round, False, 0, 0, None)
-        seat.late = False
+        self._answered(owner, PointBid(bid.round, False, 0, 0, None))
         if not self._boxes_destroyed:
             self.ledger.candidates += self._batch
             self._unchecked.append(UncheckedBid(owner, bid, self._batch * (had - 1) + 1))
@@ -297,7 +255,7 @@ class BlindCurator(CuratorMachine):
         bid, boxes = entry.bid, self._boxes[entry.owner]
         for handle, box in enumerate(boxes_of(bid), start=entry.first):
             candidate = BlindCandidate.model_construct(box=box, digests=bid.digests, signature=bid.signature)
-            boxes[handle] = _Box(handle, bid.round, candidate)
+            boxes[handle] = _Box(bid.round, candidate)
         self._scores[entry.owner] = bid.scores
 
     # -- the choice -------------------------------------------------------------------------------------
@@ -409,13 +367,11 @@ class BlindCurator(CuratorMachine):
     # -- settlement -------------------------------------------------------------------------------------
 
     def settlement(self) -> Mapping[str, float] | None:
-        """What each owner's payment depends on, according to the consumer; None until its account arrives."""
         if self.account is None:
             return None
         return dict(zip(self.owners, self.account.settlement.tolist(), strict=True))
 
     def statement(self, price: Price) -> tuple[Errors, PaidStatement] | None:
-        """The errors of `settlement`, and the numbers to pay owners by; None until there is a settlement."""
         account, settlement = self.account, self.settlement()
         if account is None or settlement is None:
             return None
@@ -432,57 +388,3 @@ class BlindCurator(CuratorMachine):
 def _score(scores: bytes, handle: int) -> bytes:
     """The masked score of a box."""
     return scores[MASK_BYTES * (handle - 1) : MASK_BYTES * handle]
-
-
-class BlindCuratorNumerics:
-    """Carries out the blind curator's computations: it checks signatures, and nothing else.
-
-    Args:
-        session: The session.
-        destroy: Destroys the boxes on disk.
-        digest: SHA-256 of a box, or of its substitute where a transcript does not hold the box.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        *,
-        destroy: Callable[[], None],
-        digest: Callable[[bytes], bytes] = lambda box: hashlib.sha256(box).digest(),
-    ) -> None:
-        self._session = session
-        self._destroy = destroy
-        self._digest = digest
-
-    def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
-        if type(effect) is CheckBids:
-            held = tuple(self._holds(entry) for entry in effect.entries)
-            return BidsChecked(held, max(entry.bid.round for entry in effect.entries))
-        if type(effect) is DestroyBoxes:
-            self._destroy()
-        return None
-
-    def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Restore the state computed before a restart."""
-        if type(effect) is DestroyBoxes:
-            self._destroy()
-
-    def _holds(self, entry: UncheckedBid) -> bool:
-        return bid_holds(self._session, entry, list(map(self._digest, boxes_of(entry.bid))))
-
-
-def bid_holds(session: Session, entry: UncheckedBid, boxes: Sequence[bytes]) -> bool:
-    """Whether an owner signed a bid.
-
-    Args:
-        session: The session.
-        entry: The bid.
-        boxes: SHA-256 of each of its boxes.
-    """
-    bid = entry.bid
-    digests = [blind_digest_of(handle, box) for handle, box in enumerate(boxes, start=entry.first)]
-    digests.append(hashlib.sha256(bid.scores).digest())
-    statement = blind_bid_statement(session.identifier, entry.owner, bid.round, digests)
-    key = session.public_identity(entry.owner).verify
-    return b"".join(digests) == bid.digests and verify_signature(statement, bid.signature, key)

@@ -74,10 +74,11 @@ class Closing(CuratorState):
 
     def _settle_privately(self) -> None:
         """Charge the private settlement and release it, in one step; its noise came with the last round's."""
-        self._charge(self._opened.owners_releases)
+        for charge in self.weighing.charge(self._opened.owners_releases):
+            self._do(charge)
         (noise,) = self.weighing.end_round()
         self._private_settlement = settle_privately(
-            self.ledger.wins, self._disputed(), self.owners, self._first_weights, noise
+            self.ledger.wins, self._disputed(), self.owners, self.weighing.first_weights, noise
         )
 
     def _note_disputes(self, receipt: Receipt) -> None:
@@ -124,10 +125,9 @@ class Closing(CuratorState):
             self._begin_closing("abandoned", Finish(code, reason, advice))
 
     def _begin_closing(self, outcome: Literal["complete", "abandoned"], ending: Finish) -> None:
-        """Tell every reachable party that the session is over, and wait briefly until they have read it.
+        """Tell every reachable party that the session is over, and wait until they have read it.
 
-        Closing a connection too soon would lose what its peer has not read yet. An absent party may come
-        back.
+        Closing a connection too soon would lose what its peer has not read. An absent party may come back.
         """
         self.phase = "closing"
         self._outcome, self._ending = outcome, ending
@@ -184,12 +184,9 @@ class Closing(CuratorState):
     # -- settlement ---------------------------------------------------------------------------------
 
     def settlement(self) -> Mapping[str, float] | None:
-        """The number that each owner is paid by.
+        """The number that each owner is paid by; None before the release of a private settlement.
 
-        Returns:
-            If the session settles privately, the released numbers
-            (`protocol.session.settling.settle_privately`), or None before the release. Otherwise each owner's
-            exact share so far (`protocol.session.settling.settle`).
+        Otherwise it is each owner's exact share so far (`protocol.session.settling.settle`).
         """
         if self._opened.settlement is not None:
             return self._private_settlement

@@ -101,11 +101,7 @@ class Connections:
         return peer in self._greeting
 
     def accept(self, peer: str) -> bytes | None:
-        """Make the connection of a peer's newest hello its own, when it is welcomed.
-
-        Returns:
-            The connection that it replaces, if there was one.
-        """
+        """Make the connection of a peer's newest hello its own; return the one that it replaces, if any."""
         before = self.current.get(peer)
         route = self._greeting.pop(peer, None)
         if route is None:

@@ -21,9 +21,7 @@ def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link
     """Check a hello against the roster, our version, our session file, and the earlier exchange.
 
     Args:
-        peer: The roster name that goes with the connection's key.
-        role: Its role on the roster: "owner" or "consumer".
-        hello: The hello.
+        peer: The roster name that goes with the connection's key, with its `role` there.
         link: The frames exchanged in this session, if any.
 
     Raises:
@@ -73,11 +71,7 @@ def _check_state(hello: Hello, link: Link) -> None:
 
 
 def check_target(target: Target, session: Session) -> None:
-    """Check the shapes of a target, and that its seed total is possible for its number of points.
-
-    Raises:
-        RemoteProtocolError: `MALFORMED`.
-    """
+    """Raise `RemoteProtocolError` (`MALFORMED`) unless a target's shapes and seed total are possible."""
     space = session.space
     dimension = space.dimension
     if target.embedding.shape != (dimension,) or target.seed_total.shape != (dimension,):

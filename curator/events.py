@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from curator.verification import Unverified
+from curator.verification import UncheckedBid, Unverified
 from protocol.machine.machine import Computation, Event
 from protocol.space.grid import Features
-from protocol.wire.values import Item
 
 __all__ = [
+    "BidsChecked",
     "CandidatesChecked",
+    "CheckBids",
     "CheckCandidates",
     "DestroyBoxes",
 ]
@@ -35,8 +36,24 @@ class CandidatesChecked(Event):
     signed: tuple[bool, ...]
     """Whether its owner signed each point; all True if points are not sealed."""
 
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {"features": self.features, "signed": self.signed})
+
+@dataclass(frozen=True, slots=True)
+class CheckBids(Computation):
+    """Check that owners signed their boxes and scores."""
+
+    KIND: ClassVar[str] = "check-bids"
+    entries: tuple[UncheckedBid, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BidsChecked(Event):
+    """The results of the last `CheckBids`, in its order."""
+
+    KIND: ClassVar[str] = "bids-checked"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
+    held: tuple[bool, ...]
+    round: int = 0
+    """The last round of any bid checked; it tells rounds apart in a redacted transcript."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from protocol.runtime.driver import Driver, Outgoing
 from protocol.runtime.network.authentication import Refusal
 from protocol.runtime.network.connection_limits import Cut
 from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
-from protocol.runtime.telemetry import log_events
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
 from protocol.transcript.session_file import started
 from protocol.wire.codec import Direction, decode_frame, decode_message
@@ -37,8 +37,6 @@ class Hub:
     """Takes frames in, feeds the machine, sends frames out, and gives signs of life.
 
     Args:
-        machine: The curator's machine.
-        driver: Runs it.
         endpoint: The endpoint, already bound.
         log: Told of every step.
         vitals: Told of every turn.
@@ -80,11 +78,7 @@ class Hub:
         self._beaten = self._shown = self._round_began = self._clock()
 
     def run(self) -> Finish:
-        """Run until the machine is done.
-
-        Raises:
-            Stopped: A stop was requested.
-        """
+        """Run until the machine is done. Raises `Stopped` if a stop was requested."""
         driver = self._driver
         with self._vitals.control as control:
             control.raise_if_stopped()
@@ -103,15 +97,15 @@ class Hub:
     def log_what_was_not_taken(self) -> None:
         """Log once how many frames and connections were ignored, by reason only."""
         for event, counts in (
-            (log_events.FRAMES_DROPPED, self._endpoint.drops),
-            (log_events.FRAMES_IGNORED, self._connections.ignored),
-            (log_events.CONNECTIONS_REFUSED, self._endpoint.refusals),
-            (log_events.CONNECTIONS_CUT, self._endpoint.cuts),
+            (LogEvent.FRAMES_DROPPED, self._endpoint.drops),
+            (LogEvent.FRAMES_IGNORED, self._connections.ignored),
+            (LogEvent.CONNECTIONS_REFUSED, self._endpoint.refusals),
+            (LogEvent.CONNECTIONS_CUT, self._endpoint.cuts),
         ):
             for reason, count in sorted(counts.items()):
                 self._log.say(event, count=count, reason=str(reason))
         if self._driver.repeats:
-            self._log.say(log_events.FRAMES_REPEATED, count=self._driver.repeats)
+            self._log.say(LogEvent.FRAMES_REPEATED, count=self._driver.repeats)
         self._log.say.close()
 
     def _turn(self) -> None:
@@ -192,7 +186,7 @@ class Hub:
             return
         returned = self._presence.heard(peer, arrival.route, now)
         if returned is not None:
-            self._log.say(log_events.PEER_BACK, peer=peer)
+            self._log.say(LogEvent.PEER_BACK, peer=peer)
             self._driver.feed(returned, now)
         refusals = self._machine.ledger.refusals
         before = len(refusals)
@@ -221,11 +215,11 @@ class Hub:
 
     def _refuse(self, peer: str, route: bytes, offence: Offence, now: float) -> None:
         """Ignore the connection that a breach came from; the peer's own connection ends with it."""
-        self._log.say(log_events.PEER_REFUSED, peer=peer, offence=offence.value)
+        self._log.say(LogEvent.PEER_REFUSED, peer=peer, offence=offence.value)
         was_current = self._connections.current.get(peer) == route
         if self._connections.refuse(peer, route):
             count = limits.MAX_REFUSALS_PER_PEER
-            self._log.say(log_events.PEER_REFUSED_FOR_GOOD, peer=peer, count=count)
+            self._log.say(LogEvent.PEER_REFUSED_FOR_GOOD, peer=peer, count=count)
         if was_current:
             self._lose(peer, now, refused=True)
 
@@ -280,7 +274,7 @@ class Hub:
         elif frame.sequence != CONTROL_SEQUENCE:
             self._counted["frames_resent"] += 1
             if frame.kind == "delivery":
-                self._log.say(log_events.DELIVERY_RESENT, peer=frame.peer)
+                self._log.say(LogEvent.DELIVERY_RESENT, peer=frame.peer)
 
     def _accept(self, peer: str, now: float) -> None:
         """Make the connection of a peer's hello the peer's own, and end the previous one."""
@@ -291,7 +285,7 @@ class Hub:
             self._endpoint.send(before, self._driver.unrecorded(REPLACED))
         known = peer in self._known
         self._known.add(peer)
-        self._log.say(log_events.PEER_RECONNECTED if known else log_events.PEER_HERE, peer=peer)
+        self._log.say(LogEvent.PEER_RECONNECTED if known else LogEvent.PEER_HERE, peer=peer)
 
     def _give_sign_of_life(self, now: float) -> None:
         beat = self._driver.beat()
@@ -310,21 +304,18 @@ class Hub:
     def _lose(self, peer: str, now: float, *, refused: bool = False) -> None:
         """A peer's connection has ended: the peer has to say hello again on a new one.
 
-        Args:
-            peer: Its name.
-            now: Seconds.
-            refused: Whether the curator ended it; the log then already says so.
+        If the curator `refused` it, the log already says so.
         """
         lost = self._presence.gone(peer) if self._driver.finished is None else None
         if lost is None:
             return
         if not refused:
-            self._log.say(log_events.PEER_GONE, peer=peer, seconds=self._session.timeouts.comeback)
+            self._log.say(LogEvent.PEER_GONE, peer=peer, seconds=self._session.timeouts.comeback)
         self._driver.feed(lost, now)
 
     def _check_silence(self, now: float) -> None:
         for lost in self._presence.silent(now):
-            self._log.say(log_events.PEER_SILENT, peer=lost.peer, seconds=self._session.timeouts.comeback)
+            self._log.say(LogEvent.PEER_SILENT, peer=lost.peer, seconds=self._session.timeouts.comeback)
             self._driver.feed(lost, now)
 
     def _note_progress(self, now: float) -> None:

@@ -90,7 +90,6 @@ class Ledger:
         return counts
 
     def by_round(self) -> Mapping[int, Sequence[HandedOver]]:
-        """The chosen points by the round of their choice."""
         found: dict[int, list[HandedOver]] = {}
         for win in self.wins:
             found.setdefault(win.chosen_round, []).append(win)

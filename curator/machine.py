@@ -30,7 +30,8 @@ from curator.events import CandidatesChecked
 from curator.peers import Peers
 from protocol import limits
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.machine.machine import Event, Started, Transition, expand
+from protocol.machine.base import Transition, expand
+from protocol.machine.machine import Event, Started
 from protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from protocol.names import CONSUMER
 from protocol.session.session import Session

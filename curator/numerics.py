@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
-from curator.verification import Unverified
+from curator.events import BidsChecked, CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
+from curator.verification import UncheckedBid, Unverified, bid_holds
 from protocol.errors import LocalProtocolError
 from protocol.machine.machine import Computation, Event
 from protocol.machine.weighing import Weigher
@@ -16,9 +17,9 @@ from protocol.privacy.noise import NoiseSource
 from protocol.session.points import Signatures, hash_points
 from protocol.session.session import Session
 from protocol.space.grid import Features
-from protocol.wire.messages import Candidate, SealedCandidate
+from protocol.wire.messages import Candidate, SealedCandidate, boxes_of
 
-__all__ = ["CuratorNumerics"]
+__all__ = ["BlindCuratorNumerics", "CuratorNumerics"]
 
 
 class CuratorNumerics:
@@ -37,7 +38,6 @@ class CuratorNumerics:
         self._signatures = Signatures(session)
 
     def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
         if type(effect) is CheckCandidates:
             return self._check(effect.entries)
         if type(effect) is DestroyBoxes:
@@ -45,7 +45,6 @@ class CuratorNumerics:
         return self._weigher.perform(effect)
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:  # noqa: ARG002 - none is needed
-        """Restore the state computed before a restart."""
         self._weigher.restore(effect)
         if type(effect) is DestroyBoxes:
             self._destroy()
@@ -71,3 +70,38 @@ class CuratorNumerics:
                 raise LocalProtocolError("A sealed point is to be hashed.")
             points.append(candidate.point)
         return hash_points(self._session.public_map, points, schema=self._session.file.rows)
+
+
+class BlindCuratorNumerics:
+    """Carries out the blind curator's computations: it checks signatures, and nothing else.
+
+    Args:
+        destroy: Destroys the boxes on disk.
+        digest: SHA-256 of a box, or of its substitute where a transcript does not hold the box.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        destroy: Callable[[], None],
+        digest: Callable[[bytes], bytes] = lambda box: hashlib.sha256(box).digest(),
+    ) -> None:
+        self._session = session
+        self._destroy = destroy
+        self._digest = digest
+
+    def perform(self, effect: Computation) -> Event | None:
+        if type(effect) is CheckBids:
+            held = tuple(self._holds(entry) for entry in effect.entries)
+            return BidsChecked(held, max(entry.bid.round for entry in effect.entries))
+        if type(effect) is DestroyBoxes:
+            self._destroy()
+        return None
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:  # noqa: ARG002 - none is needed
+        if type(effect) is DestroyBoxes:
+            self._destroy()
+
+    def _holds(self, entry: UncheckedBid) -> bool:
+        return bid_holds(self._session, entry, [self._digest(box) for box in boxes_of(entry.bid)])

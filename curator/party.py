@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from curator.blind import BlindCurator, BlindCuratorNumerics
+from curator.blind import BlindCurator
 from curator.machine import CuratorMachine
-from curator.numerics import CuratorNumerics
+from curator.numerics import BlindCuratorNumerics, CuratorNumerics
 from protocol.machine.weighing import check_noise
 from protocol.privacy.noise import NoiseSource
 from protocol.session.session import Session
@@ -26,11 +26,8 @@ def curator_party(
     Raises:
         ConfigError: The source does not have the noise that the session needs.
     """
+    destroy = destroy or (lambda: None)
     if session.rule.blind:
-        return BlindCurator(session), BlindCuratorNumerics(session, destroy=destroy or _nothing)
+        return BlindCurator(session), BlindCuratorNumerics(session, destroy=destroy)
     check_noise(session, noise)
-    return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy or _nothing)
-
-
-def _nothing() -> None:
-    """Do nothing: there is no file of boxes."""
+    return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy)

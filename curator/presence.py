@@ -20,11 +20,7 @@ __all__ = ["Presence"]
 
 
 class Presence:
-    """The peers of one curator's process.
-
-    Args:
-        timeouts: The session's time-outs, in seconds; only `silence` and `beat` matter here.
-    """
+    """The peers of one curator's process. Of the time-outs only `silence` and `beat` matter here."""
 
     def __init__(self, timeouts: TimeoutSection) -> None:
         self.connections = Connections()
@@ -37,11 +33,7 @@ class Presence:
         """Connections that failed to take a frame: the peer, and the time of the failure."""
 
     def heard(self, peer: str, route: bytes, now: float) -> Returned | None:
-        """Note a frame on a connection that is listened to.
-
-        Returns:
-            `Returned` if its peer was silent until now.
-        """
+        """Note a frame on a connection that is listened to; return `Returned` if its peer was silent."""
         if self.connections.current.get(peer) != route:
             return None  # another connection's hello, which may be refused
         self._heard[peer] = now
@@ -51,11 +43,7 @@ class Presence:
         return Returned(peer)
 
     def welcomed(self, peer: str, now: float) -> bytes | None:
-        """Note that a peer's newest hello was answered: its connection is now the peer's.
-
-        Returns:
-            The connection that it replaces, if there was one.
-        """
+        """Note that a peer's newest hello was answered; return the connection that it replaces, if any."""
         self._heard[peer] = now
         self._lost.discard(peer)
         return self.connections.accept(peer)
@@ -63,8 +51,7 @@ class Presence:
     def gone(self, peer: str) -> Lost | None:
         """Note that a peer's connection has ended, or counts as ended; the peer has to say hello on another.
 
-        Returns:
-            `Lost` unless the peer was lost already.
+        Returns `Lost` unless the peer was lost already.
         """
         if peer in self._lost:
             return None
@@ -105,7 +92,6 @@ class Presence:
 
         Args:
             speaking: The connections that delivered frames in this turn.
-            now: Seconds.
         """
         over = [
             (route, peer)

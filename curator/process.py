@@ -16,6 +16,7 @@ from protocol.config.session import SessionFile
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.driver import Driver
@@ -32,15 +33,15 @@ from protocol.runtime.party import (
     resume,
     sealing_identity,
     transcript_path,
-    with_one_blas_thread,
 )
-from protocol.runtime.telemetry.log_events import CURATOR_LISTENING
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.metrics import serving_metrics
 from protocol.runtime.telemetry.vitals import Vitals
 from protocol.session.guarantee import OWNERS_DATA
 from protocol.session.odometer import promised
 from protocol.session.session import Session, open_session
+from protocol.session.sizes import longest_to_curator
 from protocol.transcript.journal import Journal
 from protocol.transcript.session_file import started
 from protocol.wire.codec import said_to
@@ -58,18 +59,16 @@ def run_curator(
     """Run a session's rounds until it is over.
 
     Args:
-        file: The curator's private file.
-        control: Is told the progress, and may end the run.
         progress: A file descriptor for one JSON line per `curator.hub.PROGRESS_SECONDS`, or None.
 
     Returns:
-        The curator's result: what was acquired from whom.
+        The curator's result (docs/results.md).
 
     Raises:
         HushbidError: As `protocol.errors` says.
     """
     with (
-        with_one_blas_thread(),
+        one_blas_thread(),
         Vitals(file.state, party=CURATOR, role="curator", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
     ):
@@ -95,10 +94,10 @@ def _curate(
                 address,
                 pair=pair,
                 roster=roster if pair is not None else {},
-                longest=session.longest_to_curator,
+                longest=longest_to_curator(session),
             )
         )
-        log(CURATOR_LISTENING, address=endpoint.address)
+        log(LogEvent.CURATOR_LISTENING, address=endpoint.address)
         journal = stack.enter_context(
             open_journal(session, role="curator", party=CURATOR, state=file.state, durability=file.durability)
         )
@@ -139,8 +138,7 @@ def _settled(session: Session, machine: CuratorMachine) -> bool:
 def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:
     """Parties that may connect, as public key -> name: the roster without revoked parties.
 
-    Raises:
-        ConfigError: A revoked party is not an owner of the session, or the session has no keys.
+    Raises `ConfigError` if a revoked party is not an owner of the session, or the session has no keys.
     """
     roster = session_file.roster
     if unknown := sorted(set(file.revoked) - set(roster.owners)):

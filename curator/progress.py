@@ -28,11 +28,7 @@ def decided_rounds(machine: CuratorMachine) -> int:
 
 
 class Follower:
-    """Follows a session from round to round.
-
-    Args:
-        machine: The curator's machine.
-    """
+    """Follows a session from round to round."""
 
     def __init__(self, session: SessionFile, machine: CuratorMachine) -> None:
         self._session = session

@@ -16,10 +16,9 @@ __all__ = ["curator_result"]
 def curator_result(
     session: SessionFile, machine: CuratorMachine, price: Price, *, seconds: float
 ) -> dict[str, Any]:
-    """The curator's figures (docs/results.md).
+    """The curator's figures after the session (docs/results.md).
 
     Args:
-        machine: The curator's machine, after the session.
         price: The prices for the numbers of the settlement's statement.
         seconds: Duration of the rounds.
     """

@@ -34,7 +34,6 @@ class CuratorResult(PartyResult):
 
     @property
     def rounds(self) -> int:
-        """Number of rounds."""
         return int(self.figures["rounds"])
 
     @property
@@ -110,8 +109,7 @@ class Curator:
     def files(self) -> tuple[SessionFile, CuratorFile]:
         """The session and the curator's file that the options result in.
 
-        Raises:
-            ConfigError: One of them cannot be used.
+        Raises `ConfigError` if one of them cannot be used.
         """
         from protocol.config.loading import load_toml
         from protocol.config.party import CuratorFile

@@ -53,16 +53,14 @@ class Rounds(Closing):
         self._do(self.weighing.drawn(drawn, self.round))
 
     def _on_weights(self, computed: WeightsComputed) -> None:
-        if computed.round != self.round:
-            raise LocalProtocolError(f"Weights of round {computed.round} came in round {self.round}.")
         try:
-            self._charge(self.round)
+            charges = self.weighing.computed(computed, self.round)
         except BudgetExceeded as error:
             self._give_up(ExitCode.FAILED, error.what, error.advice)
             return
+        for charge in charges:
+            self._do(charge)
         self._round.weights = computed.weights
-        if self.round == 1:
-            self._first_weights = computed.weights[: self._space.dimension]
         self._open_bidding(Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name))
 
     def _open_bidding(self, message: Broadcast | SealedBroadcast) -> None:
@@ -107,21 +105,28 @@ class Rounds(Closing):
 
     def _take_bid(self, owner: str, message: Bid | Batch) -> None:
         """Check a bid, keep it, and queue its points, if any, for verification."""
-        seat = self._seat_of(owner)
-        if message.round != seat.broadcast:
-            raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, f"A bid for round {message.round}; due was one for {seat.broadcast}."
-            )
+        seat = self._due_from(owner, message.round)
         bids = self._checked_bids(message, seat)
-        seat.broadcast = 0
-        self._round.awaited.discard(owner)
-        seat.bid = bids[0]
-        seat.late = False
+        self._answered(owner, bids[0])
         for bid in bids:
             if not bid.exhausted:
                 seat.times[bid.handle] = seat.times.get(bid.handle, 0) + 1
                 if bid.candidate is not None:
                     self._hand_over(owner, bid, bid.candidate)
+
+    def _due_from(self, owner: str, number: int) -> Seat:
+        """The seat of an owner, whose bid of this round is due."""
+        seat = self._seat_of(owner)
+        if number != seat.broadcast:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"A bid for round {number}; due was one for {seat.broadcast}."
+            )
+        return seat
+
+    def _answered(self, owner: str, bid: PointBid) -> None:
+        seat = self.seats[owner]
+        seat.broadcast, seat.bid, seat.late = 0, bid, False
+        self._round.awaited.discard(owner)
 
     def _checked_bids(self, message: Bid | Batch, seat: Seat) -> tuple[PointBid, ...]:
         check_batch(message, self._opened)

@@ -16,7 +16,7 @@ from curator.machine import CuratorMachine
 from curator.progress import decided_rounds, stage_of
 from curator.seat import Seat
 from protocol.machine.machine import Finish
-from protocol.runtime.telemetry import log_events
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import SessionLog, ending_event
 from protocol.session.session import Session
 
@@ -24,11 +24,7 @@ __all__ = ["CuratorLog"]
 
 
 class CuratorLog:
-    """Logs what changed in a session.
-
-    Args:
-        machine: The curator's machine, at the end of its transcript.
-    """
+    """Logs what changed in a session; the machine is at the end of its transcript at first."""
 
     def __init__(self, session: Session, machine: CuratorMachine) -> None:
         self.say = SessionLog(self._where)
@@ -60,13 +56,12 @@ class CuratorLog:
         if len(machine.ledger.disputes) > self._disputes:
             count = len(machine.ledger.disputes) - self._disputes
             self._disputes += count
-            self.say(log_events.DELIVERY_DISPUTED, count=count)
+            self.say(LogEvent.DELIVERY_DISPUTED, count=count)
         if stage_of(machine.phase) != self._stage:
             self._note_stage()
 
     @property
     def decided(self) -> int:
-        """The last round that is decided."""
         return self._decided
 
     def over(self, finish: Finish) -> None:
@@ -81,7 +76,7 @@ class CuratorLog:
         yield
         bid = seat.bid if seat is not None else None
         if seat is not None and bid is not None and bid is not before and (seat.late or bid.round < due):
-            self.say(log_events.BID_LATE, peer=peer)
+            self.say(LogEvent.BID_LATE, peer=peer)
 
     def _where(self) -> Mapping[str, Any]:
         stage, round_number = stage_of(self._machine.phase), self._machine.round
@@ -111,14 +106,14 @@ class CuratorLog:
             if why.get(owner) != reason:
                 del self._absent[owner]
                 if owner not in why:
-                    self.say(log_events.OWNER_TAKES_PART, peer=owner, reason=reason, rounds=rounds)
+                    self.say(LogEvent.OWNER_TAKES_PART, peer=owner, reason=reason, rounds=rounds)
         for owner, reason in sorted(why.items()):
             if owner not in self._absent:
-                self.say(log_events.OWNER_ABSENT, peer=owner, round=decided, reason=reason)
+                self.say(LogEvent.OWNER_ABSENT, peer=owner, round=decided, reason=reason)
             self._absent[owner] = reason, self._absent.get(owner, ("", 0))[1] + 1
         if unnamed > self._unnamed:
             self._unnamed = unnamed
-            self.say(log_events.OWNERS_SILENT_WHEN_ASKED, count=unnamed, round=decided)
+            self.say(LogEvent.OWNERS_SILENT_WHEN_ASKED, count=unnamed, round=decided)
 
     def _reason(self, seat: Seat, decided: int) -> str | None:
         """Why an owner is absent from the last decided round; None if that must not be logged."""
@@ -138,21 +133,21 @@ class CuratorLog:
         self._faults += len(faults)
         for fault in faults:
             if self._asks:
-                self.say(log_events.POINT_REFUSED, what=fault.what)
+                self.say(LogEvent.POINT_REFUSED, what=fault.what)
             else:
-                self.say(log_events.OWNER_MISBEHAVED, peer=fault.owner, what=fault.what)
+                self.say(LogEvent.OWNER_MISBEHAVED, peer=fault.owner, what=fault.what)
 
     def _note_pause(self) -> None:
         self._paused = self._machine.paused
         if self._paused and self._machine.awaits_consumer:
             self._for_consumer = True
-            self.say(log_events.CONSUMER_AWAITED, seconds=self._session.timeouts.pause)
+            self.say(LogEvent.CONSUMER_AWAITED, seconds=self._session.timeouts.pause)
         elif self._paused:
             least, seconds = self._session.session.min_owners, self._session.timeouts.pause
             missing = [owner for owner, seat in self._machine.seats.items() if not seat.connected]
             owners = len(self._machine.owners)
             self.say(
-                log_events.ROUNDS_PAUSED,
+                LogEvent.ROUNDS_PAUSED,
                 least=least,
                 seconds=seconds,
                 connected=owners - len(missing),
@@ -160,7 +155,7 @@ class CuratorLog:
                 missing=missing,
             )
         else:
-            self.say(log_events.CONSUMER_BACK if self._for_consumer else log_events.ROUNDS_GO_ON)
+            self.say(LogEvent.CONSUMER_BACK if self._for_consumer else LogEvent.ROUNDS_GO_ON)
             self._for_consumer = False
 
     def _note_stage(self) -> None:
@@ -169,10 +164,10 @@ class CuratorLog:
             missing = [owner for owner, seat in self._machine.seats.items() if not seat.enrolled]
             owners = len(self._machine.owners)
             self.say(
-                log_events.ENROLMENT_OVER,
+                LogEvent.ENROLMENT_OVER,
                 enrolled=owners - len(missing),
                 owners=owners,
                 missing=missing,
             )
         if self._stage != "done":
-            self.say(log_events.PHASE_BEGUN, phase=self._stage)
+            self.say(LogEvent.PHASE_BEGUN, phase=self._stage)

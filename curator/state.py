@@ -10,7 +10,7 @@ from curator.ledger import Ledger
 from curator.seat import Seat
 from curator.verification import Unverified
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Machine
+from protocol.machine.base import Machine
 from protocol.machine.weighing import Weighing
 from protocol.names import CONSUMER
 from protocol.session.session import Session
@@ -49,11 +49,7 @@ class Round:
 
 
 class CuratorState(Machine):
-    """The curator's state and its invariants. The handlers are in the classes derived from it.
-
-    Args:
-        session: The session; only the space of its feature map is used.
-    """
+    """The curator's state and its invariants. The handlers are in the classes derived from it."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -79,8 +75,6 @@ class CuratorState(Machine):
         self._maps: bytes | None = None
         """The feature map, sealed to each owner; None until it arrives, or if it is public."""
         self._round = Round(0)
-        self._first_weights: Weights | None = None
-        """The weights of round 1, by which a private settlement counts points."""
         self._unverified: list[Unverified] = []
         self._verifying: tuple[Unverified, ...] = ()
         self._pool = Pool(
@@ -104,7 +98,6 @@ class CuratorState(Machine):
 
     @property
     def weights(self) -> Weights | None:
-        """The weight of the current round; None until it is computed."""
         return self._round.weights
 
     @property
@@ -151,10 +144,6 @@ class CuratorState(Machine):
         if self._round.weights is None:
             raise LocalProtocolError("There is no broadcast weight yet.")
         return self._round.weights
-
-    def _charge(self, release: int) -> None:
-        for charge in self.weighing.charge(release):
-            self._do(charge)
 
     # -- invariants -------------------------------------------------------------------------------------
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from protocol import limits
-from protocol.crypto.sealing import SEAL_BYTES
+from protocol.crypto.blinding import blind_bid_statement, blind_digest_of
+from protocol.crypto.sealing import SEAL_BYTES, verify_signature
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.session.points import mapped, matching
 from protocol.session.session import Session
@@ -16,9 +18,10 @@ from protocol.session.settling import HandedOver
 from protocol.space.features import FeatureSpace
 from protocol.space.grid import Features, Weights
 from protocol.space.jitter import Jitter, scores_of
+from protocol.wire.blind import BlindBid
 from protocol.wire.messages import Batch, Bid, Candidate, SealedCandidate
 
-__all__ = ["Unverified", "check_batch", "check_shape", "faults_of"]
+__all__ = ["UncheckedBid", "Unverified", "bid_holds", "check_batch", "check_shape", "faults_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,16 @@ class Unverified:
     point: HandedOver
     weights: Weights
     """The weight under which it was bid."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncheckedBid:
+    """A bid whose signature was not yet checked."""
+
+    owner: str
+    bid: BlindBid
+    first: int
+    """Number of its first box."""
 
 
 def check_batch(message: Bid | Batch, session: Session) -> None:
@@ -83,8 +96,6 @@ def faults_of(
         entries: At least one.
         recomputed: φ of the points as `hash_points` computed it here, shape (n, d); None if they are sealed.
         signed: Whether the owner signed each point, if points are sealed.
-        space: The session's.
-        jitter: The session's, or None.
 
     Returns:
         The claimed features, int16 of shape (n, d), and for each point its fault, or nothing.
@@ -113,3 +124,13 @@ def faults_of(
         else:
             faults.append("")
     return claimed, faults
+
+
+def bid_holds(session: Session, entry: UncheckedBid, boxes: Sequence[bytes]) -> bool:
+    """Whether an owner signed a bid, given SHA-256 of each of its boxes."""
+    bid = entry.bid
+    digests = [blind_digest_of(handle, box) for handle, box in enumerate(boxes, start=entry.first)]
+    digests.append(hashlib.sha256(bid.scores).digest())
+    statement = blind_bid_statement(session.identifier, entry.owner, bid.round, digests)
+    key = session.public_identity(entry.owner).verify
+    return b"".join(digests) == bid.digests and verify_signature(statement, bid.signature, key)

@@ -95,59 +95,38 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "Catalogue": "catalogue.api",
-    "Cluster": "cluster.file",
-    "Consumer": "cli.consumer",
-    "Procured": "procuring",
-    "PublishKme": "catalogue.publish_options",
-    "PublishRace": "catalogue.publish_options",
-    "RunResult": "running.results",
-    "ScreenOptions": "catalogue.api",
-    "Trained": "tables.training",
-    "Transcript": "transcripts.api",
-    "audit_machines": "evidence.audit.machines",
-    "open_cluster": "cluster.file",
-    "plan_session": "plan.planning",
-    "procure": "procuring",
-    "run": "running.launcher",
-    "simulate": "running.simulate",
-    "train": "tables.training",
-    "verify_transcripts": "transcripts.api",
+    "Catalogue": "hushbid.catalogue.api",
+    "Cluster": "hushbid.cluster.file",
+    "Column": "protocol.data.schema",
+    "Consumer": "hushbid.cli.consumer",
+    "ConsumerResult": "consumer.role",
+    "Curator": "curator.role",
+    "CuratorResult": "curator.role",
+    "Owner": "owner.role",
+    "OwnerResult": "owner.role",
+    "Procured": "hushbid.procuring",
+    "Progress": "protocol.machine.progress",
+    "PublishKme": "hushbid.catalogue.publish_options",
+    "PublishRace": "hushbid.catalogue.publish_options",
+    "RunResult": "hushbid.running.results",
+    "Schema": "protocol.data.schema",
+    "ScreenOptions": "hushbid.catalogue.api",
+    "Trained": "hushbid.tables.training",
+    "Transcript": "hushbid.transcripts.api",
+    "audit_machines": "hushbid.evidence.audit.machines",
+    "open_cluster": "hushbid.cluster.file",
+    "plan_session": "hushbid.plan.planning",
+    "procure": "hushbid.procuring",
+    "run": "hushbid.running.launcher",
+    "simulate": "hushbid.running.simulate",
+    "train": "hushbid.tables.training",
+    "verify_transcripts": "hushbid.transcripts.api",
 }
-"""Where names are that are this package's own; others are at `_elsewhere`."""
+"""The module of each name but those of `protocol.errors`."""
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when they are asked for, so that a verb of the command line starts quickly.
+    # Imported when it is asked for, so that a verb of the command line starts quickly.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _MODULES:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    return getattr(_elsewhere(name), name)
-
-
-def _elsewhere(name: str) -> Any:
-    """The module of another package that has a name."""
-    if name in ("Column", "Schema"):
-        from protocol.data import schema
-
-        return schema
-    if name == "Progress":
-        from protocol.machine import progress
-
-        return progress
-    if name in ("Owner", "OwnerResult"):
-        from owner import role as owner
-
-        return owner
-    if name in ("Curator", "CuratorResult"):
-        from curator import role as curator
-
-        return curator
-    if name == "ConsumerResult":
-        from consumer import role as consumer
-
-        return consumer
-    from protocol import errors
-
-    return errors
+    return getattr(import_module(_MODULES.get(name, "protocol.errors")), name)

@@ -1,4 +1,4 @@
-"""The common base of the estimators that release private data: `hushbid.kme` and `hushbid.race`."""
+"""The common base of the estimators that release private data, in `hushbid.kme` and `hushbid.race`."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn estimator whose parameters are its fields; those that all of them have.
+    """The parameters that all these scikit-learn estimators share; parameters are fields.
 
     Args:
-        lower, upper: Public bounds of the data, of each column or of all. They must not follow from data.
-        epsilon: ε of the guarantee; None, where an estimator takes it: no noise and no privacy.
-        neighbours: Which datasets it compares, ``add-remove-one`` or ``substitute-one``. To be said where
-            there is an ε.
-        out_of_bounds: ``refuse`` or ``clip`` rows outside of the bounds.
-        random_state: Seed of what is public; a number is the seed itself.
-        noise: Makes the source of noise of a fit, which is used for it alone.
+        lower, upper: Public bounds of the data, for each column or for all. They must not follow from data.
+        epsilon: ε of the guarantee; None: no noise and no privacy, in estimators that allow it.
+        neighbours: The datasets that it compares, ``add-remove-one`` or ``substitute-one``; required with an
+            ε.
+        out_of_bounds: ``refuse`` or ``clip`` rows out of bounds.
+        random_state: Seed of public randomness; a number is the seed itself.
+        noise: Makes a fit's own source of noise.
     """
 
     lower: npt.ArrayLike

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from protocol.machine.machine import Computation, Event
 from protocol.space.grid import Weights
 from protocol.wire.messages import Candidate, Candidates, SealedCandidate, SealedCandidates, candidate_of
 from protocol.wire.values import Item
 
-__all__ = ["MapOpened", "MapRefused", "OpenMap", "ScorePoints", "Scored", "Withdraw"]
+__all__ = [
+    "NOTHING",
+    "BlindScored",
+    "BroadcastRefused",
+    "MapOpened",
+    "MapRefused",
+    "OpenMap",
+    "ScoreBlind",
+    "ScorePoints",
+    "Scored",
+    "Withdraw",
+]
+
+NOTHING: Final = -1
+"""Stands for a row where a box is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +43,6 @@ class MapOpened(Event):
 
     KIND: ClassVar[str] = "map-opened"
 
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {})
-
 
 @dataclass(frozen=True, slots=True)
 class MapRefused(Event):
@@ -40,9 +51,6 @@ class MapRefused(Event):
     KIND: ClassVar[str] = "map-refused"
     what: str
     advice: str
-
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {"what": self.what, "advice": self.advice})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +117,44 @@ class Withdraw(Computation):
     KIND: ClassVar[str] = "withdraw"
     HAS_OUTCOME: ClassVar[bool] = False
     row: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBlind(Computation):
+    """Open a broadcast, seal the best remaining points, and score every point sent so far."""
+
+    KIND: ClassVar[str] = "score-blind"
+    round: int
+    box: bytes
+    signature: bytes
+    handle: int
+    """The number of the first new box."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlindScored(Event):
+    """The bid made under a broadcast."""
+
+    KIND: ClassVar[str] = "blind-scored"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
+    round: int
+    weights: Weights
+    """The content of the broadcast."""
+    rows: tuple[int, ...]
+    """Rows of the points in the new boxes, best first; -1 for an empty box."""
+    boxes: bytes
+    scores: bytes
+    """Masked scores of all boxes so far."""
+    digests: bytes
+    signature: bytes
+    ephemeral: bytes
+    """The ephemeral secrets of the boxes, one per box; the transcript records them as it records noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastRefused(Event):
+    """A broadcast is not the consumer's, or holds no weight of this session."""
+
+    KIND: ClassVar[str] = "broadcast-refused"
+    what: str
+    advice: str

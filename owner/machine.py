@@ -15,7 +15,8 @@ from typing import ClassVar, Final
 
 from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Event, Transition
+from protocol.machine.base import Transition
+from protocol.machine.machine import Charge, Event
 from protocol.machine.participant import Participant, participant_transitions
 from protocol.names import CURATOR
 from protocol.privacy.releases import Neighbours
@@ -44,11 +45,7 @@ _OPEN: Final = ("greeting", "mapping", "waiting", "scoring")
 
 
 class OwnerMachine(Participant):
-    """One owner in one session.
-
-    Args:
-        name: The owner's roster name.
-    """
+    """One owner, by its roster name, in one session."""
 
     ROLE = "owner"
     PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")

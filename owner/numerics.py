@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
+from owner.events import (
+    NOTHING,
+    BlindScored,
+    BroadcastRefused,
+    MapOpened,
+    MapRefused,
+    OpenMap,
+    ScoreBlind,
+    Scored,
+    ScorePoints,
+    Withdraw,
+)
+from protocol.crypto.blinding import (
+    NOT_SENT,
+    BlindKeys,
+    Mask,
+    blind_bid_statement,
+    blind_digest,
+    broadcast_statement,
+)
 from protocol.crypto.identity import Identity, PublicIdentity
 from protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
@@ -20,19 +40,21 @@ from protocol.crypto.sealing import (
     pack_content,
     seal,
     sign,
+    verify_signature,
 )
 from protocol.data import Dataset
-from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine.machine import Computation, Event
 from protocol.privacy.noise import NoiseSource
+from protocol.session.points import check_weights
 from protocol.session.secret_map import open_map
 from protocol.session.session import Session
 from protocol.space.features import FeatureMap
-from protocol.space.grid import Features
-from protocol.space.scoring import Points
+from protocol.space.grid import Features, Weights
+from protocol.space.scoring import Points, score_bound
 from protocol.wire.messages import Array, Candidate, Candidates, SealedCandidate, SealedCandidates
 
-__all__ = ["OwnerNumerics", "Sealer"]
+__all__ = ["BlindOwnerNumerics", "OwnerNumerics", "Sealer"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +63,6 @@ class Sealer:
 
     Attributes:
         name: The owner's roster name.
-        identity: Its own keys.
         consumer: The recipient of the boxes.
         noise: The source of ephemeral keys.
     """
@@ -53,10 +74,9 @@ class Sealer:
 
 
 class OwnerNumerics:
-    """Carries out the owner machine's `OpenMap`, `ScorePoints` and `Withdraw`.
+    """Carries out the owner machine's computations.
 
     Args:
-        dataset: The owner's points.
         hashed: φ of every point under a map, int16 of shape (n, d).
         sealer: Seals points; None where they are not sealed.
     """
@@ -82,7 +102,6 @@ class OwnerNumerics:
             self._hash(session.public_map)
 
     def perform(self, effect: Computation) -> Event | None:
-        """Return the effect's outcome as an event; None if it has none, or for an effect of another kind."""
         if type(effect) is ScorePoints:
             return self._score(effect)
         if type(effect) is Withdraw:
@@ -92,10 +111,9 @@ class OwnerNumerics:
         return None
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Restore the state computed before a restart: features, and which points were handed over."""
         if isinstance(outcome, MapOpened | MapRefused) or type(effect) is Withdraw:
             self.perform(effect)
-        elif isinstance(outcome, Scored) and outcome.ephemeral:
+        elif isinstance(outcome, Scored | BlindScored) and outcome.ephemeral:
             noise = self._require_sealer().noise
             if not noise.protects:
                 noise.random_bytes(len(outcome.ephemeral))  # brings seeded noise to its earlier position
@@ -131,21 +149,26 @@ class OwnerNumerics:
             else:
                 handed = self._opened(features, points, attributes)
             return Scored(effect.round, rows, scores, handed, b"")
-        contents = [
-            pack_content(_read_only(point), packed, self._session.box_bytes)
-            for point, packed in zip(points, attributes, strict=True)
-        ]
-        ephemeral = self._sealer.noise.random_bytes(EPHEMERAL_BYTES * len(found)) if found else b""
-        boxes = [
-            seal(content, self._sealer.consumer.sealing, ephemeral[at : at + EPHEMERAL_BYTES])
-            for content, at in zip(contents, range(0, len(ephemeral), EPHEMERAL_BYTES), strict=True)
-        ]
+        boxes, ephemeral = self._boxes(self._sealer, rows)
         sealed: Any
         if batch > 1:
             sealed = self._sealed_batch(self._sealer, effect, features, boxes)
         else:
             sealed = self._sealed(self._sealer, effect, features, boxes)
         return Scored(effect.round, rows, scores, sealed, ephemeral)
+
+    def _boxes(self, sealer: Sealer, rows: Sequence[int]) -> tuple[list[bytes], bytes]:
+        """The points of these rows, sealed to the consumer, and the ephemeral secrets of their boxes."""
+        dataset, size = self._dataset, self._session.box_bytes
+        contents = [
+            pack_content(_read_only(dataset.features[row]), dataset.attributes(row), size) for row in rows
+        ]
+        ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES * len(rows)) if rows else b""
+        boxes = [
+            seal(content, sealer.consumer.sealing, ephemeral[at : at + EPHEMERAL_BYTES])
+            for content, at in zip(contents, range(0, len(ephemeral), EPHEMERAL_BYTES), strict=True)
+        ]
+        return boxes, ephemeral
 
     def _opened(
         self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]
@@ -204,6 +227,83 @@ class OwnerNumerics:
         if self._sealer is None:
             raise LocalProtocolError("A secret map came to an owner that has no key to open it.")
         return self._sealer
+
+
+class BlindOwnerNumerics(OwnerNumerics):
+    """Carries out the blind owner's computations; its arguments are those of `OwnerNumerics`."""
+
+    _keys: BlindKeys | None = None
+    _sent: tuple[int, ...] = ()
+    """The row in each box so far, or -1."""
+
+    def perform(self, effect: Computation) -> Event | None:
+        if type(effect) is ScoreBlind:
+            try:
+                return self._bid(effect)
+            except RemoteProtocolError as error:
+                return BroadcastRefused(error.what, error.advice)
+        return super().perform(effect)
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        if isinstance(outcome, BlindScored):
+            self._sent += tuple(outcome.rows)
+        super().restore(effect, outcome)
+
+    def _keep_seed(self, seed: bytes) -> None:
+        self._keys = BlindKeys(seed, self._session.identifier)
+
+    def _bid(self, effect: ScoreBlind) -> BlindScored:
+        session, sealer, table = self._session, self._require_sealer(), self._points()
+        if self._keys is None:
+            raise LocalProtocolError("A broadcast is to be opened before the map was.")
+        statement = broadcast_statement(session.identifier, effect.round, effect.box)
+        if not verify_signature(statement, effect.signature, sealer.consumer.verify):
+            raise RemoteProtocolError(
+                Offence.MISMATCH,
+                "A broadcast is not signed by the consumer.",
+                advice="Compare the consumer's key with the roster's, by fingerprint.",
+            )
+        weights = self._keys.decrypt(effect.box, effect.round)
+        check_weights(weights, session)
+        mask = self._keys.mask(
+            effect.round, score_bound(weights, session.space.coordinate_bound, session.jitter)
+        )
+        # Points of equal score are in the same order as at the curator.
+        best = table.first(weights, session.batch, tie=lambda row: -mask.tie(row))
+        found = [each.entry for each in best]
+        missing = session.batch - len(found)
+        boxes, ephemeral = self._boxes(sealer, found)
+        boxes += [self._blank_box] * missing
+        rows = (*found, *[NOTHING] * missing)
+        self._sent += rows
+        scores = self._masked(mask, weights)
+        digests = [blind_digest(effect.handle + place, box) for place, box in enumerate(boxes)]
+        digests.append(hashlib.sha256(scores).digest())
+        signed = sign(
+            blind_bid_statement(session.identifier, sealer.name, effect.round, digests),
+            sealer.identity.signing,
+        )
+        return BlindScored(
+            effect.round, weights, rows, b"".join(boxes), scores, b"".join(digests), signed, ephemeral
+        )
+
+    def _masked(self, mask: Mask, weights: Weights) -> bytes:
+        """The masked scores of all boxes so far, without those below every new score."""
+        session, table = self._session, self._points()
+        sent = np.array(self._sent, dtype=np.intp)
+        points = np.flatnonzero(sent != NOTHING)
+        scores = table.scores(sent[points], weights)
+        masked = [NOT_SENT if row != NOTHING else mask.of_nothing for row in self._sent]
+        new = points >= len(sent) - session.batch
+        if new.sum() == session.batch:
+            # Lower scores are not among the b best, and neither are empty boxes.
+            masked = [NOT_SENT] * len(sent)
+            needed = scores >= scores[new].min()
+            points, scores = points[needed], scores[needed]
+        features = table.rows(sent[points])
+        for place, score in zip(points.tolist(), mask.of(scores.tolist(), features), strict=True):
+            masked[place] = score
+        return b"".join(masked)
 
 
 def _read_only(array: Array) -> Array:

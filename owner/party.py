@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from owner.blind import BlindOwner, BlindOwnerNumerics
+from owner.blind import BlindOwner
 from owner.machine import OwnerMachine
-from owner.numerics import OwnerNumerics, Sealer
+from owner.numerics import BlindOwnerNumerics, OwnerNumerics, Sealer
 from protocol.crypto.identity import Identity
 from protocol.crypto.sealing import content_bytes
 from protocol.data import Dataset, check_labels, feature_table
@@ -36,11 +36,9 @@ def owner_party(
 
     Args:
         name: The owner's roster name.
-        dataset: Its points.
         identity: Its keys; None where nothing is sealed.
         noise: Its own source of noise, which also supplies the keys of boxes.
-        scratch: Directory for features that do not fit in memory.
-        memory_limit: Bytes of features above which they go to `scratch`.
+        scratch: Directory for features that take more than `memory_limit` bytes.
         progress: Called while points are hashed, with the number hashed and the total.
 
     Raises:

@@ -9,16 +9,10 @@ from protocol.config.party import OwnerFile
 from protocol.config.session import SessionFile
 from protocol.data import dataset_digest, load_dataset
 from protocol.errors import ConfigError
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
 from protocol.runtime.ledger.dataset_budget import dataset_budget
-from protocol.runtime.party import (
-    check_durability,
-    own_keys,
-    party_noise,
-    sealing_identity,
-    transcript_path,
-    with_one_blas_thread,
-)
+from protocol.runtime.party import check_durability, own_keys, party_noise, sealing_identity, transcript_path
 from protocol.runtime.taking_part import take_part
 from protocol.runtime.telemetry.metrics import serving_metrics
 from protocol.runtime.telemetry.vitals import Vitals
@@ -30,12 +24,8 @@ __all__ = ["run_owner"]
 def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | None = None) -> dict[str, Any]:
     """Take part in a session as an owner, until it is over.
 
-    Args:
-        file: The owner's private file.
-        control: Is told the progress, and may end the run.
-
     Returns:
-        The owner's result: what it handed over, and where its transcript lies.
+        The owner's result (docs/results.md).
 
     Raises:
         HushbidError: As `protocol.errors` says.
@@ -49,7 +39,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | Non
             advice="Correct `name`, or have the roster corrected.",
         )
     with (
-        with_one_blas_thread(),
+        one_blas_thread(),
         Vitals(file.state, party=file.name, role="owner", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
     ):

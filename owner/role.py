@@ -97,8 +97,7 @@ def stated_budget(
 ) -> BudgetSection | None:
     """The budget that a party states for its data: the options' if given, otherwise its file's.
 
-    Raises:
-        ConfigError: The option's ε is invalid.
+    Raises `ConfigError` if the option's ε is invalid.
     """
     from protocol.config.loading import validated
     from protocol.config.party import BudgetSection
@@ -115,12 +114,10 @@ class OwnerResult(PartyResult):
 
     @property
     def owner(self) -> str:
-        """The owner's name."""
         return str(self.figures["owner"])
 
     @property
     def points(self) -> int:
-        """Number of its points."""
         return int(self.figures["points"])
 
     @property
@@ -187,9 +184,6 @@ class Owner:
 
     def run(self) -> OwnerResult:
         """Take part until the session is over, or resume one that was stopped.
-
-        Returns:
-            The points handed over, and the path of the transcript.
 
         Raises:
             Stopped: `stop` was called, or Ctrl-C was typed; everything recorded is kept.

@@ -1,10 +1,17 @@
-"""The names of the two parties that every session has; owners choose their own."""
+"""The names of the two parties that every session has (owners choose their own), and names in sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["CONSUMER", "CURATOR"]
+__all__ = ["CONSUMER", "CURATOR", "listed"]
 
 CURATOR: Final = "curator"
 CONSUMER: Final = "consumer"
+
+
+def listed(names: Sequence[str], most: int, *, rest: str = "more") -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} {rest}" if more > 0 else "")

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from hushbid.advice.proposal import Advice
 from hushbid.advice.trials import Bounds, Request
 from hushbid.cluster.file import ClusterFile
+from hushbid.cluster.kind import kind_of
 from hushbid.plan.tables import names_only, no_network
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
-from protocol.config.invitation import Invitation
 from protocol.config.loading import load_toml_text, read_text, read_toml, validated
 from protocol.config.session import DraftSession, PartyName, SessionFile
 from protocol.data.column import Column
@@ -153,7 +153,7 @@ def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
         ConfigError: The file cannot be read, or its columns or bounds are invalid.
     """
     values = read_toml(path)
-    if values.get("format") == Invitation.FORMAT:
+    if kind_of(values) == "invitation":
         session = read_invitation(path).configuration
         return session.rows, Bounds(session.features.lower, session.features.upper)
     if values.get("columns"):
@@ -203,10 +203,10 @@ def write_session(path: Path, advice: Advice, *, name: str) -> None:
 
 
 def check_started(path: Path) -> None:
-    """Refuse a file that proposals cannot complete, since it lacks what none of them says.
+    """Refuse a file that proposals cannot complete: one that cannot be read, or lacks a name or a rule.
 
     Raises:
-        ConfigError: It cannot be read, or lacks a name or a rule.
+        ConfigError: It is one.
     """
     values = read_toml(path)
     missing = [
@@ -257,11 +257,7 @@ def complete(path: Path, advice: Advice) -> None:
 
 
 def _check(values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse tables of which no session can be made, whoever takes part in it.
-
-    Raises:
-        ConfigError: Says why.
-    """
+    """Refuse tables of which no session can be made, whoever takes part in it."""
     validated(DraftSession if "roster" in values else ClusterFile, values, where=where)
     owners = values["roster"].get("owners") if "roster" in values else values.get("owners")
     tables = {name: values[name] for name in SessionFile.model_fields if name in values}
@@ -270,13 +266,12 @@ def _check(values: Mapping[str, Any], *, where: str) -> None:
 
 
 def _put(table: MutableMapping[str, Any], key: str, value: Any) -> None:
-    """Put a value in its place, unless it stands there: it is then left as it is written."""
+    """Set a value, unless it is there already: it then stays as it is written."""
     if key not in table or table[key] != value:
         table[key] = value
 
 
 def _columns(columns: Iterable[Column]) -> str:
-    """``[[columns]]``, which say the bounds as well."""
     values = (each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in columns)
     return "".join(f"\n[[columns]]\n{tomli_w.dumps(value)}" for value in values)
 
@@ -306,14 +301,7 @@ def seeds_in(path: Path) -> tuple[Path | None, int | None]:
 
 
 def next_steps(path: Path, *, validation: Path, request: Request, seed_set: Path | None) -> list[str]:
-    """What to do with a file that was written.
-
-    Args:
-        path: The file.
-        validation: D_v's.
-        request: What was known: the sizes go into the plan.
-        seed_set: D_init's; None: it is to be drawn.
-    """
+    """What to do with a file that was written; D_v and D_init by their files, the latter None if drawn."""
     if "roster" not in read_toml(path):
         return [f"hushbid simulate {path}"]
     points = request.seed_points if request.seed_set is None else len(request.seed_set)

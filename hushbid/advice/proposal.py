@@ -20,7 +20,7 @@ from consumer.party import check_disjoint
 from consumer.verdict import ALIKE, UNLIKE, Rehearsal
 from hushbid.advice.trials import DIMENSION, MOST, Bounds, Request, Trial, Trials
 from hushbid.plan.quality import Word
-from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
+from hushbid.plan.rehearsal import FEWEST, rehearse
 from hushbid.plan.wanted import wanted_of
 from protocol import limits
 from protocol.config.session import SessionFile
@@ -54,14 +54,7 @@ Source: TypeAlias = Literal["given", "public", "seed set", "validation"]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One setting.
-
-    Attributes:
-        setting: As people call it: γ, d, ….
-        value: The proposed value.
-        why: One sentence.
-        source: What it follows from.
-    """
+    """One setting as people call it (γ, d, …), its value, why in one sentence, and what that follows from."""
 
     setting: str
     value: Any
@@ -69,7 +62,6 @@ class Proposal:
     source: Source
 
     def as_json(self) -> dict[str, Any]:
-        """The attributes; the source as `from`."""
         return {"setting": self.setting, "value": self.value, "why": self.why, "from": self.source}
 
 
@@ -78,13 +70,10 @@ class Advice:
     """A proposal with its reasons.
 
     Attributes:
-        proposals: The settings, in the order in which they are explained.
         trials: The settings that were tried; the first is the proposal.
         effect: The ratio that was wanted; None: ε was given.
-        own: The outcome of the proposal with D_v itself, where public rows stood for it; None: nothing.
+        own: The outcome of the proposal with D_v itself, where public rows stood for it.
         verdict: What `preflight` and `consumer` say of the proposal, and `hushbid plan` if they did not.
-        reason: Why.
-        notes: What else there is to know, a sentence or two each.
         file: The session, with owners but without keys.
     """
 
@@ -104,12 +93,11 @@ class Advice:
 
     @property
     def disclosed(self) -> list[str]:
-        """Settings that follow from the validation set, and tell of it once they are public."""
+        """Settings that follow from the validation set: they tell of it once they are public."""
         return [proposal.setting for proposal in self.proposals if proposal.source == "validation"]
 
     @property
     def disclosure(self) -> str:
-        """What these tell of it, for people; empty if nothing."""
         if not self.disclosed:
             return ""
         told = "; ".join(_TELLS[setting] for setting in self.disclosed)
@@ -136,11 +124,7 @@ class Advice:
 
 
 def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
-    """Propose a session's settings.
-
-    Args:
-        request: The known facts.
-        say: Told what is rehearsed next.
+    """Propose a session's settings; `say` is told what is rehearsed next.
 
     Raises:
         ConfigError: Nothing says p, or the bounds; or an option is out of its range.
@@ -213,12 +197,7 @@ def _check(request: Request) -> None:
 
 
 def _checked_bounds(request: Request) -> Bounds:
-    """The bounds, and all data within them.
-
-    Raises:
-        ConfigError: There are none.
-        DataError: A row is outside.
-    """
+    """The bounds, with all data within them."""
     bounds, columns = request.bounds, request.validation.features.shape[1]
     if bounds is None and request.public is None:
         raise ConfigError(
@@ -262,9 +241,6 @@ def _bounds_of(public: Dataset) -> Bounds:
     """Bounds of public rows: a tenth of their range beyond them, and rounded outwards.
 
     Other rows of the kind lie beyond these; a bound that is a little wide costs nothing.
-
-    Raises:
-        DataError: A column has one value, or there are no rows.
     """
     if not len(public):
         raise DataError(f"{public.name} holds no rows.", advice="Give public rows, or --lower and --upper.")
@@ -308,11 +284,6 @@ def _bounds_proposal(request: Request, bounds: Bounds) -> Proposal:
 
 
 def _points(request: Request) -> Proposal:
-    """How many points to buy.
-
-    Raises:
-        ConfigError: Nothing says how many points there are, or they are too few, or the share is invalid.
-    """
     available = sum(request.owners.values())
     if request.wanted is not None and not 0.0 < request.wanted <= 1.0:
         raise ConfigError(
@@ -371,11 +342,7 @@ def _dimension(request: Request) -> Proposal:
 
 
 def _width(request: Request, bounds: Bounds) -> Proposal:
-    """γ by the median rule, to a power of two: the median pair of rows is then one width apart.
-
-    Raises:
-        DataError: All rows are equal.
-    """
+    """γ by the median rule, to a power of two: the median pair of rows is then one width apart."""
     if request.gamma is not None:
         return Proposal("γ", request.gamma, "As given", "given")
     rows = request.validation
@@ -394,9 +361,6 @@ def _median_distance(dataset: Dataset, bounds: Bounds) -> tuple[float, bool]:
     """Median squared distance of two different rows on scaled columns, and whether both have one label.
 
     Pairs of one label are taken where there are as many as rows: they are what should count as alike.
-
-    Raises:
-        DataError: All rows are equal.
     """
     generator, count = np.random.default_rng(0), len(dataset)
     chosen = generator.permutation(count)[:PAIRED_ROWS]
@@ -490,8 +454,7 @@ def _own_view(
     say("Rehearsing the proposal with the validation set itself.")
     rows = request.validation.features[:MOST].astype(np.float64)
     session = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon)
-    looked = looked_at(session, rows, trials.seeds, drawn=request.seed_set is None)
-    return rehearse(session, rows, trials.seeds, looked=looked)
+    return rehearse(session, rows, trials.seeds, looked=trials.looked_at(session, rows))
 
 
 def _called(places: npt.NDArray[np.intp], schema: Schema | None) -> str:

@@ -47,19 +47,17 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The known facts, and the settings that are fixed already.
+    """The known facts, and the settings that are fixed already; what is None is not known, or to be proposed.
 
     Attributes:
         validation: D_v, raw, at least two rows.
         schema: The session's columns; None: points are numbers.
-        public: Public rows of the same kind; None: there are none.
-        seed_set: D_init; None: it will be drawn.
+        public: Public rows of the same kind.
+        seed_set: D_init; None: `seed_points` rows will be drawn.
         bounds: None: those of the public rows.
-        owners: Each owner's points, by name; empty: not known.
-        points: p; None: to be proposed.
-        wanted: Share of the owners' points that is like D_v; None: not known.
-        gamma, dimension, epsilon: Likewise.
-        seed_points: Points of the seed set that will be drawn.
+        owners: Each owner's points, by name.
+        points: p.
+        wanted: Share of the owners' points that is like D_v.
         column_values: The session's: most different values of a column; None: any number.
         effect: MMD² over that of a uniform choice, both with weights, that ε is to reach; None: `GOOD`.
         rehearse: Whether sessions may be rehearsed; else ε follows the rule of thumb of `hushbid plan`.
@@ -92,12 +90,10 @@ class Trial:
     """A width, a dimension and an ε, and what came of them.
 
     Attributes:
-        gamma, dimension, epsilon: What was tried.
         kernel: `mean_kernel` of the rows.
         ratio: MMD² over that of a uniform choice: the larger of those where a tenth and a fiftieth is wanted,
             with weights; infinite where the kernel can tell nothing. Without a rehearsal by the rule of
             thumb, without weights.
-        rehearsal: The outcome; None: it was not rehearsed.
     """
 
     gamma: float
@@ -125,15 +121,7 @@ class Trial:
 
 
 class Trials:
-    """Sessions with the settings that stand, and what comes of them; each is rehearsed once.
-
-    Args:
-        request: The known facts.
-        bounds: The columns'.
-        points: p.
-        delta: δ.
-        say: Told what is rehearsed.
-    """
+    """Sessions with the settings that stand, and what comes of them; each is rehearsed once."""
 
     def __init__(
         self, request: Request, bounds: Bounds, points: int, delta: float, say: Callable[[str], object]
@@ -187,15 +175,18 @@ class Trials:
         key = gamma, dimension, epsilon
         if key not in self._found:
             session = self.session(*key)
-            looked = looked_at(session, self.rows, self.seeds, drawn=self.request.seed_set is None)
-            kernel = looked.kernel
+            looked = self.looked_at(session, self.rows)
             if self.rehearses:
                 self._say(f"Rehearsing γ = {gamma:g}, d = {dimension}, ε = {epsilon:g}.")
                 played = rehearse(session, self.rows, self.seeds, looked=looked)
-                self._found[key] = Trial(*key, kernel, played.little, played)
+                self._found[key] = Trial(*key, looked.kernel, played.little, played)
             else:
-                self._found[key] = Trial(*key, kernel, self._expected(dimension, epsilon), None)
+                self._found[key] = Trial(*key, looked.kernel, self._expected(dimension, epsilon), None)
         return self._found[key]
+
+    def looked_at(self, session: Session, rows: _Rows) -> Rehearsal:
+        """What the kernel tells of these rows and the seed set."""
+        return looked_at(session, rows, self.seeds, drawn=self.request.seed_set is None)
 
     @property
     def found(self) -> list[Trial]:
@@ -206,17 +197,16 @@ class Trials:
         """The verdict on a trial, and why: what `preflight` and `consumer` say, or else `hushbid plan`.
 
         Args:
-            trial: The trial.
-            own: Its rehearsal with D_v itself, where public rows stood for it; None: there was none.
+            own: Its rehearsal with D_v itself, where public rows stood for it.
         """
         session = self.session(trial.gamma, trial.dimension, trial.epsilon)
-        looked = looked_at(session, self.rows, self.seeds, drawn=self.request.seed_set is None)
+        looked = self.looked_at(session, self.rows)
         found = Verdict(own or trial.rehearsal or looked)
         if found.rehearsal in (own, trial.rehearsal) or looked.blind:
             if found.word != "hopeless":
                 return found.word or "uncertain", found.sentence()
             what, advice = what_is_wrong(session, self.rows, found)
-            return "hopeless", f"A rehearsal of the session is {found.called}: {what}. {advice}"
+            return "hopeless", f"{found.since(what)} {advice}"
         setting = self._setting(trial.dimension, trial.epsilon)
         errors = release_errors(setting)
         judged = verdict(setting, *errors, predict(setting, *errors))

@@ -14,10 +14,11 @@ from protocol.runtime.command import by_option, option
 from protocol.runtime.given_tables import GivenPath, path_of
 
 if TYPE_CHECKING:
+    from hushbid.catalogue.consumer_release import Consumer
     from hushbid.catalogue.entry import CatalogueEntry
     from hushbid.catalogue.publish_options import PublishKme, PublishRace
     from hushbid.catalogue.publishing import Published
-    from hushbid.catalogue.screening import Consumer, ScreeningResult
+    from hushbid.catalogue.screening import ScreeningResult
     from protocol.config.party import ConsumerFile
 
 __all__ = ["UNACCOUNTED", "Catalogue", "ScreenOptions"]
@@ -72,13 +73,10 @@ class ScreenOptions:
 
 
 class Catalogue:
-    """Entries, and directories of entries: ``Catalogue("entries/")``.
-
-    Args:
-        places: Files and directories.
+    """Entries, by their files and directories: ``Catalogue("entries/")``.
 
     Raises:
-        ConfigError: There is no place.
+        ConfigError: No place is given.
     """
 
     def __init__(self, *places: Path | str) -> None:
@@ -87,11 +85,11 @@ class Catalogue:
         self.places = tuple(map(Path, places))
 
     def entries(self) -> Mapping[Path, CatalogueEntry]:
-        """Each entry by its file, its signature, functions and stated costs checked.
+        """Each entry by its file, after its signature, functions and stated costs were checked.
 
         Raises:
             ConfigError: There is none.
-            DataError: One does not hold; it says why.
+            DataError: One is refused; the error says why.
         """
         from hushbid.catalogue.candidates import entry_files
         from hushbid.catalogue.entry import read_entry
@@ -104,9 +102,6 @@ class Catalogue:
     def publish(self, options: PublishKme | PublishRace) -> Published:
         """Add an entry to the first place, a directory that is made if need be; its ε is charged first.
 
-        Args:
-            options: Which data, how they are released, and for how much.
-
         Raises:
             DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
             ConfigError: A parameter that cannot hold, or a file that cannot be written.
@@ -115,10 +110,7 @@ class Catalogue:
         return options.publish(self.places[0])
 
     def screen(self, options: ScreenOptions) -> ScreeningResult:
-        """Rank owners by a release of a consumer's validation set, which is charged unless it is there.
-
-        Args:
-            options: What the consumer screens by.
+        """Rank owners by a release of a consumer's validation set, which is charged unless it exists.
 
         Raises:
             DataError: No entry can be compared, or D_v does not fit them.
@@ -160,9 +152,9 @@ class Catalogue:
 
 
 def _consumer(options: ScreenOptions) -> Consumer:
-    """The consumer's own settings, from its private file and from options, which go before it."""
+    """The consumer's own settings: options go before its private file."""
     from consumer.process import drawn_path
-    from hushbid.catalogue.screening import Consumer
+    from hushbid.catalogue.consumer_release import Consumer
     from protocol.config.loading import load_toml
     from protocol.config.party import ConsumerFile
     from protocol.data import DataColumns, load_dataset
@@ -204,7 +196,7 @@ def _consumer(options: ScreenOptions) -> Consumer:
 
 
 def _named(file: ConsumerFile | None, **options: GivenPath) -> dict[str, Path | None]:
-    """Paths of options, made absolute; where one is not given, the file's."""
+    """The paths that options give, made absolute, and the file's for the rest."""
     return {
         name: Path(path).expanduser().resolve() if path is not None else getattr(file, name, None)
         for name, path in options.items()

@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 
 from consumer.target import KeptTarget, map_identity, release_target
-from hushbid.catalogue.estimates import NoisyMean
 from protocol import limits
 from protocol.config.party import BudgetSection
 from protocol.data import Dataset, dataset_digest
@@ -26,19 +25,16 @@ from protocol.runtime.ledger.known_ledgers import KnownRows
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.ledger.spending import Spending
 from protocol.space.features import FeatureMap
-from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = [
     "MECHANISMS",
     "RELATION",
     "Asked",
-    "Payment",
+    "Consumer",
     "another",
-    "exact_mean",
     "make_target",
     "other_price",
     "read_target",
-    "target_mean",
 ]
 
 MECHANISMS: Final = ("gaussian", "filtered-gaussian")
@@ -49,13 +45,7 @@ RELATION: Final = Neighbours.SUBSTITUTE_ONE
 
 @dataclass(frozen=True)
 class Asked:
-    """The requested release of D_v.
-
-    Attributes:
-        mechanism: One of `MECHANISMS`.
-        parameters: Its parameters, as a session file's `[target]` has them.
-        delta: The δ that its ε goes with.
-    """
+    """The requested release of D_v: mechanism and parameters as a session's `[target]` has them, and δ."""
 
     mechanism: str
     parameters: dict[str, Any]
@@ -81,21 +71,38 @@ class Asked:
         return release_mechanism(self.mechanism, self.parameters, setting)
 
 
-@dataclass(frozen=True)
-class Payment:
-    """The budget that pays for a release, and the release's file.
+@dataclass(frozen=True, kw_only=True)
+class Consumer:
+    """The consumer's data, and the budget that pays for a release of D_v.
 
     Attributes:
+        validation: D_v, within the public bounds.
+        seed_set: D_init, public, if there is one.
+        target: The release's file: reused if it exists, else made, readable by its owner only.
         ledger: D_v's lifetime ledger.
         budget: The stated maximum of the ledger; None: the recorded one.
-        rows: D_v's rows.
-        path: File of the release: new, and readable by its owner only.
     """
 
+    validation: Dataset
+    seed_set: Dataset | None
+    target: Path
     ledger: Path
     budget: BudgetSection | None
-    rows: KnownRows
-    path: Path
+
+    def described(
+        self, mechanism: str, epsilon: float | None, delta: float, noise: str, *, charged: bool
+    ) -> dict[str, Any]:
+        """A release, as `ScreeningResult.release` has it."""
+        return {
+            "mechanism": mechanism,
+            "epsilon": epsilon,
+            "delta": delta,
+            "neighbours": RELATION.value,
+            "noise": noise,
+            "file": str(self.target),
+            "ledger": str(self.ledger),
+            "charged": charged,
+        }
 
     def charge(self, epsilon: float | None, delta: float, costs: Sequence[Cost], noise: NoiseSource) -> str:
         """Charge a release of D_v before it is made.
@@ -107,9 +114,9 @@ class Payment:
             BudgetExceeded: The budget does not allow it; nothing was charged.
             ConfigError: The release could not be kept, or the ledger cannot be used.
         """
-        if self.path.exists() or not os.access(self.path.parent, os.W_OK | os.X_OK):
+        if self.target.exists() or not os.access(self.target.parent, os.W_OK | os.X_OK):
             raise ConfigError(
-                f"{self.path}: the release cannot be kept there.",
+                f"{self.target}: the release cannot be kept there.",
                 advice="Name a new file with `--target-file`.",
             )
         spending = Spending(
@@ -121,37 +128,27 @@ class Payment:
             delta=delta,
             costs=tuple(costs) if noise.protects else (),
         )
+        rows = KnownRows(self.validation)
         with LifetimeLedger.open(
-            self.ledger, budget=self.budget, neighbours=RELATION.value, rows=self.rows
+            self.ledger, budget=self.budget, neighbours=RELATION.value, rows=rows
         ) as held:
             held.warn()
             held.charge(spending)
         return spending.identifier
 
 
-def make_target(
-    asked: Asked,
-    feature_map: FeatureMap,
-    validation: Dataset,
-    seed_set: Dataset | None,
-    noise: NoiseSource,
-    payment: Payment,
-) -> KeptTarget:
+def make_target(asked: Asked, feature_map: FeatureMap, consumer: Consumer, noise: NoiseSource) -> KeptTarget:
     """Charge D_v's lifetime ledger, make the release, and store it, in this order.
-
-    Args:
-        asked: The requested release.
-        feature_map: φ, public.
-        validation: D_v, within the public bounds.
-        seed_set: D_init, public; None if there is none, which `filtered-gaussian` requires.
-        noise: Draws the noise.
-        payment: The budget that pays for it.
 
     Raises:
         BudgetExceeded: The budget does not allow it; nothing was charged.
-        ConfigError: The file already exists or cannot be created, or the mechanism is unavailable.
+        ConfigError: The file already exists or cannot be created, the mechanism is unavailable, or it is
+            `filtered-gaussian` and there is no seed set.
     """
-    total, size = _seed_total(feature_map, seed_set)
+    total, size = np.zeros(0, dtype=np.int64), 0
+    if consumer.seed_set is not None:
+        total = feature_map.hash(consumer.seed_set.features).sum(axis=0, dtype=np.int64)
+        size = len(consumer.seed_set)
     mechanism = asked.mechanism_of(feature_map)
     if asked.mechanism == "filtered-gaussian" and size == 0:
         raise ConfigError(
@@ -159,10 +156,10 @@ def make_target(
         )
     guarantee = mechanism.guarantee(neighbours=RELATION, delta=asked.delta)
     costs = mechanism.cost(0, neighbours=RELATION)
-    charged_as = payment.charge(guarantee.epsilon, guarantee.delta, costs, noise)
+    charged_as = consumer.charge(guarantee.epsilon, guarantee.delta, costs, noise)
     stream = mechanism.stream(prior=Prior.of_total(total, size) if size else None)
     kept = KeptTarget(
-        release=release_target(stream, feature_map, validation, noise, noise_name=noise.name),
+        release=release_target(stream, feature_map, consumer.validation, noise, noise_name=noise.name),
         charged_as=charged_as,
         map_identity=map_identity(feature_map),
         mechanism=asked.mechanism,
@@ -170,23 +167,24 @@ def make_target(
         delta=asked.delta,
         seed_total=total,
         seed_size=size,
-        data=dataset_digest(validation),
-        deviation=stream.deviation / len(validation),
+        data=dataset_digest(consumer.validation),
+        deviation=stream.deviation / len(consumer.validation),
     )
-    write_new(payment.path, kept.to_bytes())
+    write_new(consumer.target, kept.to_bytes())
     return kept
 
 
-def read_target(path: Path, feature_map: FeatureMap, validation: Dataset) -> KeptTarget:
-    """A stored release, if it is of D_v and by this map: screening again costs nothing.
+def read_target(consumer: Consumer, feature_map: FeatureMap) -> KeptTarget:
+    """The stored release, if it is of D_v and by this map: screening again costs nothing.
 
     Raises:
         DataError, ConfigError: It cannot be read, or is another.
     """
+    path = consumer.target
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=str(path))
     if kept.map_identity != map_identity(feature_map):
         raise another(path, "feature map or bounds than the entries'")
-    if kept.data != dataset_digest(validation):
+    if kept.data != dataset_digest(consumer.validation):
         raise another(path, "validation set")
     return kept
 
@@ -205,21 +203,3 @@ def other_price(path: Path) -> ConfigError:
         f"{path}: the release that is kept there was made by another mechanism, or at another ε or δ.",
         advice="Screen as it was made; or name a new file with `--target-file`: another release is charged.",
     )
-
-
-def target_mean(kept: KeptTarget) -> NoisyMean:
-    """A release in the form that estimates take."""
-    release = kept.release
-    return NoisyMean(release.embedding, kept.deviation**2, 0.0, float(release.size), 0.0)
-
-
-def exact_mean(feature_map: FeatureMap, validation: Dataset) -> NoisyMean:
-    """The mean embedding of D_v without noise: results computed from it reveal D_v."""
-    total = feature_map.hash(validation.features).sum(axis=0, dtype=np.int64)
-    return NoisyMean(total * (FEATURE_UNIT / len(validation)), 0.0, 0.0, float(len(validation)), 0.0)
-
-
-def _seed_total(feature_map: FeatureMap, seed_set: Dataset | None) -> tuple[Totals, int]:
-    if seed_set is None:
-        return np.zeros(0, dtype=np.int64), 0
-    return feature_map.hash(seed_set.features).sum(axis=0, dtype=np.int64), len(seed_set)

@@ -29,7 +29,7 @@ from protocol.crypto.sealing import SIGNATURE_BYTES, sign, verify_signature
 from protocol.errors import ConfigError, DataError, HushbidError
 from protocol.faults import faults
 from protocol.plain_files import read_plain
-from protocol.privacy.accounting import Cost, cost_from_record, cost_to_record, epsilon_of, merge_costs
+from protocol.privacy.accounting import Cost, cost_from_record, epsilon_of, merge_costs
 from protocol.privacy.releases import Neighbours
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "entry_epsilon",
     "read_entry",
     "signed_entry",
-    "stated_costs",
 ]
 
 SUFFIX: Final = ".entry"
@@ -90,18 +89,9 @@ class EntryHead(EntryPart):
 
 
 class CatalogueEntry(EntryHead):
-    """An entry, whole.
-
-    Attributes:
-        release: The release.
-    """
+    """A whole entry, with its release."""
 
     release: Release
-
-    @property
-    def relation(self) -> Neighbours:
-        """`neighbours` as the accountant's callers take it."""
-        return Neighbours(self.neighbours)
 
     @property
     def key(self) -> PublicIdentity:
@@ -133,10 +123,11 @@ class CatalogueEntry(EntryHead):
         Raises:
             ConfigError: A statement does not hold; the error says which, but does not name the file.
         """
-        self.release.check(self.relation)
+        relation = Neighbours(self.neighbours)
+        self.release.check(relation)
         if self.columns is not None and len(self.columns) != self.release.section.columns:
             raise ConfigError("It names another number of columns than its release has.")
-        real = self.release.costs(self.relation)
+        real = self.release.costs(relation)
         if merge_costs(cost_from_record(cost) for cost in self.costs) != merge_costs(real):
             raise ConfigError("The costs that it states are not those of its noise.")
         spent = entry_epsilon(real, self.delta)
@@ -154,18 +145,8 @@ def entry_epsilon(costs: tuple[Cost, ...], delta: float) -> float:
     return math.fsum(pure)
 
 
-def stated_costs(costs: tuple[Cost, ...]) -> tuple[dict[str, Any], ...]:
-    """Costs as an entry states them."""
-    return tuple(cost_to_record(cost) for cost in costs)
-
-
 def signed_entry(entry: CatalogueEntry, key: Identity) -> bytes:
-    """The bytes of an entry's file.
-
-    Args:
-        entry: What it says.
-        key: The owner's, whose public half the entry names.
-    """
+    """The bytes of an entry's file, signed by the owner's key; raise a ConfigError if it is another's."""
     if key.public.text != entry.owner:
         raise ConfigError("An entry is signed by the key that it names.", advice="Use the owner's key.")
     body = encode_part(entry)

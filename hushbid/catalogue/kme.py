@@ -13,11 +13,10 @@ from consumer.target import map_identity
 from hushbid.catalogue.consumer_release import (
     RELATION,
     Asked,
-    exact_mean,
+    Consumer,
     make_target,
     other_price,
     read_target,
-    target_mean,
 )
 from hushbid.catalogue.estimates import NoisyMean
 from hushbid.catalogue.model import Digest, EntryRelease, Matrix, Vector, array_error, check_projection
@@ -36,7 +35,7 @@ from protocol.space.features import FeatureMap, FeatureSpace, PairedSpace
 from protocol.space.grid import FEATURE_UNIT, Totals
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.screening import Consumer, Screening
+    from hushbid.catalogue.screening import Screening
 
 __all__ = ["MAX_POINTS", "KmeRelease", "feature_map_of"]
 
@@ -48,9 +47,9 @@ class KmeRelease(EntryRelease):
     """A dataset's mean embedding (KME, §4; DESIGN §2, `gaussian`).
 
     `total` is Σφ + Z with Z discrete Gaussian of standard deviation `sigma` on each coordinate, in grid units
-    of 2^-15. Under `substitute-one` the number of points is public. Under `add-remove-one` it is one
-    coordinate more of the same noisy vector: each point has `count_unit` there, so that its vector is at most
-    √(‖φ‖² + count_unit²) long, which is what the noise is calibrated to.
+    of 2^-15. Under `substitute-one` the number of points is public. Under `add-remove-one` it is one more
+    coordinate of the noisy vector, in which each point has `count_unit`. The noise is calibrated to the
+    length of such a vector, √(‖φ‖² + count_unit²).
 
     Attributes:
         kind: "kme".
@@ -58,11 +57,11 @@ class KmeRelease(EntryRelease):
         digest: SHA-256 of the map's frequencies and phases (`FeatureMap.digest`).
         sigma: σ in grid units.
         total: int64 of shape (d,).
-        count: The number of points under `substitute-one`; the noisy number times `count_unit` else.
+        count: The number of points under `substitute-one`; else the noisy number times `count_unit`.
         count_unit: The weight of a point in the noisy number, in grid units; 0 where the number is public.
-        points: Synthetic points within the bounds, float64 of shape (M, columns), of which `weights` are the
-            weights; made of the noisy total, so that they cost nothing. None: there are none.
-        weights: float64 of shape (M,), Σ|w| ≤ 1.
+        points: Synthetic points within the bounds, float64 of shape (M, columns), made from the noisy total.
+            None: there are none.
+        weights: Their weights, float64 of shape (M,), Σ|w| ≤ 1.
     """
 
     SECTION = FeatureSection
@@ -112,14 +111,7 @@ class KmeRelease(EntryRelease):
     def calibration(
         cls, section: FeatureSection, neighbours: Neighbours, epsilon: float, delta: float
     ) -> Calibration:
-        """The noise of a KME release (`hushbid.kme.privacy.calibrate`).
-
-        Substituting one point changes Σφ by 2·max‖φ‖ at most.
-
-        Raises:
-            ConfigError: ε or δ outside of its range, or so small that no noise meets them; or so large an ε
-                that there is hardly any. Or the map cannot be made.
-        """
+        # Substituting one point changes Σφ by 2·max‖φ‖ at most.
         space = feature_map_of(section).space
         if delta == 0.0:
             raise ConfigError("A `kme` entry has Gaussian noise, and no δ.", advice="Give a δ above 0.")
@@ -143,10 +135,7 @@ class KmeRelease(EntryRelease):
         cls, dataset: Dataset, section: FeatureSection, calibration: Calibration, noise: NoiseSource
     ) -> Self:
         feature_map = feature_map_of(section)
-        count_unit = calibration.count_unit
-        total = np.zeros(section.dimension, dtype=np.int64)
-        for start, stop in row_chunks(dataset.features):
-            total += feature_map.hash(dataset.features[start:stop]).sum(axis=0, dtype=np.int64)
+        count_unit, total = calibration.count_unit, _total(feature_map, dataset)
         vector: Totals = np.append(total, np.int64(count_unit * len(dataset))) if count_unit else total
         noisy = vector + noise.draw(calibration.draw)
         return cls(
@@ -159,7 +148,6 @@ class KmeRelease(EntryRelease):
         )
 
     def with_points(self, count: int) -> Self:
-        """The release with synthetic points: post-processing of its noisy mean."""
         if count == 0:
             return self
         from hushbid.kme.reduced_set import reduced_set
@@ -232,37 +220,43 @@ class KmeRelease(EntryRelease):
         )
 
     def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
-        """The target of a session (`consumer.target`), which a session may use again."""
+        """As the base; the release is a session's target, which a session may reuse (`consumer.target`)."""
         feature_map = feature_map_of(self.features)
         if what.unaccounted:
-            return exact_mean(feature_map, consumer.validation), None
+            size, total = len(consumer.validation), _total(feature_map, consumer.validation)
+            mean = np.asarray(total * (FEATURE_UNIT / size), dtype=np.float64)
+            return NoisyMean(mean, 0.0, 0.0, float(size), 0.0), None
         asked, fresh = what.asked(), not consumer.target.exists()
         if fresh:
-            kept = make_target(
-                asked, feature_map, consumer.validation, consumer.seed_set, what.noise(), consumer.payment()
-            )
+            kept = make_target(asked, feature_map, consumer, what.noise())
         else:
-            kept = read_target(consumer.target, feature_map, consumer.validation)
+            kept = read_target(consumer, feature_map)
             if Asked(kept.mechanism, kept.parameters, kept.delta) != asked:
                 raise other_price(consumer.target)
         guarantee = asked.mechanism_of(feature_map).guarantee(neighbours=RELATION, delta=asked.delta)
-        return target_mean(kept), consumer.described(
-            asked.mechanism, guarantee.epsilon, asked.delta, kept.release.noise_name, charged=fresh
+        release = kept.release
+        described = consumer.described(
+            asked.mechanism, guarantee.epsilon, asked.delta, release.noise_name, charged=fresh
         )
+        return NoisyMean(release.embedding, kept.deviation**2, 0.0, float(release.size), 0.0), described
 
 
 def feature_map_of(section: FeatureSection) -> FeatureMap:
-    """The public map of a section.
-
-    Raises:
-        ConfigError: It has no seed, or parameters that no map has.
-    """
+    """The public map of a section; raise a ConfigError if it has no seed, or parameters that no map has."""
     if section.seed is None:
         raise ConfigError(
             "The feature map has no public seed.", advice="A catalogue's map is public: set features.seed."
         )
     check_projection(section.dimension, section.columns)
     return feature_space_of(section).map(section.seed)
+
+
+def _total(feature_map: FeatureMap, dataset: Dataset) -> Totals:
+    """Σφ without noise: whatever follows from it reveals the dataset."""
+    total = np.zeros(feature_map.space.dimension, dtype=np.int64)
+    for start, stop in row_chunks(dataset.features):
+        total += feature_map.hash(dataset.features[start:stop]).sum(axis=0, dtype=np.int64)
+    return total
 
 
 def _longest(space: FeatureSpace) -> float:

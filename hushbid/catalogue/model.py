@@ -20,10 +20,12 @@ from protocol.errors import ConfigError
 from protocol.privacy.accounting import Cost
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours
-from protocol.wire.arrays import ARRAY_EXT, pack_array, unpack_extension
+from protocol.wire.arrays import ARRAY_EXT, pack_array
+from protocol.wire.codec import unpack_limited
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.screening import Consumer, Screening
+    from hushbid.catalogue.consumer_release import Consumer
+    from hushbid.catalogue.screening import Screening
 
 __all__ = [
     "Digest",
@@ -52,7 +54,7 @@ class EntryPart(BaseModel):
 
 
 class Functions(Protocol):
-    """What releases of a kind are made with, all public: a feature map, or hash functions."""
+    """The public functions that releases of a kind are made with: a feature map, or hash functions."""
 
     @property
     def columns(self) -> int: ...
@@ -63,10 +65,10 @@ class Functions(Protocol):
 
 
 class EntryRelease(EntryPart):
-    """A release of a dataset in an entry. Each kind derives from it (`hushbid.catalogue.entry.KINDS`).
+    """A release of a dataset in an entry: the base of each kind (`hushbid.catalogue.entry.KINDS`).
 
     Attributes:
-        SECTION: What says with which functions it is made.
+        SECTION: The class of its section, the public parameters of its functions.
         kind: Its name.
     """
 
@@ -75,11 +77,7 @@ class EntryRelease(EntryPart):
 
     @classmethod
     def check_points(cls, section: Any, points: int) -> None:
-        """Refuse synthetic points that cannot be had, before budget is spent on them.
-
-        Raises:
-            ConfigError: The kind has none, or not so many.
-        """
+        """Raise a ConfigError unless the kind can have that many synthetic points; no budget is spent yet."""
         if points:
             raise ConfigError(
                 "Synthetic points are made for the feature map `paired` alone.",
@@ -89,26 +87,26 @@ class EntryRelease(EntryPart):
     @classmethod
     @abstractmethod
     def calibration(cls, section: Any, neighbours: Neighbours, epsilon: float, delta: float) -> Any:
-        """The noise of a release, whose `costs` are what a ledger charges.
+        """The noise of a release, with the `costs` that a ledger charges.
 
         Raises:
-            ConfigError: ε or δ outside of its range, or functions that cannot be made.
+            ConfigError: ε or δ is out of range or leaves hardly any noise, or the functions cannot be made.
         """
 
     @classmethod
     @abstractmethod
     def of(cls, dataset: Dataset, section: Any, calibration: Any, noise: NoiseSource) -> Self:
-        """Release a dataset within the public bounds. What it costs has been charged already."""
+        """Release a dataset within the public bounds, after its cost was charged."""
 
     def with_points(self, count: int) -> Self:
-        """The release with so many synthetic points, which cost nothing (`check_points`)."""
+        """The release with synthetic points, post-processing of its noisy mean (`check_points`)."""
         assert count == 0, "a kind without points refuses them"
         return self
 
     @property
     @abstractmethod
     def section(self) -> Any:
-        """The functions that it was made with."""
+        """The parameters of the functions that it was made with."""
 
     @property
     def norm_bound(self) -> float:
@@ -117,11 +115,11 @@ class EntryRelease(EntryPart):
 
     @property
     def point_count(self) -> int:
-        """How many synthetic points it has."""
+        """The number of synthetic points."""
         return 0
 
     def point_features(self) -> npt.NDArray[np.float64] | None:
-        """φ of each of these, in units of φ, shape (points, d); None: there are none."""
+        """φ of each synthetic point, in units of φ, shape (points, d); None: there are none."""
         return None
 
     @property
@@ -136,22 +134,14 @@ class EntryRelease(EntryPart):
 
     @abstractmethod
     def functions(self) -> bytes:
-        """A digest that comparable entries have in common, 32 bytes."""
+        """A digest that comparable entries share, 32 bytes."""
 
     @abstractmethod
     def check(self, neighbours: Neighbours) -> None:
-        """Work the functions out again, and compare them with what the entry says of them.
-
-        Raises:
-            ConfigError: They cannot be made, or something of the release does not fit them.
-        """
+        """Recompute the functions, and raise a ConfigError unless the release fits them."""
 
     def check_size(self, neighbours: Neighbours, *, public: bool) -> None:
-        """Refuse a number of points that is noisy where it is public, exact where it is not, or none.
-
-        Raises:
-            ConfigError: It is.
-        """
+        """Raise a ConfigError if the number of points is noisy though public, exact though not, or none."""
         if public is not (neighbours is Neighbours.SUBSTITUTE_ONE):
             raise ConfigError("Its number of points is noisy where it is public, or exact where it is not.")
         if public and self.size < 1:
@@ -163,11 +153,11 @@ class EntryRelease(EntryPart):
 
     @abstractmethod
     def noisy_mean(self) -> NoisyMean:
-        """The mean of the points' features, as a consumer estimates it."""
+        """The mean of the points' features, for a consumer's estimates."""
 
     @abstractmethod
     def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
-        """The consumer's mean by the same functions, and what was released of D_v for it, or None."""
+        """The consumer's mean by the same functions, and `ScreeningResult.release`."""
 
 
 def _array(axes: int) -> Any:
@@ -189,11 +179,7 @@ Matrix: TypeAlias = Annotated[npt.NDArray[Any], _array(2)]
 
 
 def check_projection(directions: int, columns: int) -> None:
-    """Refuse functions that take more memory than any entry needs.
-
-    Raises:
-        ConfigError: More than `MAX_PROJECTION` numbers.
-    """
+    """Raise a ConfigError for functions of more than `MAX_PROJECTION` numbers."""
     if directions * columns > MAX_PROJECTION:
         raise ConfigError(
             f"{directions} random directions of {columns} columns are more than an entry may have.",
@@ -202,31 +188,19 @@ def check_projection(directions: int, columns: int) -> None:
 
 
 def array_error(name: str, wanted: str) -> ValueError:
-    """What a validator raises of an array that does not fit."""
+    """The error of a validator for an array that does not fit."""
     return ValueError(f"{name} is not {wanted}")
 
 
 def encode_part(part: Any) -> bytes:
-    """Canonical msgpack of an entry, or of something made of its parts."""
+    """Canonical msgpack of an entry, or of a mapping of its parts."""
     return bytes(msgpack.packb(part, default=_packed, use_bin_type=True))
 
 
 def decode_part(body: bytes) -> Any:
-    """What `encode_part` made, models as dictionaries.
-
-    Raises:
-        ValueError: It is something else.
-    """
+    """Decode the result of `encode_part`, models as dictionaries; raise a ValueError for anything else."""
     try:
-        values = msgpack.unpackb(
-            body,
-            ext_hook=unpack_extension,
-            use_list=False,
-            raw=False,
-            strict_map_key=True,
-            max_map_len=limits.MAX_MESSAGE_FIELDS,
-            max_array_len=limits.MAX_COLUMNS,
-        )
+        values = unpack_limited(body, longest=limits.MAX_COLUMNS)
     except (TypeError, RecursionError, msgpack.UnpackException) as error:
         raise ValueError("not msgpack") from error
     return _with_lists(values)
@@ -236,8 +210,7 @@ def _packed(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return msgpack.ExtType(ARRAY_EXT, pack_array(value))
     if isinstance(value, FeatureSection):
-        # Without what is not set of one map's own parameters.
-        return value.model_dump()
+        return value.model_dump()  # which leaves a map's unset parameters out
     if isinstance(value, BaseModel):
         return value.__dict__
     raise TypeError(f"{type(value).__name__} has no place in an entry")

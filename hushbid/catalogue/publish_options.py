@@ -53,13 +53,15 @@ DataArgument: TypeAlias = Annotated[Path, typer.Argument(help="The dataset.", me
 
 @dataclass(frozen=True)
 class _Publish(ABC):
-    """What both kinds of entries are told: each option's help says what it is.
+    """The options of both kinds of entries: each option's help describes it.
 
     Attributes:
         neighbours: ``add-remove-one`` or ``substitute-one``.
         clip: Without it such data are refused.
         key: The owner's secret key; None: ``NAME.key``.
     """
+
+    points = 0  # synthetic ones, which a `kme` entry may have
 
     data: Path | str = field(metadata=by_option(DataArgument))
     _: KW_ONLY
@@ -97,13 +99,7 @@ class _Publish(ABC):
     )
 
     def publish(self, directory: Path) -> Published:
-        """Charge the ledger, make the release, sign it, and write the entry to a directory.
-
-        Raises:
-            DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
-            ConfigError: A parameter that cannot hold, or a file that cannot be written.
-            BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
-        """
+        """Charge the ledger, then make, sign and write the entry; raises as `Catalogue.publish`."""
         from hushbid.catalogue.publishing import Publication, publish
         from protocol.privacy.noise import SecureNoise, SimulatedNoise
         from protocol.privacy.releases import Neighbours
@@ -125,7 +121,7 @@ class _Publish(ABC):
             epsilon=self.epsilon,
             delta=self.delta,
             clip=self.clip,
-            points=self._points(),
+            points=self.points,
             directory=directory,
             ledger=path_of(self.ledger) or data.with_name(f"{data.name}.ledger"),
             budget=stated_budget(None, self.budget_epsilon, lift=self.lift_budget),
@@ -137,16 +133,16 @@ class _Publish(ABC):
     def _functions(self) -> Functions:
         """The feature map, or hash functions."""
 
-    def _points(self) -> int:
-        return 0
-
     def _columns(self) -> Any:
-        return _columns(self.features, self.label, self.identifier)
+        from protocol.data import DataColumns
+
+        names = None if self.features is None else tuple(each.strip() for each in self.features.split(","))
+        return DataColumns(names, self.label, self.identifier)
 
 
 @dataclass(frozen=True)
 class PublishKme(_Publish):
-    """A kernel mean embedding that is to be published; further attributes are those of both kinds."""
+    """A kernel mean embedding to publish; further attributes are those of both kinds."""
 
     _: KW_ONLY
     session: GivenPath = field(default=None, metadata=by_option(SessionOption))
@@ -162,13 +158,10 @@ class PublishKme(_Publish):
         own |= _bounds(self.lower, self.upper)
         return _feature_section(path_of(self.session), own, Path(self.data), self._columns())
 
-    def _points(self) -> int:
-        return self.points
-
 
 @dataclass(frozen=True)
 class PublishRace(_Publish):
-    """A RACE sketch that is to be published; further attributes are those of both kinds."""
+    """A RACE sketch to publish; further attributes are those of both kinds."""
 
     _: KW_ONLY
     family: str = option(_Family, default=_Family.L2, help="Hash functions.")
@@ -192,13 +185,6 @@ class PublishRace(_Publish):
         given = {name: value for name, value in own.items() if value is not None}
         _require(given, ("lower", "upper"))
         return validated(HashSection, given, where="the options")
-
-
-def _columns(features: str | None, label: str | None, identifier: str | None) -> Any:
-    from protocol.data import DataColumns
-
-    names = None if features is None else tuple(each.strip() for each in features.split(","))
-    return DataColumns(names, label, identifier)
 
 
 def _column_count(data: Path, columns: Any) -> int:

@@ -15,14 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.catalogue.entry import (
-    KINDS,
-    CatalogueEntry,
-    EntryHead,
-    entry_epsilon,
-    signed_entry,
-    stated_costs,
-)
+from hushbid.catalogue.entry import KINDS, CatalogueEntry, EntryHead, entry_epsilon, signed_entry
 from hushbid.catalogue.model import Functions
 from hushbid.text_files import PUBLIC
 from protocol import __version__
@@ -32,7 +25,7 @@ from protocol.crypto.identity import Identity
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.data.dataset import row_chunks
 from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting import Cost
+from protocol.privacy.accounting import Cost, cost_to_record
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours
 from protocol.runtime.files.durable import write_new
@@ -48,21 +41,13 @@ _LEDGER_DELTA: Final = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """A request to publish, with its price.
+    """A request to publish (`hushbid.catalogue.publish_options` describes what a user says of it).
 
     Attributes:
-        data: The dataset's file.
-        columns: Which of its columns are features.
-        name: The owner's name.
         functions: A feature map with a public seed (`kme`), or hash functions (`race`).
-        neighbours: The datasets that ε compares.
-        epsilon: ε of the entry, its number of points included.
-        delta: The δ that goes with it; 0 asks for pure ε, which `race` alone has.
-        clip: Move rows outside of the public bounds to the bounds; else such data are refused.
-        points: Synthetic points of a `kme` entry; 0: none.
         directory: Where the entry's file is made.
         ledger: The dataset's lifetime ledger.
-        budget: The stated maximum of the ledger; None: what it says itself.
+        budget: The stated maximum of the ledger; None: the recorded one.
     """
 
     data: Path
@@ -84,10 +69,8 @@ class Published:
     """The result of publishing. The numbers of rows are the publisher's own: they are in no entry.
 
     Attributes:
-        entry: The entry.
-        path: Its file.
-        rows: Rows of the dataset.
-        clipped: How many were moved to the bounds.
+        entry, path: The entry and its file.
+        rows, clipped: Rows of the dataset, and how many of them were moved to the bounds.
         ledger: The ledger's file.
         spent: ε of all that it has on record, at `spent_delta`: what a budget has to allow for it.
         spent_delta: The budget's δ, or the entry's.
@@ -117,12 +100,7 @@ class Published:
 
 
 def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
-    """Publish a dataset's release as a catalogue entry.
-
-    Args:
-        what: The entry that is wanted.
-        key: The owner's identity, which signs it.
-        noise: Draws the noise; its name stands in the entry.
+    """Publish a dataset's release as a catalogue entry, signed by the owner's key.
 
     Raises:
         DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
@@ -161,7 +139,7 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
             "neighbours": what.neighbours.value,
             "epsilon": epsilon,
             "delta": delta,
-            "costs": stated_costs(costs),
+            "costs": tuple(map(cost_to_record, costs)),
             "noise": "secure" if noise.protects else "simulated",
         },
         where="The entry",

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from hushbid.catalogue.consumer_release import RELATION, Payment, another, other_price
+from hushbid.catalogue.consumer_release import RELATION, Consumer, another, other_price
 from hushbid.catalogue.estimates import NoisyMean
 from hushbid.catalogue.model import (
     Digest,
@@ -25,7 +24,7 @@ from hushbid.catalogue.model import (
     encode_part,
 )
 from hushbid.race.counts import Counts, count_cells
-from hushbid.race.release import Calibration, calibrate
+from hushbid.race.release import CHANGED, Calibration, calibrate
 from protocol import limits
 from protocol.config.session import Real
 from protocol.data import Dataset, dataset_digest
@@ -39,7 +38,7 @@ from protocol.runtime.files.private_files import read_private
 from protocol.space.lsh import FAMILIES, HashFamily
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.screening import Consumer, Screening
+    from hushbid.catalogue.screening import Screening
 
 __all__ = ["HashSection", "RaceRelease", "exact_counts", "hash_family_of"]
 
@@ -91,19 +90,17 @@ class HashSection(EntryPart):
 class RaceRelease(EntryRelease):
     """An LSH count sketch (RACE, Algorithm 1) with noise on every cell (`hushbid.race.release.calibrate`).
 
-    A point adds 1 to one cell of each of R rows, so that one record more or less changes R cells by 1, and
-    one that is another 2R cells. Under `substitute-one` the number of points is public; under
-    `add-remove-one` it has discrete Laplace noise of its own, for a share of ε.
+    Under `substitute-one` the number of points is public. Under `add-remove-one` it has discrete Laplace
+    noise of its own, for a share of ε.
 
     Attributes:
         kind: "race".
         hashes: The hash functions.
-        digest: SHA-256 of all that they follow from (`HashFamily.digest`).
-        distribution: Distribution of the noise on each cell: discrete Laplace, or discrete Gaussian where δ >
-            0 and that is less.
-        scale: Of that noise.
-        counts: Noisy counts of the cells of all rows, row after row: int16, int32 or int64, whichever is the
-            smallest that holds them.
+        digest: SHA-256 of all their parameters (`HashFamily.digest`).
+        distribution: Distribution of the noise on each cell.
+        scale: Scale of that noise.
+        counts: Noisy counts of the cells, row after row, in the smallest of int16, int32 and int64 that holds
+            them.
         count: The number of points, noisy or not.
         count_scale: Scale of the discrete Laplace noise on `count`; 0 where the number is public.
     """
@@ -138,7 +135,6 @@ class RaceRelease(EntryRelease):
 
     @classmethod
     def of(cls, dataset: Dataset, section: HashSection, calibration: Calibration, noise: NoiseSource) -> Self:
-        """Release a dataset's sketch, in one pass."""
         family = hash_family_of(section)
         counts = exact_counts(family, dataset) + noise.draw(calibration.cells)
         sizes = calibration.sizes
@@ -182,7 +178,7 @@ class RaceRelease(EntryRelease):
 
     def costs(self, neighbours: Neighbours) -> tuple[Cost, ...]:
         """The costs of the noise, recomputed from its scales (RACE, Theorem 3)."""
-        changed = 2 if neighbours is Neighbours.SUBSTITUTE_ONE else 1
+        changed = CHANGED[neighbours]
         cells, rows = len(self.counts), changed * self.hashes.rows
         cost: Cost = ApproximateCost(epsilon=1.0 / self.scale, delta=0.0, count=rows)
         if self.distribution == "discrete-gaussian":
@@ -192,9 +188,9 @@ class RaceRelease(EntryRelease):
         return cost, ApproximateCost(epsilon=1.0 / self.count_scale, delta=0.0, count=changed)
 
     def noisy_mean(self) -> NoisyMean:
-        """The mean of a point's features, √(1/R) in each cell that it hashes to.
+        """The mean of features that are √(1/R) in each cell that a point hashes to.
 
-        Their inner product is the share of rows in which two points collide, which estimates the kernel.
+        The inner product of two points is the share of rows in which they collide: it estimates the kernel.
         """
         size = max(self.size, 1.0)
         unit = 1.0 / (size * math.sqrt(self.hashes.rows))
@@ -210,9 +206,11 @@ class RaceRelease(EntryRelease):
         )
 
     def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
-        """The mean of a sketch by the entry's hash functions."""
         if what.unaccounted:
-            return _exact_mean(self.hashes, consumer.validation), None
+            size = len(consumer.validation)
+            counts = exact_counts(hash_family_of(self.hashes), consumer.validation)
+            mean = counts / (size * math.sqrt(self.hashes.rows))
+            return NoisyMean(mean, 0.0, 0.0, float(size), 0.0), None
         if what.epsilon is None:
             raise ConfigError(
                 "Sketches are compared with a sketch of the validation set, which no session releases.",
@@ -220,16 +218,9 @@ class RaceRelease(EntryRelease):
             )
         noise, fresh = what.noise(), not consumer.target.exists()
         if fresh:
-            kept = _make_sketch(
-                self.hashes,
-                consumer.validation,
-                noise,
-                consumer.payment(),
-                epsilon=what.epsilon,
-                delta=what.delta,
-            )
+            kept = _make_sketch(self.hashes, consumer, noise, epsilon=what.epsilon, delta=what.delta)
         else:
-            kept = _read_sketch(consumer.target, self.digest, consumer.validation)
+            kept = _read_sketch(consumer, self.digest)
             if (kept.epsilon, kept.delta) != (what.epsilon, what.delta):
                 raise other_price(consumer.target)
         described = consumer.described("race", kept.epsilon, kept.delta, kept.noise, charged=fresh)
@@ -237,11 +228,7 @@ class RaceRelease(EntryRelease):
 
 
 def hash_family_of(section: HashSection) -> HashFamily:
-    """The hash functions of a section.
-
-    Raises:
-        ConfigError: Parameters that no functions have.
-    """
+    """The hash functions of a section; raise a ConfigError for parameters that no functions have."""
     check_projection(section.rows * section.power, section.columns)
     own: Mapping[str, Any] = {} if section.bandwidth is None else {"bandwidth": section.bandwidth}
     lower, upper = (
@@ -258,9 +245,7 @@ def hash_family_of(section: HashSection) -> HashFamily:
 def exact_counts(family: HashFamily, dataset: Dataset) -> Counts:
     """How many points fall into each cell, without noise: private.
 
-    Args:
-        family: The hash functions.
-        dataset: Its features within the functions' bounds, as `protocol.data.check_dataset` compares them.
+    The features lie within the functions' bounds, as `protocol.data.check_dataset` compares them.
     """
     counts = np.zeros(int(family.cells.sum()), dtype=np.int64)
     for start, stop in row_chunks(dataset.features):
@@ -284,11 +269,10 @@ class _KeptSketch:
 
     Attributes:
         release: The sketch, under substitution.
-        charged_as: What the lifetime ledger of D_v has it under.
+        charged_as: Its entry in the lifetime ledger of D_v.
         data: Digest of D_v.
-        epsilon: What it was asked to cost.
-        delta: The δ that goes with it.
-        noise: Where its noise came from.
+        epsilon, delta: The requested cost.
+        noise: Name of the noise source.
     """
 
     release: RaceRelease
@@ -300,33 +284,28 @@ class _KeptSketch:
 
 
 def _make_sketch(
-    section: HashSection,
-    validation: Dataset,
-    noise: NoiseSource,
-    payment: Payment,
-    *,
-    epsilon: float,
-    delta: float,
+    section: HashSection, consumer: Consumer, noise: NoiseSource, *, epsilon: float, delta: float
 ) -> _KeptSketch:
-    """Charge D_v's lifetime ledger, make a sketch by the entries' hash functions, and keep it.
+    """Charge D_v's lifetime ledger, make a sketch by the entries' hash functions, and store it.
 
     Raises:
         BudgetExceeded, ConfigError: As `make_target`.
     """
     calibration = RaceRelease.calibration(section, RELATION, epsilon, delta)
-    charged_as = payment.charge(epsilon, delta, calibration.costs, noise)
-    release = RaceRelease.of(validation, section, calibration, noise)
-    kept = _KeptSketch(release, charged_as, dataset_digest(validation), epsilon, delta, noise.name)
-    write_new(payment.path, _SKETCH_TAG + encode_part(dict(kept.__dict__)))
+    charged_as = consumer.charge(epsilon, delta, calibration.costs, noise)
+    release = RaceRelease.of(consumer.validation, section, calibration, noise)
+    kept = _KeptSketch(release, charged_as, dataset_digest(consumer.validation), epsilon, delta, noise.name)
+    write_new(consumer.target, _SKETCH_TAG + encode_part(dict(kept.__dict__)))
     return kept
 
 
-def _read_sketch(path: Path, functions: bytes, validation: Dataset) -> _KeptSketch:
-    """A sketch that was kept, if it is one of D_v by these hash functions.
+def _read_sketch(consumer: Consumer, functions: bytes) -> _KeptSketch:
+    """The stored sketch, if it is one of D_v by these hash functions.
 
     Raises:
         DataError, ConfigError: It cannot be read, or is another.
     """
+    path = consumer.target
     content = read_private(path, limits.MAX_TARGET_FILE_BYTES)
     if not content.startswith(_SKETCH_TAG):
         raise another(path, "kind")
@@ -339,13 +318,6 @@ def _read_sketch(path: Path, functions: bytes, validation: Dataset) -> _KeptSket
         ) from None
     if kept.release.functions() != functions:
         raise another(path, "set of hash functions than the entries'")
-    if kept.data != dataset_digest(validation):
+    if kept.data != dataset_digest(consumer.validation):
         raise another(path, "validation set")
     return kept
-
-
-def _exact_mean(section: HashSection, validation: Dataset) -> NoisyMean:
-    """The mean of D_v's sketch without noise: whoever learns what comes of it learns of D_v."""
-    counts = exact_counts(hash_family_of(section), validation)
-    mean = counts / (len(validation) * math.sqrt(section.rows))
-    return NoisyMean(mean, 0.0, 0.0, float(len(validation)), 0.0)

@@ -8,58 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from consumer.party import check_disjoint
-from hushbid.catalogue.candidates import Candidate, Refusal, candidates, entry_files
-from hushbid.catalogue.consumer_release import RELATION, Asked, Payment
-from hushbid.catalogue.estimates import NoisyMean
+from consumer.target import map_identity
+from hushbid.catalogue.candidates import Refusal, candidates, entry_files
+from hushbid.catalogue.consumer_release import RELATION, Asked, Consumer
 from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import Ranking, rank
 from hushbid.roster.file import RosterFile
-from protocol.config.party import BudgetSection
-from protocol.data import Dataset, check_dataset
+from protocol.data import check_dataset
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER
 from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
-from protocol.runtime.ledger.known_ledgers import KnownRows
 
-__all__ = ["Consumer", "Screening", "ScreeningResult", "screen", "write_session"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Consumer:
-    """The consumer's own settings.
-
-    Attributes:
-        validation: D_v.
-        seed_set: D_init, if there is one.
-        target: Where its release is kept: used again if it is there, made if not.
-        ledger: D_v's lifetime ledger.
-        budget: The most that it may come to; None: what it says itself.
-    """
-
-    validation: Dataset
-    seed_set: Dataset | None
-    target: Path
-    ledger: Path
-    budget: BudgetSection | None
-
-    def payment(self) -> Payment:
-        """From what a release is paid."""
-        return Payment(self.ledger, self.budget, KnownRows(self.validation), self.target)
-
-    def described(
-        self, mechanism: str, epsilon: float | None, delta: float, noise: str, *, charged: bool
-    ) -> dict[str, Any]:
-        """A release, as `ScreeningResult.release` has it."""
-        return {
-            "mechanism": mechanism,
-            "epsilon": epsilon,
-            "delta": delta,
-            "neighbours": RELATION.value,
-            "noise": noise,
-            "file": str(self.target),
-            "ledger": str(self.ledger),
-            "charged": charged,
-        }
+__all__ = ["Screening", "ScreeningResult", "screen", "write_session"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,14 +117,23 @@ def screen(what: Screening, consumer: Consumer) -> ScreeningResult:
         BudgetExceeded: The release of D_v would go over the budget; nothing was charged.
     """
     draft = None if what.session is None else what.session.draft
-    public = draft is not None and draft.features.seed is not None
+    functions = None
+    if draft is not None and draft.features.seed is not None:
+        functions = map_identity(feature_map_of(draft.features))
     found, refused = candidates(
         entry_files(what.catalogue),
-        functions=_session_functions(what.session) if public else None,
+        functions=functions,
         keys={} if draft is None else draft.roster.owners,
         allow_simulated=what.allow_simulated,
     )
-    target, release = _target(what, consumer, found[0])
+    example = found[0].entry.release
+    section = example.section
+    for dataset in filter(None, (consumer.validation, consumer.seed_set)):
+        check_dataset(dataset, columns=section.columns, lower=section.lower, upper=section.upper)
+    if consumer.seed_set is not None:
+        values = None if draft is None else draft.session.column_values
+        check_disjoint(consumer.validation, consumer.seed_set, column_values=values)
+    target, release = example.target(what, consumer)
     ranking = rank(target, found, best=what.best)
     return ScreeningResult(ranking, tuple(refused), release is not None, release)
 
@@ -188,26 +157,3 @@ def write_session(session: RosterFile, owners: Sequence[str], path: Path) -> Non
         session.save()
     else:
         session.save_as(path)
-
-
-def _session_functions(session: RosterFile | None) -> bytes | None:
-    """The session's public feature map with its bounds, as entries have theirs."""
-    if session is None:
-        return None
-    from consumer.target import map_identity
-
-    return map_identity(feature_map_of(session.draft.features))
-
-
-def _target(
-    what: Screening, consumer: Consumer, example: Candidate
-) -> tuple[NoisyMean, dict[str, Any] | None]:
-    """The consumer's mean by the entries' functions, and what was released of D_v for it."""
-    release = example.entry.release
-    section = release.section
-    for dataset in filter(None, (consumer.validation, consumer.seed_set)):
-        check_dataset(dataset, columns=section.columns, lower=section.lower, upper=section.upper)
-    if consumer.seed_set is not None:
-        values = None if what.session is None else what.session.draft.session.column_values
-        check_disjoint(consumer.validation, consumer.seed_set, column_values=values)
-    return release.target(what, consumer)

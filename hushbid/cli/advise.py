@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,7 +10,7 @@ import typer
 
 from owner.role import FeaturesOption, IdentifierOption, LabelOption
 from protocol.errors import ConfigError
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import JsonOption, run_verb, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -113,9 +112,9 @@ def advise_command(
         from hushbid.tables.delivery import gaps_told
         from hushbid.text_files import check_new_file
         from protocol.data import DataColumns, load_dataset
-        from protocol.runtime.party import one_blas_thread
+        from protocol.runtime.blas_threads import keep_one_blas_thread
 
-        one_blas_thread()
+        keep_one_blas_thread()
         if write is not None and into is not None:
             raise ConfigError(
                 "--write is for a new file, and --into for one that is there.", advice="Give one."
@@ -160,7 +159,7 @@ def advise_command(
             effect=effect,
             rehearse=rehearsal,
         )
-        advice = advise(request, say=_say)
+        advice = advise(request, say=say)
         written = _written(advice, write, into, name)
         nonlocal found, steps
         found = advice
@@ -184,15 +183,10 @@ def _written(advice: Advice, write: Path | None, into: Path | None, name: str) -
         complete(into, advice)
     written = write or into
     if written is not None and advice.verdict == "hopeless":
-        _say(f"WARNING: the proposal is hopeless. {advice.reason}")
+        say(f"WARNING: the proposal is hopeless. {advice.reason}")
     if written is not None and advice.disclosed:
-        _say(f"WARNING: {advice.disclosure}")
+        say(f"WARNING: {advice.disclosure}")
     return written
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 def _show(advice: Advice, *, next_steps: list[str]) -> None:

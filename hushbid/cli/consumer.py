@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -11,7 +10,7 @@ import typer
 
 from consumer.cli import run_consumer_verb
 from consumer.role import Consumer as ConsumerRole
-from protocol.runtime.command import JsonOption, LogFormatOption, by_option, takes
+from protocol.runtime.command import JsonOption, LogFormatOption, by_option, say, takes
 from protocol.runtime.telemetry.logs import LogFormat, logs_json
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ class Consumer(ConsumerRole):
     def _before(self, session: SessionFile, file: ConsumerFile) -> None:
         from hushbid.plan.verdict import Rehearsing
 
-        say = self.say or (lambda _line: None)
-        _rehearse(session, file, Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=say))
+        told = self.say or (lambda _line: None)
+        _rehearse(session, file, Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=told))
 
 
 @takes(Consumer)
@@ -94,4 +93,4 @@ def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehears
 
 def _say(line: str) -> None:
     if not logs_json():  # whose stderr is the log's alone, and has the verdict's word
-        sys.stderr.write(f"{line}\n")
+        say(line)

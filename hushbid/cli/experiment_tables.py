@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = ["SHOWN"]
+
+_Row: TypeAlias = Mapping[str, Any]
+
+
+class _Column(NamedTuple):
+    """A column of a table.
+
+    Attributes:
+        of: The key of what a row shows there, or what makes a row's text.
+        form: The format of a value.
+        none: What is shown in place of None.
+    """
+
+    title: str
+    of: str | Callable[[_Row], str]
+    form: str = ""
+    none: str = "-"
+
+    def cell(self, row: _Row) -> str:
+        if not isinstance(self.of, str):
+            return self.of(row)
+        return self.none if row[self.of] is None else f"{row[self.of]:{self.form}}"
+
+
+class _Shown(NamedTuple):
+    """A kind of table.
+
+    Attributes:
+        title: Makes its title of its first row.
+    """
+
+    title: Callable[[_Row], str]
+    columns: Sequence[_Column]
+    caption: str | None = None
+
+    def print(self, rows: Sequence[_Row]) -> None:
+        titles = (column.title for column in self.columns)
+        table = _table(*titles, title=self.title(rows[0]), caption=self.caption)
+        for row in rows:
+            table.add_row(*(column.cell(row) for column in self.columns))
+        _print(table)
 
 
 def _table(*titles: str, **options: Any) -> Table:
@@ -17,11 +58,6 @@ def _table(*titles: str, **options: Any) -> Table:
     from rich.box import SIMPLE_HEAD
 
     return table.Table(*titles, box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, **options)
-
-
-def _seeds(count: int) -> str:
-    """How many seeds the figures are of."""
-    return "one seed" if count == 1 else f"mean of {count} seeds"
 
 
 def _print(table: Table) -> None:
@@ -33,229 +69,150 @@ def _print(table: Table) -> None:
     Console(width=max(console.width, needed)).print(table)
 
 
-def _show_selection(result: Mapping[str, Any]) -> None:
-    rows = result["rows"]
-    table = _table(
-        "p",
-        "ε",
-        "MMD²",
-        "greedy",
-        "uniform",
-        "accuracy",
-        title=f"{rows[0]['dataset']}, {rows[0]['mechanism']}, b = {rows[0]['batch']}, "
-        f"s = {rows[0]['seed_weight']:g}, jitter {rows[0]['jitter']:g}, "
-        f"{_seeds(len(rows[0]['mmd2_each']))}",
-    )
-    for row in rows:
-        accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-        figures = (f"{row[name]:.4f}" for name in ("mmd2", "mmd2_greedy", "mmd2_uniform"))
-        table.add_row(str(row["points"]), f"{row['epsilon']:g}", *figures, accuracy)
-    _print(table)
+def _note(row: _Row) -> str:
+    """A note as it is: its brackets are no markup."""
+    from rich.markup import escape
+
+    return escape(row["note"])
 
 
-def _show_screening(result: Mapping[str, Any]) -> None:
-    titles = ("ε of entries", "N", "right first", "right chosen", "p", "MMD², all", "chosen", "ratio")
-    table = _table(*titles, title=f"MNIST, 2 of 5 owners, {result['rows'][0]['seeds']} seeds")
-    for row in result["rows"]:
-        figures = (row[name] for name in ("mmd2_full", "mmd2_screened", "ratio"))
-        table.add_row(
-            f"{row['epsilon']:g}",
-            str(row["owner_points"] or "all"),
-            f"{row['right_first']} of {row['seeds']}",
-            f"{row['right_chosen']} of {row['seeds']}",
-            str(row["points"] or "-"),
-            *("-" if figure is None else f"{figure:.4f}" for figure in figures),
-        )
-    _print(table)
+def _seeds(count: int) -> str:
+    """How many seeds the figures are of."""
+    return "one seed" if count == 1 else f"mean of {count} seeds"
 
 
-def _show_race(result: Mapping[str, Any]) -> None:
-    rows = result["rows"]
-    table = _table(
-        "task",
-        "data",
-        "R",
-        "ε",
-        "measure",
-        "figure",
-        "authors",
-        "build s",
-        "query ms",
-        title=f"RACE, add or remove one record, {_seeds(len(rows[0]['figure_each']))}",
-    )
-    for row in rows:
-        table.add_row(
-            row["task"],
-            row["dataset"],
-            f"{row['rows']}{' (Corollary 1)' if row['by_corollary'] else ''}",
-            "none" if row["epsilon"] is None else f"{row['epsilon']:g}",
-            row["measure"],
-            f"{row['figure']:.4f}",
-            "-" if row["authors"] is None else f"{row['authors']:g}",
-            f"{row['build_seconds']:.2f}",
-            f"{row['query_milliseconds']:.4f}",
-        )
-    _print(table)
-
-
-def _show_kme(result: Mapping[str, Any]) -> None:
-    columns = (
-        "setting",
-        "ε",
-        "distance",
-        "seeds",
-        "published",
-        "limit",
-        "met",
-        "equal weights",
-        "published",
-        "projection",
-    )
-    first = result["rows"][0]
-    table = _table(
-        *columns,
-        "s",
-        title=f"RKHS distance, one record substituted, δ = {first['delta']:g}, {first['noise']} noise",
-        caption="leak: public points by the seed; random: the authors' own: seeds vary the noise alone",
-    )
-
-    def figure(value: float | None) -> str:
-        return "-" if value is None else f"{value:.4f}"
-
-    for row in result["rows"]:
-        table.add_row(
-            row["setting"],
-            f"{row['epsilon']:g}",
-            figure(row["distance"]),
-            str(len(row["distance_each"])),
-            figure(row["published"]),
-            figure(row["limit"]),
-            {True: "yes", False: "no", None: "-"}[row["met"]],
-            figure(row["baseline"]),
-            figure(row["published_baseline"]),
-            figure(row["projection"]),
-            f"{row['wall_seconds']:.1f}",
-        )
-    _print(table)
-
-
-def _show_regression(result: Mapping[str, Any]) -> None:
-    first = result["rows"][0]
-    table = _table(
-        "method",
-        "ε",
-        "neighbours",
-        "δ",
-        "1 - R²",
-        "worst seed",
-        title=f"{first['dataset']}, {first['points']} points, {first['seeds']} seeds",
-    )
-    for row in result["rows"]:
-        table.add_row(
-            row["method"],
-            "-" if row["epsilon"] is None else f"{row['epsilon']:g}",
-            row["neighbours"] or "-",
-            f"{row['delta']:g}",
-            *("refused" if row[name] is None else f"{row[name]:.3f}" for name in ("relative_error", "worst")),
-        )
-    _print(table)
-
-
-_QUALITY: Final = ("MMD²", "weighted", "accuracy", "weighted", "eff. points")
-
-
-def _quality(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """What `_QUALITY` is the titles of."""
-    forms = {"mmd2": ".4f", "mmd2_weighted": ".4f", "accuracy": ".3f", "accuracy_weighted": ".3f"}
-    return tuple(_shown(row[name], form) for name, form in {**forms, "effective_points": ".0f"}.items())
-
-
-def _data(row: Mapping[str, Any]) -> str:
+def _data(row: _Row) -> str:
     return f"{row['dataset']}, δ = {row['delta']:g}, {_seeds(row['seeds'])}"
 
 
-def _show_purchases(result: Mapping[str, Any]) -> None:
-    rows = result["rows"]
-    table = _table("share", "γ", "p", "method", "ε", "bought", "wanted", *_QUALITY, title=_data(rows[0]))
-    for row in rows:
-        table.add_row(
-            _shown(row["share"], "g"),
-            f"{row['gamma']:g}",
-            str(row["points"]),
-            row["method"],
-            _shown(row["epsilon"], "g"),
-            f"{row['bought']:.0f}",
-            _shown(row["wanted"], ".0f"),
-            *_quality(row),
-        )
-    _print(table)
-
-
-def _show_rivals(result: Mapping[str, Any]) -> None:
-    from rich.markup import escape
-
-    rows = result["rows"]
-    table = _table("kind", "rival", "p", "ε", *_QUALITY, "note", title=_data(rows[0]))
-    for row in rows:
-        size = str(row["points"]), _shown(row["epsilon"], "g")
-        table.add_row(row["kind"], row["rival"], *size, *_quality(row), escape(row["note"]))
-    _print(table)
-
-
-def _show_scaling(result: Mapping[str, Any]) -> None:
-    from rich.markup import escape
-
-    first = result["rows"][0]
-    table = _table(
-        *(
-            "rule",
-            "K",
-            "b",
-            "raw points",
-            "each",
-            "features",
-            "MMD²",
-            "ε owners",
-            "s",
-            "MB sent",
-            "MB",
-            "note",
+_SELECTION: Final = _Shown(
+    lambda row: (
+        f"{row['dataset']}, {row['mechanism']}, b = {row['batch']}, s = {row['seed_weight']:g}, "
+        f"jitter {row['jitter']:g}, {_seeds(len(row['mmd2_each']))}"
+    ),
+    (
+        _Column("p", "points"),
+        _Column("ε", "epsilon", "g"),
+        _Column("MMD²", "mmd2", ".4f"),
+        _Column("greedy", "mmd2_greedy", ".4f"),
+        _Column("uniform", "mmd2_uniform", ".4f"),
+        _Column("accuracy", "accuracy", ".3f"),
+    ),
+)
+_SCREENING: Final = _Shown(
+    lambda row: f"MNIST, 2 of 5 owners, {row['seeds']} seeds",
+    (
+        _Column("ε of entries", "epsilon", "g"),
+        _Column("N", "owner_points", none="all"),
+        _Column("right first", lambda row: f"{row['right_first']} of {row['seeds']}"),
+        _Column("right chosen", lambda row: f"{row['right_chosen']} of {row['seeds']}"),
+        _Column("p", "points"),
+        _Column("MMD², all", "mmd2_full", ".4f"),
+        _Column("chosen", "mmd2_screened", ".4f"),
+        _Column("ratio", "ratio", ".4f"),
+    ),
+)
+_RACE: Final = _Shown(
+    lambda row: f"RACE, add or remove one record, {_seeds(len(row['figure_each']))}",
+    (
+        _Column("task", "task"),
+        _Column("data", "dataset"),
+        _Column("R", lambda row: f"{row['rows']}{' (Corollary 1)' if row['by_corollary'] else ''}"),
+        _Column("ε", "epsilon", "g", none="none"),
+        _Column("measure", "measure"),
+        _Column("figure", "figure", ".4f"),
+        _Column("authors", "authors", "g"),
+        _Column("build s", "build_seconds", ".2f"),
+        _Column("query ms", "query_milliseconds", ".4f"),
+    ),
+)
+_KME: Final = _Shown(
+    lambda row: f"RKHS distance, one record substituted, δ = {row['delta']:g}, {row['noise']} noise",
+    (
+        _Column("setting", "setting"),
+        _Column("ε", "epsilon", "g"),
+        _Column("distance", "distance", ".4f"),
+        _Column("seeds", lambda row: str(len(row["distance_each"]))),
+        _Column("published", "published", ".4f"),
+        _Column("limit", "limit", ".4f"),
+        _Column("met", lambda row: {True: "yes", False: "no", None: "-"}[row["met"]]),
+        _Column("equal weights", "baseline", ".4f"),
+        _Column("published", "published_baseline", ".4f"),
+        _Column("projection", "projection", ".4f"),
+        _Column("s", "wall_seconds", ".1f"),
+    ),
+    caption="leak: public points by the seed; random: the authors' own: seeds vary the noise alone",
+)
+_REGRESSION: Final = _Shown(
+    lambda row: f"{row['dataset']}, {row['points']} points, {row['seeds']} seeds",
+    (
+        _Column("method", "method"),
+        _Column("ε", "epsilon", "g"),
+        _Column("neighbours", "neighbours"),
+        _Column("δ", "delta", "g"),
+        _Column("1 - R²", "relative_error", ".3f", none="refused"),
+        _Column("worst seed", "worst", ".3f", none="refused"),
+    ),
+)
+_QUALITY: Final = (
+    _Column("MMD²", "mmd2", ".4f"),
+    _Column("weighted", "mmd2_weighted", ".4f"),
+    _Column("accuracy", "accuracy", ".3f"),
+    _Column("weighted", "accuracy_weighted", ".3f"),
+    _Column("eff. points", "effective_points", ".0f"),
+)
+_PURCHASES: Final = _Shown(
+    _data,
+    (
+        _Column("share", "share", "g"),
+        _Column("γ", "gamma", "g"),
+        _Column("p", "points"),
+        _Column("method", "method"),
+        _Column("ε", "epsilon", "g"),
+        _Column("bought", "bought", ".0f"),
+        _Column("wanted", "wanted", ".0f"),
+        *_QUALITY,
+    ),
+)
+_RIVALS: Final = _Shown(
+    _data,
+    (
+        _Column("kind", "kind"),
+        _Column("rival", "rival"),
+        _Column("p", "points"),
+        _Column("ε", "epsilon", "g"),
+        *_QUALITY,
+        _Column("note", _note),
+    ),
+)
+_SCALING: Final = _Shown(
+    lambda row: f"digits, p = {row['points']}, {row['owner_points']} points an owner",
+    (
+        _Column("rule", "rule"),
+        _Column("K", "owners"),
+        _Column("b", "batch"),
+        _Column("raw points", "raw_points", ".0f"),
+        _Column("each", "raw_per_point", ".1f"),
+        _Column("features", "features", ".0f"),
+        _Column("MMD²", "mmd2", ".4f"),
+        _Column("ε owners", "epsilon_owners", ".2f"),
+        _Column("s", "seconds", ".1f"),
+        _Column(
+            "MB sent", lambda row: "-" if row["bytes_sent"] is None else f"{row['bytes_sent'] / 1e6:.1f}"
         ),
-        title=f"digits, p = {first['points']}, {first['owner_points']} points an owner",
-    )
-    for row in result["rows"]:
-        table.add_row(
-            row["rule"],
-            str(row["owners"]),
-            str(row["batch"]),
-            _shown(row["raw_points"], ".0f"),
-            _shown(row["raw_per_point"], ".1f"),
-            _shown(row["features"], ".0f"),
-            _shown(row["mmd2"], ".4f"),
-            _shown(row["epsilon_owners"], ".2f"),
-            _shown(row["seconds"], ".1f"),
-            "-" if row["bytes_sent"] is None else f"{row['bytes_sent'] / 1e6:.1f}",
-            _shown(row["memory_mb"], ".0f"),
-            escape(row["note"]),
-        )
-    _print(table)
+        _Column("MB", "memory_mb", ".0f"),
+        _Column("note", _note),
+    ),
+)
 
-
-def _shown(value: float | None, form: str) -> str:
-    return "-" if value is None else f"{value:{form}}"
-
-
-SHOWN: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
-    "selection": _show_selection,
-    "screening": _show_screening,
-    "race": _show_race,
-    "kme": _show_kme,
-    "regression": _show_regression,
-    "mnist": _show_purchases,
-    "insurance": _show_purchases,
-    "rare": _show_purchases,
-    "rivals": _show_rivals,
-    "privacy-utility": _show_purchases,
-    "scaling": _show_scaling,
+SHOWN: Final[Mapping[str, _Shown]] = {
+    "selection": _SELECTION,
+    "screening": _SCREENING,
+    "race": _RACE,
+    "kme": _KME,
+    "regression": _REGRESSION,
+    **dict.fromkeys(("mnist", "insurance", "rare", "privacy-utility"), _PURCHASES),
+    "rivals": _RIVALS,
+    "scaling": _SCALING,
 }
-"""What shows an experiment's result, by its name."""
+"""The table of an experiment's rows, by its name."""

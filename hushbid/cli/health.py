@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -22,7 +22,7 @@ __all__ = [
     "StatesArgument",
     "health_command",
     "named_places",
-    "named_statuses",
+    "statuses_in",
     "trouble",
 ]
 
@@ -63,7 +63,7 @@ def health_command(
     ] = MAX_AGE_SECONDS,
 ) -> dict[str, Any]:
     """Whether the parties of state directories are alive: exit code 0 if all are, 1 if not."""
-    statuses = named_statuses(context, states, state)()
+    statuses = statuses_in(named_places(context, states, state))
     now = time.time()
     wrong = [(each.party, trouble(each, now, max_age=max_age, ready=ready)) for each in statuses]
     said = [f"{party} {what}." for party, what in wrong if what is not None]
@@ -72,22 +72,13 @@ def health_command(
     return {"parties": [asdict(status) for status in statuses]}
 
 
-def named_statuses(
-    context: typer.Context, states: Sequence[Path] | None, state: Path | None
-) -> Callable[[], list[Status]]:
-    """What reads the statuses that a verb's arguments and `--state` name.
-
-    Raises:
-        ConfigError: Nothing is named at all.
-    """
-    places = named_places(context, states, state)
-    return lambda: [status for place in places for status in find_statuses(place)]
+def statuses_in(places: Sequence[Path]) -> list[Status]:
+    """The statuses of directories, read now."""
+    return [status for place in places for status in find_statuses(place)]
 
 
 def named_places(context: typer.Context, states: Sequence[Path] | None, state: Path | None) -> list[Path]:
-    """The directories that a verb's arguments and `--state` name.
-
-    `HUSHBID_STATE` counts where nothing else is named.
+    """The directories that a verb's arguments and `--state` name; `HUSHBID_STATE`, where nothing else does.
 
     Raises:
         ConfigError: Nothing is named at all.
@@ -109,12 +100,7 @@ def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str |
     """The problem of a party, as a predicate; None: it is well.
 
     A party that said that it computes something long is alive as long as its process is there: ask on the
-    machine, and in the container, that it runs in.
-
-    Args:
-        now: Seconds since 1970.
-        max_age: Seconds since the last turn of its loop after which it is not alive.
-        ready: Whether it must be ready, too.
+    machine, and in the container, that it runs in. Times are in seconds, `now` since 1970.
     """
     if status.finished:
         return f"has ended with exit code {status.exit_code}"

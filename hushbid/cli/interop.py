@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import verb
+from protocol.runtime.command import say, verb
 
 __all__ = ["interop_app"]
 
@@ -22,7 +21,7 @@ def _interop() -> None:
 
 
 @interop_app.command("curator")
-@verb(show=lambda told: _say(f"All {told['frames']} frames are as recorded."))
+@verb(show=lambda told: say(f"All {told['frames']} frames are as recorded."))
 def _curator(
     golden: Annotated[
         Path,
@@ -42,13 +41,13 @@ def _curator(
     from hushbid.interop.exchange import read_exchange
     from hushbid.interop.mock_curator import play
 
-    frames = play(read_exchange(golden), listen=listen, seconds=seconds, say=_say)
+    frames = play(read_exchange(golden), listen=listen, seconds=seconds, say=say)
     return {"frames": frames}
 
 
 def _show(told: Mapping[str, Any]) -> None:
     for what, files in told.items():
-        _say(f"{len(files)} files {what}.")
+        say(f"{len(files)} files {what}.")
 
 
 @interop_app.command("vectors")
@@ -69,7 +68,3 @@ def _vectors(
     if check:
         return {"checked": check_vectors(place)}
     return {"written": write_vectors(place)}
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from hushbid.cli.roster import approve_command, list_command, revoke_command
 from protocol.errors import ConfigError, KeyFileError
-from protocol.runtime.command import verb
+from protocol.runtime.command import show_figures, verb
 from protocol.runtime.keys import (
     PublicKey,
     new_keypair,
@@ -34,9 +33,13 @@ keys_app = typer.Typer(help="Make a party's key, and collect those of a session.
 
 
 def _show_new(made: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"secret key   {made['secret_file']} (keep it to yourself)\n")
-    sys.stdout.write(f"public key   {made['public']} (in {made['public_file']})\n")
-    sys.stdout.write(f"fingerprint  {made['fingerprint']}\n")
+    show_figures(
+        {
+            "secret key": f"{made['secret_file']} (keep it to yourself)",
+            "public key": f"{made['public']} (in {made['public_file']})",
+            "fingerprint": made["fingerprint"],
+        }
+    )
 
 
 @keys_app.command("new")
@@ -58,12 +61,8 @@ def _new(
     return {"secret_file": str(secret), "public_file": str(public), **_described(pair.public)}
 
 
-def _show_key(found: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"public key   {found['public']}\nfingerprint  {found['fingerprint']}\n")
-
-
 @keys_app.command("show")
-@verb(show=_show_key)
+@verb(show=lambda found: show_figures({"public key": found["public"], "fingerprint": found["fingerprint"]}))
 def _key(file: Annotated[Path, typer.Argument(help="A secret or a public key file.")]) -> dict[str, Any]:
     """Show a file's public key, for a roster, and its fingerprint, to compare by telephone."""
     return {"file": str(file), **_described(_public_key(file))}
@@ -78,8 +77,12 @@ class _Role(StrEnum):
 
 
 def _show_request(made: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"request      {made['request_file']} (send it to whoever keeps the session file)\n")
-    sys.stdout.write(f"fingerprint  {made['fingerprint']} (read it to them over the telephone)\n")
+    show_figures(
+        {
+            "request": f"{made['request_file']} (send it to whoever keeps the session file)",
+            "fingerprint": f"{made['fingerprint']} (read it to them over the telephone)",
+        }
+    )
 
 
 @keys_app.command("request")

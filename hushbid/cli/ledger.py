@@ -64,11 +64,7 @@ def ledger_command(
 
 
 def _ledger_of(file: Path) -> Path:
-    """The file, or the ledger that lies beside it.
-
-    Raises:
-        ConfigError: It is not a ledger, and none lies beside it.
-    """
+    """The ledger that lies beside a file; or the file, if it is one itself."""
     from protocol.runtime.ledger.lifetime_ledger import may_be_ledger
 
     beside = file.with_name(f"{file.name}.ledger")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 
 from hushbid.plan.planning import PlanOptions, plan_session
-from protocol.runtime.command import JsonOption, takes, verb
+from protocol.runtime.command import JsonOption, say, takes, verb
 
 __all__ = ["plan_command"]
 
@@ -24,11 +23,6 @@ def plan_command(options: PlanOptions, as_json: JsonOption = False) -> dict[str,
     """
     from hushbid.plan.result import render
 
-    plan = plan_session.of(replace(options, say=_say))
+    plan = plan_session.of(replace(options, say=say))
     render(plan, Console(stderr=as_json))
     return plan
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-
-from owner.role import Owner
+from hushbid.preflight.options import PartyOptions
 from protocol.errors import ExitCode
 from protocol.runtime.command import JsonOption, run_verb, takes
 
@@ -19,57 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["preflight_command"]
 
 
-@takes(Owner, without=("metrics",))
-def preflight_command(
-    options: Owner,
-    listen: Annotated[
-        str | None, typer.Option(help="A curator's option of this name.", envvar="HUSHBID_LISTEN")
-    ] = None,
-    validation: Annotated[
-        Path | None, typer.Option(help="The consumer's option of this name.", envvar="HUSHBID_VALIDATION")
-    ] = None,
-    seed_set: Annotated[
-        Path | None, typer.Option(help="The consumer's option of this name.", envvar="HUSHBID_SEED_SET")
-    ] = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Ask nothing of the network, and bind nothing.")
-    ] = False,
-    rehearsal: Annotated[
-        bool,
-        typer.Option(
-            "--rehearsal/--no-rehearsal",
-            help="For the consumer: play the session with owners made of the validation set.",
-            envvar="HUSHBID_REHEARSAL",
-        ),
-    ] = True,
-    anyway: Annotated[
-        bool,
-        typer.Option(
-            "--anyway", help="For the consumer: a hopeless session would go on.", envvar="HUSHBID_ANYWAY"
-        ),
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
+@takes(PartyOptions, without=("metrics",))
+def preflight_command(options: PartyOptions, as_json: JsonOption = False) -> None:
     """Check whether a party can take part from this machine. Give it the options that the party is given."""
     findings: list[Finding] = []
 
     def body() -> dict[str, Any]:
-        from functools import partial
-
         from hushbid.preflight.checks import preflight
         from hushbid.preflight.subject import open_subject
 
-        opening = partial(
-            open_subject,
-            options,
-            listen=listen,
-            validation=validation,
-            seed_set=seed_set,
-            offline=offline,
-            rehearse=rehearsal,
-            anyway=anyway,
-        )
-        for finding in preflight(opening):
+        for finding in preflight(lambda: open_subject(options)):
             findings.append(finding)
             _say(finding.as_json(), as_json=as_json)
         return {"checks": [finding.as_json() for finding in findings]}

@@ -25,16 +25,12 @@ __all__ = [
 ]
 
 JobProgress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a job's name, what is done of it, and all that is to do."""
+"""Takes a job's name, how much of it is done, and how much there is."""
 
 
 @contextmanager
 def session_progress(console: Console | None = None) -> Iterator[Callable[[SessionProgress], None] | None]:
-    """A bar of a session's rounds, where somebody watches; else None.
-
-    Args:
-        console: Where it is drawn; None: stderr.
-    """
+    """A bar of a session's rounds on a console, by default stderr, if that is a terminal; else None."""
     from rich.console import Console
     from rich.live import Live
 
@@ -109,12 +105,7 @@ def waiting(progress: SessionProgress) -> str:
 
 @contextmanager
 def job_progress(doing: str, unit: str) -> Iterator[JobProgress]:
-    """Show how far each of several jobs is.
-
-    Args:
-        doing: The work on a job, such as "auditing".
-        unit: The unit that is counted, such as "runs".
-    """
+    """Show how far each of several jobs is, in words such as "auditing" and "runs"."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -11,7 +11,7 @@ import typer
 
 from hushbid.catalogue.api import Catalogue
 from hushbid.catalogue.publish_options import PublishKme, PublishRace
-from protocol.runtime.command import takes, verb
+from protocol.runtime.command import show_figures, takes, verb
 
 __all__ = ["publish_app"]
 
@@ -27,7 +27,7 @@ OutOption: TypeAlias = Annotated[Path, typer.Option(help="The catalogue's direct
 
 def _show(made: Mapping[str, Any]) -> None:
     size = f"{made['size']:.0f}" + (f" ± {made['size_deviation']:.0f}" if made["size_deviation"] else "")
-    lines = {
+    figures = {
         "entry": made["entry"],
         "signed by": f"{made['name']}, {made['fingerprint']}",
         "privacy": f"ε = {made['epsilon']:.4g} at δ = {made['delta']:.1g} ({made['neighbours']}, "
@@ -37,7 +37,7 @@ def _show(made: Mapping[str, Any]) -> None:
         "ledger": f"{made['ledger']}: ε = {made['spent']:.4g} in all at δ = {made['spent_delta']:.1g} "
         f"({made['spent_neighbours']})",
     }
-    sys.stdout.write("".join(f"{name:<10} {value}\n" for name, value in lines.items()))
+    show_figures(figures)
 
 
 @publish_app.command("kme")

@@ -64,9 +64,9 @@ def report_command(
     from hushbid.report.own_rows import Wanted, read_image
     from hushbid.running.report import write_report
     from protocol.data import DataColumns
-    from protocol.runtime.party import one_blas_thread
+    from protocol.runtime.blas_threads import keep_one_blas_thread
 
-    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
     wanted = None
     if validation is not None:
         named = None if features is None else tuple(features.split(","))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -14,7 +13,7 @@ from rich.console import Console
 from hushbid.cli.consumer import AnywayOption, RehearsalOption
 from hushbid.cli.progress import session_progress
 from protocol import platform
-from protocol.runtime.command import JsonOption, by_option, option, takes, verb
+from protocol.runtime.command import JsonOption, by_option, option, say, takes, verb
 
 if TYPE_CHECKING:
     from hushbid.cluster.file import Cluster
@@ -58,7 +57,7 @@ class _ClusterOptions:
     def rehearsing(self) -> Rehearsing:
         from hushbid.plan.verdict import Rehearsing
 
-        return Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=_say)
+        return Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=say)
 
 
 @takes(_ClusterOptions)
@@ -77,7 +76,7 @@ def run_command(
     opened = options.opened()
     end_on_signals()
     with session_progress() as follow:
-        result = run(opened, directory=directory, follow=follow, say=_say, rehearsing=options.rehearsing())
+        result = run(opened, directory=directory, follow=follow, say=say, rehearsing=options.rehearsing())
     return _finished(result, as_json=as_json)
 
 
@@ -106,7 +105,7 @@ def simulate_command(
             owner_points=owner_points,
             record=record,
             follow=follow,
-            say=_say,
+            say=say,
             rehearsing=options.rehearsing(),
         )
     return _finished(result, as_json=as_json)
@@ -118,10 +117,6 @@ def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
 
     render(result, Console(stderr=as_json))
     return result.as_json()
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 def end_on_signals() -> None:

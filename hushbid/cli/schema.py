@@ -19,12 +19,8 @@ SchemaArgument = Annotated[Path, typer.Argument(help="The public schema.", metav
 LabelOption = Annotated[str | None, typer.Option(help="The column of labels.")]
 
 
-def _show_draft(result: Mapping[str, Any]) -> None:
-    sys.stdout.write(result["schema"])
-
-
 @schema_app.command("draft")
-@verb(show=_show_draft)
+@verb(show=lambda result: sys.stdout.write(result["schema"]))
 def _draft(
     table: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", metavar="FILE")],
     public: Annotated[
@@ -39,12 +35,8 @@ def _draft(
     return {"schema": draft(table, public=public, label=label)}
 
 
-def _show_features(result: Mapping[str, Any]) -> None:
-    sys.stdout.write("".join(f"{name} = {result[name]}\n" for name in ("columns", "lower", "upper")))
-
-
 @schema_app.command("features")
-@verb(show=_show_features)
+@verb(show=lambda result: sys.stdout.writelines(f"{name} = {value}\n" for name, value in result.items()))
 def _features(schema: SchemaArgument) -> dict[str, Any]:
     """Print what the session file's [features] has to say of a schema."""
     from protocol.data.schema import Schema

@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 import typer
 
-from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_statuses, trouble
+from hushbid.cli.health import (
+    MAX_AGE_SECONDS,
+    StateOption,
+    StatesArgument,
+    named_places,
+    statuses_in,
+    trouble,
+)
 from protocol.runtime.command import run_verb
 from protocol.runtime.telemetry.logs import printable
 from protocol.runtime.telemetry.status_file import Status
@@ -19,12 +28,11 @@ from protocol.runtime.telemetry.status_file import Status
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["described", "looks", "status_command"]
+__all__ = ["described", "json_lines", "status_command", "until"]
 
 _T = TypeVar("_T")
 
 _Parties: TypeAlias = list[dict[str, Any]]
-_Read: TypeAlias = Callable[[], list[Status]]
 
 WATCH_SECONDS: Final = 1.0
 """Between two looks of `--watch`."""
@@ -44,65 +52,62 @@ def status_command(
     """Show what parties do now: phase, round, who is here, and whether their loops turn."""
 
     def body() -> dict[str, Any]:
-        read = named_statuses(context, states, state)
+        places = named_places(context, states, state)
         if not watch:
-            return {"parties": _look(read)}
-        found = looks(lambda: _look(read), _all_ended)
-        return {"parties": _watch_as_json(found) if as_json else _watch(found)}
+            return {"parties": _look(places)}
+        with json_lines(_as_json, _all_ended) if as_json else _live() as shows:
+            return _as_json(until(lambda: _look(places), _all_ended, shows))
 
     run_verb(body, as_json=as_json, show=None if watch else _show)
 
 
-def _look(read: _Read) -> _Parties:
+def _look(places: Sequence[Path]) -> _Parties:
     now = time.time()
-    return [described(status, now) for status in read()]
+    return [described(status, now) for status in statuses_in(places)]
+
+
+def _as_json(parties: _Parties) -> dict[str, Any]:
+    return {"parties": parties}
 
 
 def described(status: Status, now: float) -> dict[str, Any]:
-    """A status with its age in seconds, and what is wrong; None: it is well, or has ended well.
-
-    Args:
-        now: Seconds since 1970.
-    """
+    """A status with its age in seconds, and what is wrong; None: it is well, or has ended well."""
     wrong = None
     if not (status.finished and status.exit_code == 0):
         wrong = trouble(status, now, max_age=MAX_AGE_SECONDS, ready=False)
     return {**asdict(status), "age": round(now - status.beat, 3), "trouble": wrong}
 
 
-def looks(look: Callable[[], _T], over: Callable[[_T], bool]) -> Iterator[_T]:
-    """Looks, one every second; the last is the first that is over.
-
-    Args:
-        look: Looks once.
-        over: Whether what it saw is the end.
-    """
-    found = look()
-    yield found
-    while not over(found):
-        time.sleep(WATCH_SECONDS)
+def until(look: Callable[[], _T], over: Callable[[_T], bool], show: Callable[[_T], object]) -> _T:
+    """Look every second and show what was seen; returns the first look that is over."""
+    while True:
         found = look()
-        yield found
+        show(found)
+        if over(found):
+            return found
+        time.sleep(WATCH_SECONDS)
 
 
-def _watch_as_json(found: Iterator[_Parties]) -> _Parties:
-    """Print every look but the last, which is the verb's result."""
-    parties: _Parties = []
-    for parties in found:
-        if not _all_ended(parties):
-            sys.stdout.write(json.dumps({"parties": parties}) + "\n")
+@contextmanager
+def json_lines(
+    as_json: Callable[[_T], Mapping[str, Any]], over: Callable[[_T], bool]
+) -> Iterator[Callable[[_T], None]]:
+    """What prints every look as JSON but the last, which is the verb's result."""
+
+    def show(found: _T) -> None:
+        if not over(found):
+            sys.stdout.write(json.dumps(as_json(found)) + "\n")
             sys.stdout.flush()
-    return parties
+
+    yield show
 
 
-def _watch(found: Iterator[_Parties]) -> _Parties:
+@contextmanager
+def _live() -> Iterator[Callable[[_Parties], None]]:
     from rich.live import Live
 
-    parties: _Parties = next(found)
-    with Live(_table(parties), auto_refresh=False) as live:
-        for parties in found:
-            live.update(_table(parties), refresh=True)
-    return parties
+    with Live(auto_refresh=False) as live:
+        yield lambda parties: live.update(_table(parties), refresh=True)
 
 
 def _all_ended(found: _Parties) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from hushbid.evidence.sweep.crash_sweep import Setting
 
 __all__ = ["sweep_app"]
+
+_Rules: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
+]
+_Share: TypeAlias = Annotated[
+    str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
+]
+_Jobs: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")]
 
 sweep_app = typer.Typer(
     help="Let things go wrong in many small sessions, and see that each comes to the same.",
@@ -34,42 +42,36 @@ def _ends(result: Mapping[str, Any]) -> ExitCode:
     return ExitCode.DONE if result["ok"] else ExitCode.FAILED
 
 
-def _show_crashes(result: Mapping[str, Any]) -> None:
+def _print(titles: Sequence[str], rows: Iterable[Sequence[object]], lines: Iterable[str]) -> None:
+    """Print a table, its first column of words and the others of numbers, and lines as they are."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("rule")
-    for column in ("sessions", "crashes that came", "failed"):
-        table.add_column(column, justify="right")
-    lines = []
-    for swept in result["rules"]:
-        counts = (swept["sessions"], swept["crashes"], len(swept["failures"]))
-        table.add_row(swept["rule"], *map(str, counts))
-        again = "hushbid sweep crashes " + " ".join(
-            f"--{name} {swept[name]}" for name in ("rule", "release", "rounds", "owners")
-        )
-        for failure in swept["failures"]:
-            lines += [failure["what"], f'  {again} --only "{failure["only"]}"']
+    table = Table(titles[0], box=SIMPLE_HEAD)
+    for title in titles[1:]:
+        table.add_column(title, justify="right")
+    for row in rows:
+        table.add_row(*map(str, row))
     console = Console()
     console.print(table)
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _show_faults(result: Mapping[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
+def _show_crashes(result: Mapping[str, Any]) -> None:
+    rows, lines = [], []
+    for swept in result["rules"]:
+        rows.append((swept["rule"], swept["sessions"], swept["crashes"], len(swept["failures"])))
+        again = "hushbid sweep crashes " + " ".join(
+            f"--{name} {swept[name]}" for name in ("rule", "release", "rounds", "owners")
+        )
+        for failure in swept["failures"]:
+            lines += [failure["what"], f'  {again} --only "{failure["only"]}"']
+    _print(("rule", "sessions", "crashes that came", "failed"), rows, lines)
 
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("what happened")
-    table.add_column("times", justify="right")
-    for what, times in result["happened"].items():
-        table.add_row(what, str(times))
-    console = Console()
-    console.print(table)
+
+def _show_faults(result: Mapping[str, Any]) -> None:
     failures = result["failures"]
     lines = [f"{result['sessions']} sessions in {result['seconds']:.0f} s, {len(failures)} failed"]
     again = "".join(f" --rule {rule}" for rule in result["rule"])
@@ -78,16 +80,13 @@ def _show_faults(result: Mapping[str, Any]) -> None:
         lines += [f"  {name}: {what}" for name, told in failure["broken"].items() for what in told]
         lines += ["  what went wrong:", *(f"    {line}" for line in failure["plan"])]
         lines += ["  enough to break it:", *(f"    {line}" for line in failure["smallest"])]
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    _print(("what happened", "times"), result["happened"].items(), lines)
 
 
 @sweep_app.command("crashes")
 @verb(show=_show_crashes, ends=_ends)
 def _crashes(
-    rules: Annotated[
-        list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
-    ] = None,
+    rules: _Rules = None,
     release: Annotated[str, typer.Option(help="The release of target and summary.")] = "filtered-gaussian",
     rounds: Annotated[int, typer.Option(min=2, help="Rounds of a session.")] = 20,
     owners: Annotated[
@@ -107,10 +106,8 @@ def _crashes(
             metavar="PARTY:STEP:LEFT[,...]",
         ),
     ] = None,
-    share: Annotated[
-        str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
-    ] = "0/1",
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
+    share: _Share = "0/1",
+    jobs: _Jobs = None,
 ) -> dict[str, Any]:
     """Crash parties at every step of a session, in simulation: it has to come to the same as without.
 
@@ -149,9 +146,7 @@ def _crashes(
 @sweep_app.command("faults")
 @verb(show=_show_faults, ends=_ends)
 def _faults(
-    rules: Annotated[
-        list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
-    ] = None,
+    rules: _Rules = None,
     seed: Annotated[int, typer.Option(min=0, help="The first session's seed; the next have the next.")] = 0,
     sessions: Annotated[
         int | None, typer.Option(min=1, help="How many; default: 200, or as many as --minutes allow.")
@@ -159,16 +154,14 @@ def _faults(
     minutes: Annotated[
         float | None, typer.Option(min=0, help="After which no further session is begun.")
     ] = None,
-    share: Annotated[
-        str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
-    ] = "0/1",
+    share: _Share = "0/1",
     transcripts: Annotated[
         Path | None,
         typer.Option(
             help="A directory to make, for the transcripts of the session of --seed.", metavar="DIR"
         ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
+    jobs: _Jobs = None,
 ) -> dict[str, Any]:
     """Let everything go wrong in short sessions, in simulation: what must hold has to hold in each.
 

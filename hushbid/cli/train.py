@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,17 +9,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from hushbid.tables.estimators import SUGGESTED
+from hushbid.tables.options import DeliveredArgument
 from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from protocol.errors import ConfigError
-from protocol.runtime.command import verb
+from protocol.runtime.command import show_figures, verb
 
 __all__ = ["train_command"]
 
-_SUGGESTED: Final = (
-    "LogisticRegression, LinearSVC, SVC, MLPClassifier, RandomForestClassifier, "
-    "HistGradientBoostingClassifier, Ridge, KernelRidge, SVR, RandomForestRegressor, "
-    "HistGradientBoostingRegressor"
-)
 _NAMES: Final[Mapping[str, str]] = {
     "accuracy": "accuracy",
     "f1_macro": "F1, mean of classes",
@@ -48,8 +44,7 @@ def _show(result: Mapping[str, Any]) -> None:
         figures["note"] = result["labels_why"]
     if result["output"] is not None:
         figures["written to"] = result["output"]
-    width = max(map(len, figures))
-    sys.stdout.write("".join(f"  {name:<{width}}  {value}\n" for name, value in figures.items()))
+    show_figures(figures, indent="  ")
 
 
 def _score_lines(of: Mapping[str, Any], which: str) -> dict[str, str]:
@@ -65,12 +60,12 @@ def _score_lines(of: Mapping[str, Any], which: str) -> dict[str, str]:
 
 @verb(show=_show)
 def train_command(
-    delivered: Annotated[
-        Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED", show_default=False)
-    ],
+    delivered: DeliveredArgument,
     estimator: Annotated[
         str,
-        typer.Option(help=f"Any classifier or regressor of scikit-learn: {_SUGGESTED}, …", metavar="NAME"),
+        typer.Option(
+            help=f"Any classifier or regressor of scikit-learn: {', '.join(SUGGESTED)}, …", metavar="NAME"
+        ),
     ] = "LogisticRegression",
     parameter: Annotated[
         list[str] | None,

@@ -138,7 +138,6 @@ def _show_verified(result: Mapping[str, Any]) -> None:
 
 
 def _ends_verified(found: Mapping[str, Any]) -> ExitCode:
-    """The result was printed, bad files included: they are what was asked for, but no success."""
     if found["ok"]:
         return ExitCode.DONE
     bad = [each for each in found["transcripts"] if not each["ok"]]
@@ -176,7 +175,7 @@ def _rounds(text: str) -> range:
 
 
 def _noting_missing(shown: Iterable[Mapping[str, Any]], *, private: bool) -> Iterator[Mapping[str, Any]]:
-    """The same; and to stderr, what is to be said of names that were asked for and are nowhere."""
+    """The same; names that were asked for and are nowhere are told to stderr."""
     from hushbid.transcripts.view import missing_lines
 
     for part in shown:

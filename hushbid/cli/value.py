@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
-from protocol.runtime.command import verb
+from hushbid.tables.options import ValueOptions
+from protocol.runtime.command import takes, verb
 
 __all__ = ["value_command"]
 
@@ -33,34 +30,10 @@ def _show(result: Mapping[str, Any]) -> None:
     console.print("All tell of the validation set without noise: they stay here, and nobody is paid by them.")
 
 
+@takes(ValueOptions)
 @verb(show=_show)
-def value_command(
-    delivered: Annotated[
-        Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED", show_default=False)
-    ],
-    validation: Annotated[Path, typer.Option(help="D_v.", envvar="HUSHBID_VALIDATION")],
-    seed_set: Annotated[
-        Path | None, typer.Option(help="D_init, from which values count; default: from nothing.")
-    ] = None,
-    features: FeaturesOption = None,
-    label: LabelOption = None,
-    session: SessionOfTablesOption = None,
-    gamma: Annotated[float | None, typer.Option(help="γ of the RBF kernel; default: the session's.")] = None,
-    orders: Annotated[
-        int, typer.Option(help="Orders of owners that are drawn where more than 12 sold.", min=4)
-    ] = 2_000,
-    seed: Annotated[int, typer.Option(help="Of the draw.", min=0)] = 0,
-) -> dict[str, Any]:
+def value_command(options: ValueOptions) -> dict[str, Any]:
     """Work out what each owner's points are worth: gains, leaving one out, Shapley values. Nothing leaves."""
     from hushbid.tables.valuing import value_owners
 
-    return value_owners(
-        delivered,
-        validation,
-        seed_set=seed_set,
-        columns=(features, label),
-        session=session,
-        gamma=gamma,
-        orders=orders,
-        seed=seed,
-    )
+    return value_owners(options)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_places, named_statuses
+from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_places, statuses_in
 from hushbid.cli.progress import bought, left, rate, waiting
-from hushbid.cli.status import described, looks
+from hushbid.cli.status import described, json_lines, until
 from protocol.errors import HushbidError
 from protocol.runtime.command import verb
 from protocol.runtime.telemetry.logs import printable
@@ -44,7 +42,7 @@ def watch_command(
     from rich.console import Console
 
     if once:
-        statuses = named_statuses(context, states, state)()
+        statuses = statuses_in(named_places(context, states, state))
         now = time.time()
         found = Look(tuple(Party(status, now) for status in statuses), ())
         if not as_json:
@@ -52,51 +50,29 @@ def watch_command(
             console.print(view(found, console.width))
         return found.as_json()
     watcher = Watcher(named_places(context, states, state))
-    with _lines() if as_json else shown(Console()) as show:
-        for found in looks(lambda: watcher.look(time.time()), lambda look: look.over):
-            show(found)
-    return found.as_json()
+    with json_lines(Look.as_json, _is_over) if as_json else shown(Console()) as show:
+        return until(lambda: watcher.look(time.time()), _is_over, show).as_json()
 
 
-@contextmanager
-def _lines() -> Iterator[Callable[[Look], None]]:
-    """What prints every look as JSON but the last, which is the verb's result."""
-
-    def say(look: Look) -> None:
-        if not look.over:
-            sys.stdout.write(json.dumps(look.as_json()) + "\n")
-            sys.stdout.flush()
-
-    yield say
+def _is_over(look: Look) -> bool:
+    return look.over
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """One party at one look.
-
-    Attributes:
-        status: Its last status.
-        at: When it was looked at, in seconds since 1970.
-        unreadable: Why its status cannot be read any more; empty: it can.
-    """
+    """One party at one look, in seconds since 1970; `unreadable` says why its last status is an old one."""
 
     status: Status
     at: float
     unreadable: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The status as `hushbid status` has it, and why it is an old one, or null."""
         return {**described(self.status, self.at), "unreadable": self.unreadable or None}
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The statuses seen at one look.
-
-    Attributes:
-        parties: Those that have a status.
-        awaited: Places without a readable status yet, each with why.
-    """
+    """The parties seen at one look, and the places without a readable status yet, each with why."""
 
     parties: tuple[Party, ...]
     awaited: tuple[tuple[str, str], ...]
@@ -144,11 +120,6 @@ class Watcher:
         self._known: dict[Path, Status] = {}
 
     def look(self, now: float) -> Look:
-        """Look once.
-
-        Args:
-            now: Seconds since 1970.
-        """
         parties: list[Party] = []
         awaited: list[tuple[str, str]] = []
         for place in self._places:
@@ -169,7 +140,7 @@ class Watcher:
         return Look(tuple(parties), tuple(awaited))
 
     def _read(self, path: Path) -> str:
-        """Read a status; returns why that cannot be done now, or nothing."""
+        """Read a status; returns why that cannot be done now, if so."""
         try:
             self._known[path] = Status.read(path)
         except HushbidError as error:
@@ -179,11 +150,7 @@ class Watcher:
 
 @contextmanager
 def shown(console: Console) -> Iterator[Callable[[Look], None]]:
-    """What shows looks: in place on a terminal, and else one after the other, when more than figures change.
-
-    Args:
-        console: Where.
-    """
+    """What shows looks: in place on a terminal; else one below the other, when more than figures change."""
     if not console.is_terminal:
         before: list[Any] = []
 
@@ -202,11 +169,7 @@ def shown(console: Console) -> Iterator[Callable[[Look], None]]:
 
 
 def view(look: Look, width: int) -> RenderableType:
-    """A look as a table.
-
-    Args:
-        width: Columns of the terminal. In a narrow one a party's figures stand together in a column.
-    """
+    """A look as a table. In a narrow terminal a party's figures stand together in a column."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

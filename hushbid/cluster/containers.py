@@ -8,7 +8,7 @@ not trust one operator make their own (docs/deploy.md).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ from protocol import platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, ExitCode, HushbidError
-from protocol.names import CONSUMER
+from protocol.names import CONSUMER, listed
 from protocol.runtime.keys import KeyPair, new_keypair, read_public, read_secret
 from protocol.runtime.telemetry.status_file import Status, status_path
 from protocol.session.session import open_session
@@ -40,8 +40,6 @@ KEY: Final = Path("key/secret.key")
 _DATA: Final = Path("data")
 _STATE: Final = Path("state")
 _PUBLIC: Final = 0o644
-_NAMED: Final = 5
-"""Parties without a place that are named, before the rest is counted."""
 _PATIENCE: Final[Mapping[str, float]] = {"round": 60.0, "comeback": 60.0}
 """Time limits, in seconds, where the cluster file sets none. Containers come and come back slowly, and
 a round waits for a lost owner no longer than either of these says.
@@ -54,12 +52,7 @@ _ON_ITS_OWN_MACHINE: Final = (
 
 @dataclass(frozen=True)
 class OwnKeys:
-    """Keys that the parties have made themselves.
-
-    Attributes:
-        public: A directory of ``NAME.pub`` for each party.
-        secret: Where a party finds its secret key; absolute.
-    """
+    """Keys that parties have made themselves: the directory of ``NAME.pub``, and each one's secret key."""
 
     public: Path
     secret: Path
@@ -70,7 +63,6 @@ class SetUp:
     """The setup, made now or before.
 
     Attributes:
-        session: The session's public file.
         parties: Curator, consumer, owners by name.
         points_of: Owner → the cluster file's owner whose points it has, all or some.
         new: Whether there was no session before.
@@ -172,15 +164,10 @@ def _check_places(place: Path, parties: tuple[Party, ...]) -> None:
     missing = [party.name for party in parties if not party.directory.exists()]
     if missing and place.exists() and not os.access(place, os.W_OK):
         raise ConfigError(
-            f"{place} has no directory for {_listed(missing)}, and none can be made there.",
+            f"{place} has no directory for {listed(missing, 5)}, and none can be made there.",
             advice="docker-compose.yml has ten owners: set HUSHBID_OWNERS (`--owners`) to a number from "
             "1 to 10.",
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def check_readable(path: Path) -> None:

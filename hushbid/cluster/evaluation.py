@@ -41,9 +41,7 @@ _PERMUTATIONS: Final = 199
 
 @dataclass(frozen=True)
 class Baselines:
-    """How good a summary of p points is when nothing is private, and when nobody chooses.
-
-    A choice is judged without the seed set.
+    """How good p points are when nothing is private, and when nobody chooses; without the seed set.
 
     Attributes:
         greedy: The greedy choice among the union of all owners, by exact embeddings.
@@ -115,7 +113,6 @@ def evaluate(
     )
 
     def judged(selection: Selection, order: Selection) -> tuple[Judgement, tuple[float, ...]]:
-        """A choice, and MMD² of its first points in some order."""
         if not selection:
             return Judgement(), ()
         labels = [_label(owners[name], row) for name, row in selection]
@@ -213,7 +210,6 @@ def greedy(
 def _table(
     features: Features, sizes: npt.NDArray[np.intp], norm_bound: float, session: Session | None
 ) -> scoring.Points | scoring.Pool:
-    """All owners' points, one owner's after the other's."""
     if session is None or session.file.wishes is None:
         return scoring.Points(features, norm_bound=norm_bound)
     pool = scoring.Pool(features.shape[1], norm_bound=norm_bound, prices=session.prices)

@@ -33,22 +33,15 @@ from protocol.config.party import (
 )
 from protocol.config.session import (
     FeatureSection,
-    MechanismSection,
     NetworkSection,
-    NoiseSection,
     PartyName,
     RosterSection,
-    RuleSection,
     Section,
     SessionFile,
-    SessionSection,
-    SettlementSection,
-    TimeoutSection,
+    SessionTables,
     features_of,
 )
-from protocol.config.wishes import WishesSection
 from protocol.data import Dataset, load_dataset
-from protocol.data.column import Column
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER, CURATOR
@@ -147,21 +140,11 @@ class RunSection(Section):
         return Price(self.unit_price, self.total_price)
 
 
-class ClusterFile(Section):
+class ClusterFile(SessionTables):
     """A cluster file, whole."""
 
-    session: SessionSection
     features: dict[str, Any]
     """The keys of `FeatureSection`; those that the dataset or `columns` give may be left out."""
-    columns: list[Column] = Field(default_factory=list)
-    """Columns of every party's table (`DraftSession.columns`)."""
-    target: MechanismSection
-    summary: MechanismSection
-    acquisition: RuleSection
-    settlement: SettlementSection = SettlementSection()
-    wishes: WishesSection | None = None
-    noise: NoiseSection = NoiseSection()
-    timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:*")
     """Port ``*``: one that is free when a run starts."""
     dataset: DatasetSection | None = None
@@ -211,8 +194,6 @@ class Cluster:
     Attributes:
         file: The content of the file, paths resolved.
         where: The file's path, for errors.
-        features: The feature map's section.
-        model: The consumer's downstream model.
         owners: The owners' names in order.
         partition: The shares that the dataset deals to the parties; None where files are named.
     """
@@ -230,29 +211,12 @@ class Cluster:
         Raises:
             ConfigError: Sections that do not go together.
         """
-        file = self.file
-        sections: dict[str, Any] = {
-            "session": file.session,
-            "features": self.features,
-            "columns": file.columns,
-            "target": file.target,
-            "summary": file.summary,
-            "acquisition": file.acquisition,
-            "settlement": file.settlement,
-            "wishes": file.wishes,
-            "noise": file.noise,
-            "timeouts": file.timeouts,
-            "network": network,
-            "roster": roster,
-        }
-        return validated(SessionFile, sections, where=str(self.where))
+        tables = {name: getattr(self.file, name) for name in SessionTables.model_fields}
+        tables |= {"features": self.features, "network": network, "roster": roster}
+        return validated(SessionFile, tables, where=str(self.where))
 
     def patient(self, least: Mapping[str, float]) -> Cluster:
-        """The same cluster with time-outs of so many seconds at least, where its file gives none.
-
-        Args:
-            least: Some of the names of `TimeoutSection`, each with seconds.
-        """
+        """The same cluster with time-outs of at least these seconds by name, where its file gives none."""
         timeouts = self.file.timeouts
         longer = {
             name: seconds
@@ -264,7 +228,7 @@ class Cluster:
 
     @property
     def drawing(self) -> dict[str, Any]:
-        """What the consumer's private file says of a seed set that is drawn; nothing where it is not."""
+        """What the consumer's private file says of a seed set that is drawn, if it is."""
         points = self.file.consumer.seed_points
         return {} if points is None else {"seed_points": points}
 

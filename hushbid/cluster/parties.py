@@ -71,7 +71,6 @@ class Layout:
 
     Attributes:
         own: The directory of its private file and its data.
-        state: Its state directory.
         key: Its secret key; absolute where it keeps one of its own; None in an insecure session.
     """
 
@@ -97,11 +96,7 @@ def roster_of(owners: tuple[str, ...], public: Mapping[str, str]) -> RosterSecti
 
 
 def shares(data: ClusterData, *, seed_set: bool = True) -> dict[str, Share]:
-    """Party → its part of a cluster's data; the curator has none.
-
-    Args:
-        seed_set: Whether the consumer gets a seed set; else it draws its own.
-    """
+    """Party → its part of a cluster's data; without `seed_set` the consumer draws its own."""
     given: dict[str, Share] = {name: {"data": dataset} for name, dataset in data.owners.items()}
     test = {} if data.test is None else {"test": data.test}
     seeds = {"seed_set": data.seed_set} if seed_set else {}

@@ -1,7 +1,7 @@
 """Public datasets for demonstrations and experiments, dealt out to the parties of a cluster.
 
-To add one, write a function like those of `DATASETS` in a module of its own and name it here;
-``tests/conformance/test_datasets.py`` then tests it.
+A new one is a function in a module of its own, named in `DATASETS`: ``tests/conformance/test_datasets.py``
+then tests it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Builder: TypeAlias = Callable[[Path | None, np.random.Generator, PartitionOptions], Partition]
-"""Reads a dataset and deals it out. Raises ConfigError or DataError."""
+"""Reads a dataset and deals it out. Raises a ConfigError or a DataError."""
 
 DATASETS: Final[Mapping[str, Builder]] = {"digits": digits, "mnist": mnist, "insurance": insurance}
 """Every dataset, by the name that a cluster file uses."""
@@ -42,12 +42,12 @@ def build(
 
     Args:
         name: One of `DATASETS`.
-        path: Where its files lie; None if it needs none.
+        path: The place of its files; None if it needs none.
         seed: Not negative; the same seed deals the same points to the same parties.
         options: The fields of `PartitionOptions`, each a positive integer.
 
     Raises:
-        ConfigError: An unknown dataset or option, or one with a value that cannot hold.
+        ConfigError: An unknown dataset or option, or an invalid value.
         DataError: The dataset's files cannot be used.
     """
     if name not in DATASETS:

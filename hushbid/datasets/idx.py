@@ -24,13 +24,9 @@ def read_idx(path: Path, *, axes: int) -> npt.NDArray[np.uint8]:
     The head is two zero bytes, the type's code, the number of axes, then the length of each axis as a
     big-endian 32-bit integer.
 
-    Args:
-        path: The file.
-        axes: How many axes the array must have.
-
     Raises:
-        DataError: The file cannot be read, is not IDX of that type and number of axes, or is longer or
-            shorter than its head says.
+        DataError: The file cannot be read, is not IDX of that type and number of axes, or has another length
+            than its head says.
     """
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

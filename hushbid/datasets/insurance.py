@@ -17,12 +17,11 @@ from protocol.errors import ConfigError, DataError
 
 __all__ = ["insurance"]
 
-SEED_POINTS: Final = 150
 OWNERS: Final = 4
 OWNERS_SHARE: Final = 0.7
-"""Share of Connecticut's customers that goes to one of the owners."""
+"""Share of Connecticut's customers that one of the owners holds."""
 VALIDATION_SHARE: Final = 0.25
-"""Share of Connecticut's other customers that is D_v."""
+"""Share of Connecticut's other customers in D_v."""
 LABEL: Final = "G"
 
 NUMERIC: Final[Mapping[str, tuple[float, float]]] = {
@@ -61,21 +60,21 @@ _TAKES: Final = (
 
 
 def insurance(path: Path | None, generator: np.random.Generator, options: PartitionOptions) -> Partition:
-    """Florida's customers fall to four owners at random, 70 % of Connecticut's to the first of them.
+    """Four owners hold Florida's customers at random, and the first of them 70 % of Connecticut's.
 
-    Of the rest of Connecticut a quarter is D_v and the others are the test set; the seed set is drawn
-    from Ohio. A customer's point is its last quote; its label is the level of product G.
+    A quarter of Connecticut's other customers is D_v and the rest is the test set; the seed set is drawn from
+    Ohio. A customer's point is its last quote; its label is the level of product G.
 
     Args:
         path: ``train.csv`` of the Allstate Purchase Prediction Challenge (a customer's quotes in several
-            rows, the last of them the purchase), or a file of that form with fewer rows; or gzipped.
-        generator: Draws all that is random.
+            rows, the last of them the purchase), or fewer of its rows; it may be gzipped.
+        generator: Draws everything random.
         options: See `PartitionOptions`.
 
     Raises:
         ConfigError: No path is given.
-        DataError: The file cannot be read, has not got the competition's columns, or has too few
-            customers of one of the three states.
+        DataError: The file cannot be read, lacks one of the competition's columns, or has too few customers
+            of one of the three states.
     """
     if path is None:
         raise ConfigError("The insurance dataset needs a path.", advice=_TAKES)
@@ -109,7 +108,7 @@ def insurance(path: Path | None, generator: np.random.Generator, options: Partit
     return Partition(
         owners=owners,
         validation=table.take(rest[:validation]),
-        seed_set=table.take(limited(ohio, options.seed_points or SEED_POINTS, generator)),
+        seed_set=table.take(limited(ohio, options.seed_points, generator)),
         test=table.take(rest[validation:]),
         columns=COLUMNS,
         lower=0.0,

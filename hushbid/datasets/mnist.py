@@ -7,15 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS, deal_to_owners, thin_second_digit
+from hushbid.datasets.digit_groups import deal_digits
 from hushbid.datasets.idx import read_idx
-from hushbid.datasets.partition import Partition, PartitionOptions, Table, limited
+from hushbid.datasets.partition import Partition, PartitionOptions, Table
 from protocol.data import DataColumns, load_dataset
 from protocol.errors import ConfigError, DataError
 
 __all__ = ["mnist"]
 
-SEED_POINTS: Final = 150
 VALIDATION_PROBABILITY: Final = 0.25
 TRAINING_IMAGES: Final = 60_000
 IMAGES: Final = 70_000
@@ -28,15 +27,12 @@ _TAKES: Final = (
 
 
 def mnist(path: Path | None, generator: np.random.Generator, options: PartitionOptions) -> Partition:
-    """Owners hold the training images by groups of digits; the rest comes of the test images.
-
-    Of the test images of 3 and 4, at 0.7 to 0.3, each is in D_v with probability 0.25 and in the test set
-    otherwise; the seed set is drawn from the test images of other digits.
+    """Owners hold the training images; a wanted test image is in D_v with probability 0.25 (`deal_digits`).
 
     Args:
         path: Either an ``.npz`` file with ``images`` (70000, 784) and ``labels``, the 60,000 training
             images first, or a directory with the four IDX files as published, gzipped or not.
-        generator: Draws all that is random.
+        generator: Draws everything random.
         options: See `PartitionOptions`.
 
     Raises:
@@ -48,20 +44,14 @@ def mnist(path: Path | None, generator: np.random.Generator, options: PartitionO
     if not path.exists():
         raise DataError(f"The path of the mnist dataset, {path}, does not exist.", advice=_TAKES)
     table = _read_directory(path) if path.is_dir() else _read_archive(path)
-    training, rest = np.arange(TRAINING_IMAGES), np.arange(TRAINING_IMAGES, IMAGES)
-    wanted = thin_second_digit(rest, table.labels, generator)
-    in_validation = generator.random(len(wanted)) < VALIDATION_PROBABILITY
-    others = rest[~np.isin(table.labels[rest], WANTED_DIGITS)]
-    seed_set = limited(others, options.seed_points or SEED_POINTS, generator)
-    return Partition(
-        owners=deal_to_owners(table, training, DIGIT_GROUPS, options.owner_points, generator),
-        validation=table.take(wanted[in_validation]),
-        seed_set=table.take(seed_set),
-        test=table.take(wanted[~in_validation]),
-        columns=PIXELS,
-        lower=0.0,
+    return deal_digits(
+        table,
+        np.arange(TRAINING_IMAGES),
+        np.arange(TRAINING_IMAGES, IMAGES),
+        generator,
+        options,
+        validation=lambda labels: generator.random(len(labels)) < VALIDATION_PROBABILITY,
         upper=255.0,
-        dtype=table.features.dtype,
         suggested={"gamma": 0.01, "dimension": 140, "model": "mlp"},
     )
 
@@ -103,15 +93,12 @@ def _read_directory(path: Path) -> Table:
 
 
 def _find(directory: Path, stem: str, axes: int) -> Path:
-    # Published with a hyphen; some unpackers write a dot in its place.
+    # Published with a hyphen; some unpackers write a dot instead.
     names = [f"{stem}{mark}idx{axes}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
     for name in names:
         if (directory / name).is_file():
             return directory / name
-    raise DataError(
-        f"{directory} has no file {names[0]} (or {names[1]}).",
-        advice=_TAKES,
-    )
+    raise DataError(f"{directory} has no file {names[0]} (or {names[1]}).", advice=_TAKES)
 
 
 def _checked(path: Path, table: Table) -> Table:

@@ -21,11 +21,11 @@ class PartitionOptions:
     """The options of every dataset.
 
     Attributes:
-        seed_points: Points of the public seed set; None: the dataset's own number.
-        owner_points: Most points of an owner, drawn at random from those that fall to it; None: all.
+        seed_points: Points of the public seed set.
+        owner_points: Most points of an owner, drawn at random from its own; None: all.
     """
 
-    seed_points: int | None = None
+    seed_points: int = 150
     owner_points: int | None = None
 
 
@@ -40,7 +40,7 @@ class Table:
         return len(self.features)
 
     def take(self, rows: npt.NDArray[np.intp]) -> Table:
-        """The rows of these indices, in that order."""
+        """The rows of these indices, in this order."""
         return Table(self.features[rows], self.labels[rows])
 
 
@@ -52,7 +52,7 @@ class Partition:
         owners: By name, in order.
         validation: D_v. Its labels are for evaluation: the consumer does not get them (DPDS §4).
         seed_set: D_init, of another distribution than D_v. Its labels are not handed out either.
-        test: What a downstream model is judged by; of D_v's distribution.
+        test: The test set of a downstream model, of D_v's distribution.
         columns: Feature columns c.
         lower, upper: Public bounds of every column.
         dtype: Number type of all features.

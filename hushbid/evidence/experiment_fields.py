@@ -148,7 +148,6 @@ def refuse_out_of_bounds(kind: type[ExperimentOptions], values: Mapping[str, Any
     The command line looks at its options' bounds by itself, though not for NaN; a file and Python come here.
 
     Args:
-        kind: The options.
         values: Some of its fields by their names; None is what is not said.
 
     Raises:

@@ -1,6 +1,7 @@
 """What declares an experiment: the options of its verb, the keys of its TOML file, and what Python takes.
 
-This module is read whenever the command line is. What runs an experiment is in
+A class's docstring, as far as its attributes, is the help of its verb; attributes say what the help of their
+options does not. The command line always imports this module. What runs an experiment is in
 `hushbid.evidence.experiments`, in the module of its name.
 """
 
@@ -16,10 +17,6 @@ import tomli_w
 
 from hushbid.evidence.experiment_fields import (
     ExperimentOptions,
-    JobsOption,
-    OutOption,
-    QuickOption,
-    SchedulerOption,
     argument_field,
     bounded_field,
     data_field,
@@ -34,14 +31,9 @@ from protocol.runtime.command import option
 
 __all__ = [
     "OPTIONS",
-    "ExperimentOptions",
-    "JobsOption",
     "KmeOptions",
-    "OutOption",
-    "QuickOption",
     "RaceOptions",
     "RegressionOptions",
-    "SchedulerOption",
     "ScreeningOptions",
     "SelectionOptions",
     "declaration",
@@ -54,20 +46,17 @@ _KIND: Final = "experiment"
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionOptions(ExperimentOptions):
-    """A private selection, by number of points and ε.
+    """Say how near privately bought points come to the consumer's, beside greedy and uniform choices.
+
+    With --session on the data of a cluster file's parties, as `simulate` has them: no ledger is charged, and
+    what is printed is not private.
 
     Attributes:
-        dataset: One of `hushbid.datasets.DATASETS`, or the path of a cluster file; None: digits.
-        data: Where the dataset lies; None if it needs no files.
-        session: A cluster file in place of a dataset: its parties' data, feature map and session, with the
-            releases and the rule of the experiment.
-        epsilons: ε of each protected side; None: 1 and 3.
-        points: p of each setting; None: 100, or as the cluster file says.
-        mechanism: A release mechanism that takes `epsilon` and `neighbours`.
-        delta: The δ of each ε; None: the cluster file's, or 1e-5.
-        batch: b; None: the cluster file's, or the session's own default.
-        seed_weight: s; None: likewise.
-        jitter: N; None: likewise.
+        dataset: One of `hushbid.datasets.DATASETS`, or the path of a cluster file.
+        session: The releases and the rule of the experiment take the place of the file's.
+        epsilons: None: 1 and 3.
+        mechanism: One that takes `epsilon` and `neighbours`.
+        batch, seed_weight, jitter: None: the cluster file's, or the session's own default.
     """
 
     NAME: ClassVar[str] = "selection"
@@ -109,14 +98,7 @@ class SelectionOptions(ExperimentOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ScreeningOptions(ExperimentOptions):
-    """The owners that catalogue entries choose.
-
-    Attributes:
-        data: Where MNIST lies.
-        epsilon: ε of the entries; None: both settings of the documents.
-        owner_points: With `epsilon`, most points of an owner; None: all.
-        points: p of the sessions with all and with the chosen owners; None: none is run.
-    """
+    """Say how often catalogue entries rank the right owner first, and what a screened session loses."""
 
     NAME: ClassVar[str] = "screening"
     QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 2, "epsilon": 1.0, "owner_points": 500}
@@ -134,13 +116,11 @@ class ScreeningOptions(ExperimentOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RaceOptions(ExperimentOptions):
-    """RACE sketches on the data of their paper.
+    """Say how well RACE sketches answer at sound ε, beside what the authors' code does.
 
     Attributes:
-        tasks: Some of `hushbid.evidence.experiments.race.TASKS`; None: all.
-        data: Directory of the data files.
-        epsilons: ε of each private setting; None: those of the documents. Each table has a row without
-            privacy besides.
+        tasks: Some of `hushbid.evidence.experiments.race.TASKS`.
+        epsilons: None: those of the documents. Each table has a row without privacy besides.
         rows: R.
     """
 
@@ -166,15 +146,13 @@ class RaceOptions(ExperimentOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class KmeOptions(ExperimentOptions):
-    """Kernel mean releases of the data of their paper.
+    """Say how near a dataset's private release as weighted points comes to it, beside published figures.
 
     Attributes:
         data: Directory with ``kme-mixture-2d.npz`` and ``kme-mixture-5d.npz``, array ``points`` each.
         settings: Names of `hushbid.evidence.experiments.kme.SETTINGS`; none: all but those with more than
             `LONG` points.
-        epsilons: ε of each release; None: 0.01, 0.1 and 1.
-        full: Whether those are run as well. Algorithm 2 is run with their first seed alone.
-        simulated: Whether noise is simulated, which is faster and protects nobody.
+        epsilons: None: 0.01, 0.1 and 1.
         records: How many of the points are taken, the first ones; None: all. Published figures are of all.
     """
 
@@ -201,16 +179,14 @@ class KmeOptions(ExperimentOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionOptions(ExperimentOptions):
-    """Private linear regressions.
+    """Fit a linear model by RACE, beside least squares, AdaSSP and the mean.
 
     Attributes:
-        dataset: One of `hushbid.evidence.experiments.regression.DATASETS`.
-        data: Directory of ``airfoil.npz``; None for ``linear``, which is drawn.
-        epsilons: ε of each private method; None: 1.
+        dataset: One of `hushbid.evidence.experiments.regression.DATASETS`; ``linear`` is drawn, without data.
+        epsilons: None: 1.
     """
 
     NAME: ClassVar[str] = "regression"
-    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1}
 
     dataset: str = field(
         default="linear", kw_only=False, metadata=argument_field(str, help="linear or airfoil.")
@@ -251,9 +227,8 @@ def declaration(options: ExperimentOptions) -> str:
 
 def experiment(name: str) -> Any:
     """The experiment of that name (`hushbid.evidence.experiments.runner.Experiment`)."""
-    kind = OPTIONS[name]
-    module = import_module(f"hushbid.evidence.experiments.{kind.NAME.replace('-', '_')}")
-    return module.EXPERIMENT
+    identifier = name.replace("-", "_")
+    return getattr(import_module(f"hushbid.evidence.experiments.{identifier}"), identifier)
 
 
 def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from protocol.errors import ConfigError, HushbidError
 from protocol.extras import need
-from protocol.runtime.party import one_blas_thread
+from protocol.runtime.blas_threads import keep_one_blas_thread
 
 __all__ = ["results_of"]
 
@@ -92,10 +91,25 @@ def _connected(scheduler: str) -> Iterator[Any]:
     """A client of a scheduler that has workers."""
     import distributed
 
-    connect: Any = distributed.Client  # which has no types
+    base: Any = distributed.Client  # which has no types
+
+    class Client(base):  # type: ignore[misc]
+        """One that leaves nothing behind where nobody answers.
+
+        The library's keeps its thread, or closes when it is collected. That may be while the next client
+        holds the lock of all such threads, which the closing then waits for, forever.
+        """
+
+        def start(self, **options: Any) -> None:
+            try:
+                super().start(**options)
+            except BaseException:
+                self.close()
+                self._loop_runner.stop()
+                raise
 
     try:
-        client = connect(scheduler, timeout=REACHED_WITHIN, set_as_default=False)
+        client: Any = Client(scheduler, timeout=REACHED_WITHIN, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise ConfigError(
             f"No Dask scheduler answers at {scheduler}.",
@@ -113,11 +127,5 @@ def _connected(scheduler: str) -> Iterator[Any]:
 
 
 def _done(work: Callable[[_Item], _Result], place: int, item: _Item) -> tuple[int, _Result]:
-    _one_blas_thread()
+    keep_one_blas_thread()
     return place, work(item)
-
-
-@lru_cache
-def _one_blas_thread() -> None:
-    """Limited once in every process: to look for its libraries takes a while."""
-    one_blas_thread()

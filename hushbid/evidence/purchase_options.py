@@ -22,14 +22,12 @@ __all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "
 
 @dataclass(frozen=True, kw_only=True)
 class PurchaseOptions(ExperimentOptions):
-    """What the experiments on purchases take.
+    """What the experiments on purchases take; None: the experiment's own.
 
     Attributes:
-        data: Where the dataset lies; None if it needs no files.
-        methods: Some of `hushbid.evidence.experiments.methods.METHODS`; None: the experiment's.
-        epsilons: ε of methods that are calibrated to one, for each of the two sides; None: the experiment's.
-        points: p of each purchase; None: the experiment's.
-        owner_points: Most points of an owner, drawn at random; None: all.
+        methods: Some of `hushbid.evidence.experiments.methods.METHODS`.
+        epsilons: ε of methods that are calibrated to one, for each of the two sides.
+        owner_points: Drawn at random.
     """
 
     data: Path | None = field(
@@ -45,10 +43,10 @@ class PurchaseOptions(ExperimentOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class MnistOptions(PurchaseOptions):
-    """Purchases of handwritten digits, as in appendix G of DPDS.
+    """Buy handwritten digits by each method, as in appendix G of the first paper.
 
     Attributes:
-        gammas: γ of the kernel on pixels in [0, 1]; None: 0.1, the paper's, and 0.01.
+        gammas: γ of the kernel on pixels in [0, 1]; 0.1 is the paper's.
     """
 
     NAME: ClassVar[str] = "mnist"
@@ -67,7 +65,7 @@ class MnistOptions(PurchaseOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class InsuranceOptions(PurchaseOptions):
-    """Purchases of insurance customers, as in §4 of DPDS."""
+    """Buy insurance customers by each method, as in section 4 of the first paper."""
 
     NAME: ClassVar[str] = "insurance"
     QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "points": (100,), "epsilons": (1.0,)}
@@ -75,11 +73,10 @@ class InsuranceOptions(PurchaseOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RareOptions(PurchaseOptions):
-    """Purchases of handwritten digits where few of the owners' points are wanted.
+    """Buy by each method where few of the owners' points are wanted: where private selection pays.
 
     Attributes:
-        shares: Of the owners' points, those that are wanted; None: 0.005, 0.02, 0.1 and 0.2.
-        pool: Points of all owners together.
+        shares: None: 0.005, 0.02, 0.1 and 0.2.
     """
 
     NAME: ClassVar[str] = "rare"
@@ -98,15 +95,14 @@ class RareOptions(PurchaseOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RivalsOptions(ExperimentOptions):
-    """What else could be done with the same data at the same ε.
+    """Buy points, train on what owners could publish, or compress, at the same ε and the same size.
 
     Attributes:
         dataset: One of `hushbid.datasets.DATASETS`, with the γ and the model that suit it.
-        data: Where it lies; None if it needs no files.
         rivals: Some of `hushbid.evidence.experiments.rivals.RIVALS`; None: all.
         epsilons: ε of each private one; None: 1 and 3.
-        points: Points to buy, make or keep; None: 1000.
-        owner_points: Most points of an owner, drawn at random; None: all.
+        points: None: 1000.
+        owner_points: Drawn at random.
     """
 
     NAME: ClassVar[str] = "rivals"
@@ -137,7 +133,7 @@ class RivalsOptions(ExperimentOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyUtilityOptions(PurchaseOptions):
-    """Quality over ε of every release.
+    """Say how good purchases are over ε, for every release at the same sound ε.
 
     Attributes:
         dataset: One of `hushbid.datasets.DATASETS`, with the γ and the model that suit it.
@@ -154,14 +150,12 @@ class PrivacyUtilityOptions(PurchaseOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingOptions(ExperimentOptions):
-    """What a session costs by the number of owners.
+    """Say what a session costs, and what its curator sees, by the number of owners, for every rule.
 
     Attributes:
-        rules: Some of `protocol.privacy.acquisition.RULES`; None: all.
-        owners: K of each session; None: 4, 32, 256 and 2048.
-        batches: b of each; None: 1 and 5. Rules that take one point a round have 1 alone.
-        points: p.
-        owner_points: Points of each owner.
+        rules: Some of `protocol.privacy.acquisition.RULES`.
+        owners: None: 4, 32, 256 and 2048.
+        batches: None: 1 and 5. Rules that take one point a round have 1 alone.
     """
 
     NAME: ClassVar[str] = "scaling"

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from hushbid.interop.exchange import OWNER, SEED, blind_text, key_of
-from protocol.config import SessionFile
 from protocol.config.loading import load_toml_text
+from protocol.config.session import SessionFile
 from protocol.crypto.blinding import (
     NOT_SENT,
     BlindKeys,

@@ -19,8 +19,8 @@ import numpy as np
 import tomli_w
 
 from owner.party import owner_party
-from protocol.config import SessionFile
 from protocol.config.loading import load_toml_text
+from protocol.config.session import SessionFile
 from protocol.crypto.identity import Identity
 from protocol.crypto.sealing import NONCE_BYTES, head_statement, sign
 from protocol.data import Dataset

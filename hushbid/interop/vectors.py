@@ -16,9 +16,9 @@ import numpy as np
 
 from hushbid.interop.blind_vectors import blind_vectors
 from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, key_of, sealed_map
-from protocol.config import SessionFile
 from protocol.config.loading import load_toml_text
 from protocol.config.meaning import encoded_meaning
+from protocol.config.session import SessionFile
 from protocol.crypto.identity import Identity, simulated_identity
 from protocol.crypto.sealing import (
     EPHEMERAL_BYTES,

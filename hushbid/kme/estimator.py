@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from hushbid.estimators import PrivateEstimator
 from hushbid.kme.mechanisms import FeatureMechanism, Mechanism, SubspaceMechanism
-from hushbid.kme.privacy import Calibration
+from hushbid.kme.privacy import Calibration, Guarantee
 from hushbid.kme.reduced_set import WeightRule
 from hushbid.kme.release import Release
 from protocol.errors import ConfigError, DataError
@@ -30,24 +30,24 @@ Points: TypeAlias = npt.NDArray[np.float64]
 class KernelMeanRelease(PrivateEstimator):
     """A dataset's kernel mean embedding, released as weighted points (Balog, Tolstikhin, Schölkopf 2018).
 
-    The kernel is exp(-γ‖x - y‖²) on columns scaled to [0, 1] by the public bounds. Each `fit` is a release,
-    with noise of its own: fitting twice costs twice. Give away `release_`, not the estimator:
+    The kernel is exp(-γ‖x - y‖²) on columns scaled to [0, 1] by the public bounds. Each `fit` is a release
+    with noise of its own: fitting twice costs twice. Publish `release_`, not the estimator:
     `n_out_of_bounds_` is private.
 
     Args:
         lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`. Under
             ``add-remove-one`` the number of records is released with noise, within the same ε; under
-            ``substitute-one`` it is public. The seed of map, points and starts of the optimiser.
-        delta: δ; 0 for pure differential privacy, by Laplace noise, which is far more.
-        method: ``subspace``, Algorithm 1: weights of public points; good where points like the data are
-            public, or where the domain is small. ``features``, Algorithm 2: points and weights are found.
-        points: M, or the public points themselves, shape (M, columns), for ``subspace``. A number of them is
-            drawn uniformly within the bounds.
+            ``substitute-one`` it is public. The seed is that of map, points and the optimiser's start.
+        delta: δ; 0 for pure differential privacy, by far more (Laplace) noise.
+        method: ``subspace``, Algorithm 1: weights of public points; good if points like the data are public,
+            or the domain is small. ``features``, Algorithm 2: points and weights are optimised.
+        points: M; or for ``subspace`` the public points themselves, shape (M, columns), else drawn uniformly
+            within the bounds.
         gamma: γ on scaled points.
         features: J of ``features``, even.
         norm: C, the bound of ‖w‖₁ (Theorem 8). None: 1 for ``features``; no bound for ``subspace``, as in
             Algorithm 1.
-        weights: ``uniform`` for equal weights C/M, of ``features`` alone.
+        weights: ``uniform``, for ``features`` alone: equal weights C/M.
         dtype: Number type of the released points, ``float64`` or ``float32``.
 
     Attributes:
@@ -69,13 +69,13 @@ class KernelMeanRelease(PrivateEstimator):
     n_out_of_bounds_: int = field(init=False)
 
     def calibration(self, columns: int) -> Calibration:
-        """What a fit on data of so many columns will cost, for a ledger to charge first.
+        """The cost of a fit on data of that many columns, for a ledger to charge first.
 
-        It depends on public values alone; for ``subspace`` on the points, so give `random_state` a number
-        where they are drawn.
+        It depends on public values alone, for ``subspace`` on the points: if they are drawn, `random_state`
+        has to be a number.
 
         Raises:
-            ConfigError: A parameter outside of its range.
+            ConfigError: A parameter out of its range.
         """
         return self._mechanism(*self._bounds(columns), self._seed()).calibration
 
@@ -87,9 +87,9 @@ class KernelMeanRelease(PrivateEstimator):
             y: Ignored: a label is a column of X (`Release.train`).
 
         Raises:
-            ConfigError: A parameter outside of its range.
-            DataError: Rows out of bounds that are not to be clipped, or too many rows.
-            ValueError: What scikit-learn refuses.
+            ConfigError: A parameter out of its range.
+            DataError: Rows out of bounds, with `out_of_bounds` "refuse", or too many rows.
+            ValueError: From scikit-learn.
         """
         records = validate_data(self, X, dtype=np.float64, order="C")
         check_delta_of(self.delta, len(records), "the records")
@@ -138,34 +138,27 @@ class KernelMeanRelease(PrivateEstimator):
 
     def _mechanism(self, lower: Points, upper: Points, seed: int) -> Mechanism:
         self._check()
-        neighbours, columns = Neighbours(str(self.neighbours)), len(lower)
+        columns, norm = len(lower), self._norm()
+        guarantee = Guarantee(
+            neighbours=Neighbours(str(self.neighbours)), epsilon=self.epsilon, delta=self.delta
+        )
         if self.method == "features":
             return FeatureMechanism(
                 columns,
                 gamma=self.gamma,
                 dimension=self.features,
                 count=int(self.points),  # type: ignore[arg-type]
-                norm=self._norm(),
+                norm=norm,
                 weights=self.weights,
-                neighbours=neighbours,
-                epsilon=self.epsilon,
-                delta=self.delta,
                 seed=seed,
+                **guarantee,
             )
+        points: npt.NDArray[np.floating[Any]] = self._given()
         if self._drawn:
-            points = np.random.default_rng(seed).uniform(size=(int(self.points), columns))  # type: ignore[arg-type]
-            points = (self._rounded(lower + points * (upper - lower), lower, upper) - lower) / (upper - lower)
-        else:
-            points = (self._given() - lower) / (upper - lower)
-        return SubspaceMechanism(
-            points,
-            gamma=self.gamma,
-            norm=self._norm(),
-            neighbours=neighbours,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            seed=seed,
-        )
+            drawn = np.random.default_rng(seed).uniform(size=(int(self.points), columns))  # type: ignore[arg-type]
+            points = self._rounded(lower + drawn * (upper - lower), lower, upper)
+        scaled = np.asarray((points - lower) / (upper - lower), dtype=np.float64)
+        return SubspaceMechanism(scaled, gamma=self.gamma, norm=norm, seed=seed, **guarantee)
 
     def _check(self) -> None:
         self._check_out_of_bounds()
@@ -219,7 +212,7 @@ class KernelMeanRelease(PrivateEstimator):
         return lower, upper
 
     def _within(self, records: Points, lower: Points, upper: Points) -> tuple[Points, int]:
-        """Scaled records within [0, 1], and how many were not."""
+        """Records scaled to [0, 1], and how many were out of bounds."""
         outside = int(np.count_nonzero(((records < lower) | (records > upper)).any(axis=1)))
         if outside and self.out_of_bounds == "refuse":
             raise DataError(
@@ -230,7 +223,7 @@ class KernelMeanRelease(PrivateEstimator):
         return np.clip(scaled, 0.0, 1.0), outside
 
     def _rounded(self, points: Points, lower: Points, upper: Points) -> npt.NDArray[np.floating[Any]]:
-        """Points as they are released; drawn or found ones still within the bounds after rounding."""
+        """Points in the type that is released; drawn or optimised ones stay within the bounds."""
         if self.dtype == "float64":
             return points
         narrow = points.astype(np.float32)

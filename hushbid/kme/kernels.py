@@ -12,10 +12,10 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.blas_threads import one_blas_thread
 from protocol import platform
+from protocol.runtime.blas_threads import one_blas_thread
 
-__all__ = ["distance", "in_threads", "kernel", "kernel_means", "squared_norm", "weighted_squared_norm"]
+__all__ = ["distance", "in_threads", "kernel", "kernel_means", "squared_norm"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
@@ -39,7 +39,7 @@ TAYLOR: Final = (1 / 24 / STEPS**4, -1 / 6 / STEPS**3, 1 / 2 / STEPS**2, -1 / ST
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """`function` of each item, in their order; a thread a core, and BLAS with one each."""
+    """`function` of each item, in order, with a thread for each core and one thread of BLAS in each."""
     with one_blas_thread(), ThreadPoolExecutor(platform.cores()) as pool:
         return list(pool.map(function, items))
 
@@ -48,8 +48,8 @@ def kernel(x: Points, y: Points, gamma: float) -> Points:
     """k(x_i, y_j), float64 of shape (n, m).
 
     Every value follows from its two points alone, to the last bit, on every machine: it takes only sums,
-    products and roundings of single numbers, which IEEE 754 defines, in an order that is written here.
-    `np.exp` is no such operation: its last bits differ between processors.
+    products and roundings of single numbers, which IEEE 754 defines, in the order below. `np.exp` is no such
+    operation: its last bits differ between processors.
 
     The error of a value is at most (columns + 5)·2^-53. Let t = γ‖x - y‖². It is computed with a relative
     error of at most (columns + 3)·2^-53, which moves e^-t by at most 0.37 times as much, as t·e^-t < 0.37.
@@ -80,7 +80,7 @@ def _squared_distances(found: Points, x: Points, columns: Points, part: Points) 
     """‖x - y‖² into `found`, column after column; `part` is scratch of its shape."""
     for column, values in enumerate(columns):
         apart = part if column else found
-        # To copy a column and subtract from the copy is faster than to do both in one operation.
+        # Copying a column and subtracting from the copy is faster than both in one operation.
         np.copyto(apart, x[:, column, None])
         apart -= values
         np.multiply(apart, apart, out=apart)
@@ -89,7 +89,7 @@ def _squared_distances(found: Points, x: Points, columns: Points, part: Points) 
 
 
 def _decay(t: Points, gamma: float, nearest: Points, part: Points, places: npt.NDArray[np.intp]) -> None:
-    """e^(-γt) in place of t (`kernel`); the others are scratch of its shape."""
+    """e^(-γt) in place of t (`kernel`); the other arrays are scratch of its shape."""
     table = _powers()
     t *= gamma * STEPS
     np.minimum(t, len(table) - 1, out=t)
@@ -124,23 +124,19 @@ def kernel_means(at: Points, points: Points, gamma: float, weights: Vector | Non
     return np.asarray(np.sum(in_threads(part, range(0, len(points), rows)), axis=0))
 
 
-def squared_norm(points: Points, gamma: float) -> float:
-    """‖μ‖² of the equally weighted points: (Σ k(x, x'))/n², in n²/2 kernel values."""
-    return weighted_squared_norm(points, np.full(len(points), 1.0 / len(points)), gamma)
-
-
-def weighted_squared_norm(points: Points, weights: Vector, gamma: float) -> float:
-    """‖Σ w_m k(z_m, ·)‖² = wᵀKw."""
+def squared_norm(points: Points, gamma: float, weights: Vector | None = None) -> float:
+    """‖Σ w_m k(z_m, ·)‖² = wᵀKw, in n²/2 kernel values; without weights, for weights 1/n."""
     rows = 256
+    shares = np.full(len(points), 1.0 / len(points)) if weights is None else weights
 
     def part(start: int) -> float:
         end = start + rows
-        block, w = points[start:end], weights[start:end]
+        block, w = points[start:end], shares[start:end]
         total = float(w @ kernel(block, block, gamma) @ w)
         width = CHUNK_VALUES // rows
         for other in range(end, len(points), width):
             right = other + width
-            total += 2.0 * float(w @ kernel(block, points[other:right], gamma) @ weights[other:right])
+            total += 2.0 * float(w @ kernel(block, points[other:right], gamma) @ shares[other:right])
         return total
 
     return math.fsum(in_threads(part, range(0, len(points), rows)))
@@ -149,13 +145,9 @@ def weighted_squared_norm(points: Points, weights: Vector, gamma: float) -> floa
 def distance(points: Points, weights: Vector, data: Points, gamma: float, data_squared_norm: float) -> float:
     """RKHS distance of weighted points to the empirical embedding of data, by the exact kernel (KME eq. 3).
 
-    Args:
-        points: Scaled, shape (M, columns).
-        weights: Shape (M,).
-        data: Scaled, shape (n, columns).
-        gamma: γ.
-        data_squared_norm: `squared_norm` of the data.
+    Points and data are scaled, of shapes (M, columns) and (n, columns); `data_squared_norm` is the data's
+    `squared_norm`.
     """
     cross = float(weights @ kernel_means(points, data, gamma))
-    within = weighted_squared_norm(points, weights, gamma)
+    within = squared_norm(points, gamma, weights)
     return math.sqrt(max(0.0, math.fsum((data_squared_norm, -2.0 * cross, within))))

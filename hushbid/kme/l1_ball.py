@@ -1,4 +1,4 @@
-"""Weights with ‖w‖₁ ≤ C, for an optimiser that knows bounds alone (KME, Theorem 8)."""
+"""Weights with ‖w‖₁ ≤ C, for an optimiser with bounds alone (KME, Theorem 8)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class L1Ball:
     """The ball ‖w‖₁ ≤ C as the image of shares t ≥ 0: w = C·(t⁺ - t⁻)/(Σt⁺ + Σt⁻ + t⁰).
 
     L-BFGS-B has bounds but no such constraint. Shares need bounds only, all of their values are feasible, and
-    the slack t⁰ gives the inside of the ball. Where C ≤ 1 there are no t⁻: the data's own embedding has
-    positive weights that sum to 1, so that within this ball negative ones fit little but noise.
+    the slack t⁰ gives the inside of the ball. With C ≤ 1 there are no t⁻: the data's own embedding has
+    positive weights of sum 1, and negative ones within this ball would fit little but noise.
 
     Args:
         count: M.
@@ -33,13 +33,9 @@ class L1Ball:
         """How many shares there are."""
 
     def shares(self, weights: Vector) -> Vector:
-        """Shares whose weights are the given ones, scaled into the ball; all positive, so that none is stuck.
+        """Shares of given weights, scaled into the ball: shape (size,), of mean near 1.
 
-        Args:
-            weights: float64 of shape (M,).
-
-        Returns:
-            float64 of shape (size,), of mean near 1.
+        All of them are positive, so that none is stuck at its bound.
         """
         halves = [np.maximum(weights, 0.0)]
         if self.signed:
@@ -50,7 +46,7 @@ class L1Ball:
         return np.asarray(shares * (self.size / total) + 1e-3)
 
     def weights(self, shares: Vector) -> Vector:
-        """The weights of shares: float64 of shape (M,)."""
+        """The weights of shares, shape (M,)."""
         parts = shares * (self.norm / max(float(shares.sum()), np.finfo(np.float64).tiny))
         if self.signed:
             return np.asarray(parts[: self.count] - parts[self.count : -1])

@@ -1,19 +1,18 @@
-"""Algorithms 1 and 2 in three steps: sums of whole numbers, their noise, and points with weights."""
+"""Algorithms 1 and 2 in three steps: sums of whole numbers, their noise, and weighted points."""
 
 from __future__ import annotations
 
 import math
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from hushbid.kme.kernels import in_threads
-from hushbid.kme.privacy import Calibration, calibrate
+from hushbid.kme.privacy import Calibration, Guarantee, calibrate
 from hushbid.kme.reduced_set import WeightRule, reduced_set
 from hushbid.kme.shrinkage import Risk, shrunk_weights
 from hushbid.kme.subspace import COORDINATE_UNIT, span
-from protocol.privacy.releases import Neighbours
 from protocol.space.features import PairedSpace
 from protocol.space.grid import FEATURE_UNIT, features_to_float
 
@@ -28,11 +27,11 @@ CHUNK_VALUES: Final = 2**20
 
 
 class Mechanism(Protocol):
-    """One of the paper's algorithms, its public part made ready: points are scaled to [0, 1] throughout.
+    """One of the paper's algorithms with its public part computed. All points are scaled to [0, 1].
 
     Attributes:
-        calibration: The noise of `totals`, and what it costs.
-        unit: What a unit of `totals` is worth.
+        calibration: The noise of `totals`, and its cost.
+        unit: The value of a unit of `totals`.
     """
 
     calibration: Calibration
@@ -59,10 +58,8 @@ class SubspaceMechanism:
         points: Public points, scaled, shape (M, columns).
         gamma: γ.
         norm: C; may be infinite.
-        neighbours: As `calibrate`, like what follows.
-        epsilon: ε.
-        delta: δ.
         seed: Seed of the probes that test the basis.
+        guarantee: `neighbours`, `epsilon` and `delta` of `calibrate`.
     """
 
     unit = COORDINATE_UNIT
@@ -73,10 +70,8 @@ class SubspaceMechanism:
         *,
         gamma: float,
         norm: float,
-        neighbours: Neighbours,
-        epsilon: float,
-        delta: float,
         seed: int,
+        **guarantee: Unpack[Guarantee],
     ) -> None:
         self.span = span(points, gamma, np.random.default_rng(seed))
         self._norm = norm
@@ -84,17 +79,13 @@ class SubspaceMechanism:
             record_norm=self.span.record_norm,
             distance=self.span.distance,
             width=self.span.rank,
-            neighbours=neighbours,
-            epsilon=epsilon,
-            delta=delta,
+            **guarantee,
         )
 
     def totals(self, data: Points) -> Totals:
-        """Coordinates in an orthonormal basis of the span, summed."""
         return self.span.totals(data)
 
     def finish(self, noisy: Vector, sigma: float) -> tuple[Points, Vector, Risk]:
-        """The public points as they are, with shrunk weights."""
         weights, risk = shrunk_weights(self.span.coordinates, noisy, sigma, self._norm)
         return self.span.points, weights, risk
 
@@ -113,10 +104,8 @@ class FeatureMechanism:
         count: M.
         norm: C.
         weights: As `reduced_set`.
-        neighbours: As `calibrate`, like what follows.
-        epsilon: ε.
-        delta: δ.
         seed: Seed of the map and of the starting points.
+        guarantee: `neighbours`, `epsilon` and `delta` of `calibrate`.
     """
 
     unit = FEATURE_UNIT
@@ -130,26 +119,16 @@ class FeatureMechanism:
         count: int,
         norm: float,
         weights: WeightRule,
-        neighbours: Neighbours,
-        epsilon: float,
-        delta: float,
         seed: int,
+        **guarantee: Unpack[Guarantee],
     ) -> None:
         space = PairedSpace(dimension=dimension, gamma=gamma, lower=0.0, upper=1.0, columns=columns)
         self.map = space.map(seed)
         self._count, self._norm, self._weights, self._seed = count, norm, weights, seed
         length = space.norm_bound / FEATURE_UNIT
-        self.calibration = calibrate(
-            record_norm=length,
-            distance=2.0 * length,
-            width=dimension,
-            neighbours=neighbours,
-            epsilon=epsilon,
-            delta=delta,
-        )
+        self.calibration = calibrate(record_norm=length, distance=2.0 * length, width=dimension, **guarantee)
 
     def totals(self, data: Points) -> Totals:
-        """Σφ in units of 2^-15."""
         rows = max(1, CHUNK_VALUES // self.map.space.dimension)
 
         def part(start: int) -> Totals:

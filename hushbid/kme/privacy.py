@@ -1,10 +1,10 @@
-"""The noise of a release and what it costs: one noisy vector, with the number of records if it is private."""
+"""The noise of a release and its cost: one noisy vector, with the number of records if that is private."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 from protocol.errors import ConfigError
 from protocol.privacy.accounting import (
@@ -17,11 +17,19 @@ from protocol.privacy.accounting import (
 from protocol.privacy.noise import Draw
 from protocol.privacy.releases import Neighbours
 
-__all__ = ["COUNT_SHARE", "Calibration", "calibrate"]
+__all__ = ["COUNT_SHARE", "Calibration", "Guarantee", "calibrate"]
 
 COUNT_SHARE: Final = 0.05
-"""Share of the squared sensitivity that the number of records takes where it is released with noise: it
-raises the noise on the embedding by 2.6 %."""
+"""Share of the squared sensitivity for a noisy number of records: it raises the noise on the embedding by
+2.6 %."""
+
+
+class Guarantee(TypedDict):
+    """A wanted guarantee, as arguments of `calibrate`."""
+
+    neighbours: Neighbours
+    epsilon: float
+    delta: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +37,12 @@ class Calibration:
     """The noise of a release.
 
     Attributes:
-        neighbours: Which datasets the guarantee compares.
-        epsilon: As the accountant states it for `costs`; at most what was asked for.
+        neighbours: The datasets that the guarantee compares.
+        epsilon: As the accountant states it for `costs`; at most the wanted one.
         delta: δ.
-        draw: Noise of the coordinates, and of the number of records where it is private.
-        count_unit: What a record counts in the number's coordinate; 0 where the number is public.
-        costs: What a ledger charges.
+        draw: Noise of the coordinates, and of the number of records if it is private.
+        count_unit: A record's weight in the number's coordinate; 0 if the number is public.
+        costs: The costs that a ledger charges.
     """
 
     neighbours: Neighbours
@@ -61,21 +69,21 @@ def calibrate(
 ) -> Calibration:
     """The least noise with which a sum of vectors of whole numbers is (ε, δ)-differentially private.
 
-    Under ``substitute-one`` the sum changes by the `distance` of two records' vectors at most, and how many
-    there are is public. Under ``add-remove-one`` it changes by one record's vector, `record_norm` long; the
-    number of records is one coordinate more, in which each counts `count_unit`, so that the whole vector is
+    Under ``substitute-one`` the sum changes by the `distance` of two records' vectors at most, and the number
+    of records is public. Under ``add-remove-one`` it changes by one record's vector, `record_norm` long; the
+    number of records is one more coordinate, in which each counts `count_unit`, so that the whole vector is
     √(record_norm² + count_unit²) long.
 
-    δ > 0: discrete Gaussian noise for that L2 sensitivity, by the analytic profile and what discrete noise
-    costs beyond it (`protocol.privacy.accounting.gaussian_sigma`). KME's classical 8·ln(1.25/δ)/(Nε)² is not
-    used: it is larger, and proved for ε < 1 only. δ = 0: discrete Laplace noise for an L1 sensitivity of
-    √width times the L2 one (KME, Remark 4), which is ε-DP on whole numbers.
+    δ > 0: discrete Gaussian noise for that L2 sensitivity, by the analytic profile and the additional cost of
+    discrete noise (`protocol.privacy.accounting.gaussian_sigma`). KME's classical 8·ln(1.25/δ)/(Nε)² is
+    larger, and proved for ε < 1 only. δ = 0: discrete Laplace noise for an L1 sensitivity of √width times the
+    L2 one (KME, Remark 4), which is ε-DP on whole numbers.
 
     Args:
         record_norm: Largest L2 norm of a record's vector, in grid units.
         distance: Largest L2 distance between two records' vectors.
-        width: Coordinates.
-        neighbours: Which datasets are compared.
+        width: The number of coordinates.
+        neighbours: The datasets that the guarantee compares.
         epsilon: Positive.
         delta: In [0, 1).
 

@@ -1,6 +1,6 @@
-"""The reduced set of Algorithm 2: points and weights whose mean feature vector is a given one.
+"""The reduced set of Algorithm 2: points and weights with a given mean feature vector.
 
-Everything here is post-processing: it sees a release and public values, never data.
+All of it is post-processing of a release, by public values.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from hushbid.blas_threads import one_blas_thread
 from hushbid.kme.l1_ball import L1Ball, within_norm
 from protocol import platform
 from protocol.errors import ConfigError
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.space.features import Bound, FeatureMap, FourierMap, PairedSpace
 
 __all__ = ["WeightRule", "reduced_set"]
@@ -27,31 +27,22 @@ WeightRule: TypeAlias = Literal["optimised", "uniform"]
 
 ITERATIONS: Final = 300
 """Most steps of the optimiser for each number of points."""
-
 FIRST_ITERATIONS: Final = 1500
-"""Most steps for the first points, which come from nowhere and cost little."""
-
+"""Most steps for the first points, which are drawn at random and cost little."""
 SMALLEST_GAIN: Final = 1e-13
-"""A step that gains less is the last: squared distances are some 10^-6 at least."""
-
+"""Least gain of a step but the last: squared distances are at least some 10^-6."""
 GAIN_TO_NOISE: Final = 0.01
-"""A step that gains less than this part of one coordinate's noise variance is the last as well."""
-
+"""Another one, over the noise variance of a coordinate."""
 WIDTHS: Final = 3.0
-"""Kernel widths that a unit of a point's variables is long."""
-
+"""Length of a unit of a point's variables, in kernel widths."""
 JITTER: Final = 0.1
-"""Kernel widths by which a point's parts are thrown apart when it is split."""
-
+"""Distance between the parts of a split point, in kernel widths."""
 CHUNK: Final = 256
-"""Points whose features a thread works out at a time."""
-
+"""Points whose features a thread computes at a time."""
 FIRST_STAGE: Final = 256
 """Points that are placed first; more are split from them, which is far faster than moving all."""
-
 GROWTH: Final = 4
-"""How many times as many points a later stage may have."""
-
+"""Most points of a later stage for each of the stage before."""
 MEMORY: Final = 20
 """Pairs of steps and gradients that L-BFGS-B keeps."""
 
@@ -77,23 +68,21 @@ def reduced_set(
     Args:
         target: A (noisy) mean of φ, float64 of shape (d,).
         space_map: φ; its space must be `PairedSpace`.
-        lower: Public lower bounds of the points, one for each column or one for all.
-        upper: Public upper bounds, alike.
+        lower, upper: Public bounds of the points, for each column or for all.
         count: M.
         norm: C.
         weights: ``uniform``: all are C/M, and only points move.
-        sigma: Standard deviation of the noise on each coordinate of `target`. The optimiser stops where what
-            is left to gain is small against the noise.
+        sigma: Standard deviation of the noise on each coordinate of `target`. The optimiser stops if the
+            remaining gain is small against the noise.
         seed: Seed of the public starting points, not negative.
         start: Points to start from, shape (n, columns), n ≤ M; None: drawn.
 
     Returns:
-        Points, float64 of shape (M, columns), within the bounds; weights, float64 of shape (M,), whose
-        ‖w‖₁ ≤ C holds exactly: `math.fsum` of their magnitudes is at most C.
+        Points, float64 of shape (M, columns), within the bounds; weights, float64 of shape (M,), with
+        `math.fsum` of their magnitudes at most C.
 
     Raises:
-        ConfigError: A target of another dimension, another kind of map, a count, norm, seed or start out of
-            range.
+        ConfigError: A target of another dimension, another kind of map, or a value out of its range.
     """
     space = space_map.space
     fourier = _check(target, space_map, count, norm, seed)
@@ -122,8 +111,8 @@ def reduced_set(
 class _Fit:
     """‖Σ w_m φ(z_m) - target‖² and its gradient, for L-BFGS-B.
 
-    Cosines and sines are in float32, which is several times as fast and errs by some 10^-7 of a feature.
-    Chunks of points are summed in their order, so that the number of threads changes no bit.
+    Cosines and sines are in float32, several times as fast and with an error of some 10^-7 of a feature.
+    Chunks of points are summed in order, so that the number of threads changes no bit.
     """
 
     def __init__(
@@ -133,7 +122,7 @@ class _Fit:
         self._norm = norm
         self._low, self._high = low, high
         self._gain = max(SMALLEST_GAIN, GAIN_TO_NOISE * sigma**2)
-        # z = centre + unit·y: the optimiser's variables y are of the order of 1, as its shares are.
+        # z = centre + unit·y: the optimiser's variables y are of the order of 1, like its shares.
         self._width = space.range / math.sqrt(2.0 * space.gamma)
         self._unit = WIDTHS * self._width
         self._centre = 0.5 * (low + high)
@@ -144,13 +133,7 @@ class _Fit:
         self._scale = math.sqrt(2.0 / space.dimension)
 
     def descend(self, points: Vector, weights: Vector, *, uniform: bool = False) -> tuple[Vector, Vector]:
-        """A local minimum near points of shape (n, columns) and weights of shape (n,).
-
-        Args:
-            points: To start from.
-            weights: To start from.
-            uniform: Whether the weights stay as they are.
-        """
+        """A local minimum near points of shape (n, columns) and weights of shape (n,), which may be kept."""
         ball = L1Ball(len(points), self._norm)
         cut = points.size
         start = [((points - self._centre) / self._unit).ravel()]
@@ -188,10 +171,7 @@ class _Fit:
     def split(
         self, points: Vector, weights: Vector, count: int, generator: np.random.Generator
     ) -> tuple[Vector, Vector]:
-        """`count` points in place of fewer: each is split into parts by its share of ‖w‖₁, or dropped.
-
-        Systematic resampling: a share of q has ⌊q·count⌋ parts or one more.
-        """
+        """`count` points from fewer, resampled systematically: ⌊q·count⌋ or one more for q of ‖w‖₁."""
         sizes = np.abs(weights)
         edges = np.cumsum(sizes)
         picks = np.searchsorted(edges, (np.arange(count) + generator.random()) * (edges[-1] / count))

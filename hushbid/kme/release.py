@@ -1,4 +1,4 @@
-"""What a recipient holds and does with it: means, distances, tests, samples, models (KME §3.3)."""
+"""A release and its uses: means, distances, tests, samples, models (KME §3.3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.stats import norm
 
-from hushbid.kme.kernels import kernel, kernel_means, squared_norm, weighted_squared_norm
+from hushbid.kme.kernels import kernel, kernel_means, squared_norm
 from hushbid.kme.privacy import Calibration
 from hushbid.kme.shrinkage import Risk, ball_weights
 from hushbid.kme.subspace import RESIDUAL, span
@@ -27,17 +27,12 @@ Function: TypeAlias = Callable[[Points], npt.ArrayLike]
 Model = TypeVar("Model", bound=Any)
 
 MAX_ANCHORS: Final = 1000
-"""Points that a function is interpolated at, to learn its norm."""
+"""Points at which a function is interpolated, for its norm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over the private records, as the release tells it.
-
-    Attributes:
-        value: The estimate.
-        error: Its stated error (`Release.mean`).
-    """
+    """An estimated mean over the private records, with its stated error (`Release.mean`)."""
 
     value: float
     error: float
@@ -49,7 +44,7 @@ class TwoSampleTest:
 
     Attributes:
         mmd: Distance between the release and the data.
-        threshold: What it exceeds with a probability of at most `level`, if the distributions are the same.
+        threshold: A distance that it exceeds with a probability of at most `level`, if both are the same.
         level: The largest probability of a false rejection.
     """
 
@@ -59,7 +54,7 @@ class TwoSampleTest:
 
     @property
     def rejected(self) -> bool:
-        """Whether the distributions are said to differ."""
+        """Whether the test says that the distributions differ."""
         return self.mmd > self.threshold
 
 
@@ -70,20 +65,19 @@ class Release:
     The kernel is exp(-γ‖x - y‖²) on columns scaled to [0, 1] by the public bounds.
 
     Attributes:
-        points: float64 of shape (M, columns), as the data are, unscaled. float32 if that was asked for.
+        points: float64 of shape (M, columns), unscaled like the data; float32 if requested.
         weights: float64 of shape (M,).
         gamma: γ.
-        lower: Public lower bounds, shape (columns,).
-        upper: Public upper bounds, shape (columns,).
+        lower, upper: Public bounds, shape (columns,).
         method: ``subspace`` or ``features``: Algorithm 1 or 2.
         norm: C; `math.fsum` of the weights' magnitudes is at most that.
-        size: The number of records: exact where it is public, an estimate else.
+        size: The number of records: exact if it is public, else an estimate.
         privacy: The guarantee, the datasets that it compares, and its cost.
         source: Name of the source of noise.
-        protects: Whether that source keeps what `privacy` says.
+        protects: Whether that source keeps the guarantee.
         risk: Estimate of the squared RKHS distance between the release and the records' embedding, from the
-            release itself. For Algorithm 1 it is that within the span of the public points: what records have
-            beside it no release shows. For Algorithm 2 it is the distance of random features' embeddings.
+            release itself. For Algorithm 1 it is the distance within the span of the public points, as no
+            release shows the rest. For Algorithm 2 it is the distance of random features' embeddings.
     """
 
     points: npt.NDArray[np.floating[Any]]
@@ -103,13 +97,10 @@ class Release:
         """A bound on the distance of the release to the records' embedding μ, with that confidence.
 
         For Algorithm 2 it is `span_distance`. For Algorithm 1 that is the distance to Pμ, the projection of μ
-        on the span of the public points, and what records have beside the span comes on top. As k(x, x) = 1,
-        ‖μ‖ is 1 at most, and what is beside the span √(1 - ‖Pμ‖²). ‖Pμ‖ is at least the release's own length
-        less the distance within the span. The bound is far from tight where the kernel is narrow: a release
-        cannot tell records that are spread out from records that lie elsewhere.
-
-        Args:
-            confidence: That what is not known of the noise is below its bound, in (0, 1).
+        on the span of the public points, and the part of μ outside of the span comes on top. As k(x, x) = 1,
+        ‖μ‖ is 1 at most, and that part √(1 - ‖Pμ‖²). ‖Pμ‖ is at least the release's own length less the
+        distance within the span. The bound is far from tight for a narrow kernel: a release cannot tell
+        records that are spread out from records that lie elsewhere.
 
         Raises:
             ConfigError: A confidence that is not between 0 and 1.
@@ -117,29 +108,23 @@ class Release:
         within = self.span_distance(confidence)
         if self.method != "subspace":
             return within
-        # The release's points are in the span but for the residual at which none is added to the basis.
+        # The release's points are in the span, up to the residual below which none is added to the basis.
         beside = math.sqrt(RESIDUAL) * math.fsum(np.abs(self.weights))
         length = math.sqrt(max(0.0, self._squared_norm - beside**2))
         seen = max(0.0, length - within)
         return math.hypot(within, math.sqrt(max(0.0, 1.0 - seen**2)) + beside)
 
     def span_distance(self, confidence: float = 0.95) -> float:
-        """The distance to what a release of its kind can know of the records, with that confidence (`risk`).
+        """A bound on the distance that `risk` estimates, with a confidence in (0, 1), else a ConfigError.
 
-        For Algorithm 1 to the projection of the records' embedding on the span of the public points: what
-        records have beside it is not in it (`distance`). For Algorithm 2 to the records' embedding.
-
-        Args:
-            confidence: In (0, 1).
-
-        Raises:
-            ConfigError: A confidence that is not between 0 and 1.
+        For Algorithm 1 it is the distance to the projection of the records' embedding on the span of the
+        public points (`distance`); for Algorithm 2 to the records' embedding.
         """
         _check_level(1.0 - confidence)
         return self.risk.distance(float(norm.ppf(confidence)))
 
     def scale(self, points: npt.ArrayLike) -> Points:
-        """Points of the data's columns, scaled as the kernel takes them: shape (n, columns).
+        """Points scaled for the kernel, shape (n, columns).
 
         Raises:
             DataError: Another number of columns, no points, or values that are not finite.
@@ -155,14 +140,13 @@ class Release:
     def mean(self, function: Function, *, confidence: float = 0.95) -> Estimate:
         """E f over the private records: Σ w_m f(z_m), for any f, with its stated error (KME eq. 4).
 
-        Write f = g + h with g a kernel expansion on the release's points. The error for g is at most
-        ‖g‖·distance within the span that g is in, which is below ‖g‖·`span_distance(confidence)` with that
-        confidence. For h it is at most Σ|w_m h(z_m)| + E|h|, of which the first is known. The second, over
-        the records, is estimated by what g misses at each point of the release when it is fitted to all
-        others. The sum of the three is stated, for that of many ridge penalties whose sum is the least. So
-        it is no proved bound, but was found to hold in at least 95 of 100 cases where `confidence` is 0.95
-        (`tests/unit/hushbid/kme/test_kme_release.py`). It is about the records, not about the distribution
-        that they were drawn from.
+        Let f = g + h with g a kernel expansion on the release's points. The error for g is at most
+        ‖g‖·distance within g's span, which is below ‖g‖·`span_distance(confidence)` with that confidence. For
+        h it is at most Σ|w_m h(z_m)| + E|h|. The first is known. The second, over the records, is estimated
+        by the leave-one-out residuals of g at the release's points. The stated error is the least sum of the
+        three over many ridge penalties. It is no proved bound, but was found to hold in at least 95 of 100
+        cases with a `confidence` of 0.95 (`tests/unit/hushbid/kme/test_kme_release.py`). It concerns the
+        records, not the distribution that they were drawn from.
 
         Args:
             function: f of raw points, shape (n, columns), to shape (n,).
@@ -207,14 +191,14 @@ class Release:
         """
         mine = self.scale(self.points)
         if isinstance(other, Release):
-            if not self._same_kernel(other):
+            if (self.gamma, *self.lower, *self.upper) != (other.gamma, *other.lower, *other.upper):
                 raise ConfigError(
                     "Two releases with different kernels were to be compared.",
                     advice="Compare releases of the same gamma and the same public bounds.",
                 )
             theirs = self.scale(other.points)
             cross = float(self.weights @ kernel_means(mine, theirs, self.gamma, other.weights))
-            within = weighted_squared_norm(theirs, other.weights, self.gamma)
+            within = squared_norm(theirs, self.gamma, other.weights)
         else:
             theirs = self.scale(other)
             cross = float(self.weights @ kernel_means(mine, theirs, self.gamma))
@@ -224,11 +208,11 @@ class Release:
     def two_sample_test(self, data: npt.ArrayLike, *, level: float = 0.05) -> TwoSampleTest:
         """Test whether data and the private records are independent samples of one distribution.
 
-        The threshold is a bound, and no asymptotic law: ‖μ̂ - μ‖ of n points is at most (1 + √ln(1/α))/√n
-        but with probability α (McDiarmid's inequality for a kernel in [0, 1], of which one point moves μ̂ by
-        √2/n at most; Gretton et al. 2012, Theorem 7). A third of the level is for the data, a third for the
-        records, a third for the release's `span_distance`. A release of Algorithm 1 knows its distance within
-        the span of its points alone, so that data are compared with it there.
+        The threshold is a bound, and no asymptotic law: ‖μ̂ - μ‖ of n points exceeds (1 + √ln(1/α))/√n with
+        probability α at most (McDiarmid's inequality for a kernel in [0, 1], where one point moves μ̂ by √2/n
+        at most; Gretton et al. 2012, Theorem 7). Data, records and the release's `span_distance` get a third
+        of the level each. For Algorithm 1, whose distance is known within the span of its points alone, the
+        comparison is made there.
 
         Args:
             data: Raw points, shape (n, columns).
@@ -246,9 +230,9 @@ class Release:
         return TwoSampleTest(self._known_mmd(scaled), threshold, level)
 
     def positive_weights(self) -> Vector:
-        """Weights that are not negative and sum to 1, with the embedding that is nearest to the release's.
+        """The weights ≥ 0 of sum 1 with the embedding nearest to the release's.
 
-        A negative weight is no probability, and to drop it would move the embedding by as much as it weighs.
+        Dropping negative weights instead would move the embedding by as much as they weigh.
         """
         if not (self.weights < 0.0).any():
             return np.asarray(self.weights / self.weights.sum())
@@ -259,19 +243,12 @@ class Release:
         return np.asarray(found / found.sum())
 
     def sample(self, count: int, generator: np.random.Generator) -> npt.NDArray[np.floating[Any]]:
-        """Unweighted points: each of the release's about `count` times its positive weight, in random order.
+        """Unweighted points, shape (count, columns), in random order.
 
-        Systematic resampling: a point of probability q is there ⌊q·count⌋ times or once more.
-
-        Args:
-            count: How many, at least 1.
-            generator: Draws them.
-
-        Returns:
-            Shape (count, columns).
+        Systematic resampling: a point of positive weight q occurs ⌊q·count⌋ times or once more.
 
         Raises:
-            ConfigError: Fewer than 1.
+            ConfigError: A count below 1.
         """
         if count < 1:
             raise ConfigError(f"A sample of {count} points was asked for.", advice="Ask for at least 1.")
@@ -281,15 +258,12 @@ class Release:
         return self.points[generator.permutation(picks)]
 
     def train(self, model: Model, *, target: int, classes: Sequence[float] | None = None) -> Model:
-        """Fit a scikit-learn model that takes `sample_weight` on the weighted points.
+        """Fit a scikit-learn model that takes `sample_weight` to the weighted points, and return it.
 
         Args:
             model: Not fitted yet.
-            target: The column that it is to predict from the others.
-            classes: Public values of a class label: the target's is the nearest. None for a regression.
-
-        Returns:
-            The model, fitted.
+            target: The column that it predicts from the others.
+            classes: Public class labels, to which the target is rounded; None for a regression.
         """
         inputs = np.delete(self.points, target, axis=1)
         values = self.points[:, target]
@@ -300,7 +274,7 @@ class Release:
         return model
 
     def _known_mmd(self, scaled: Points) -> float:
-        """Distance to data where the release's own is known."""
+        """Distance to data, within the span of the points for Algorithm 1."""
         if self.method == "features":
             return self.mmd(scaled * (self.upper - self.lower) + self.lower)
         spanned = span(self.scale(self.points), self.gamma, np.random.default_rng(0))
@@ -310,14 +284,7 @@ class Release:
 
     @cached_property
     def _squared_norm(self) -> float:
-        return weighted_squared_norm(self.scale(self.points), self.weights, self.gamma)
-
-    def _same_kernel(self, other: Release) -> bool:
-        return (
-            self.gamma == other.gamma
-            and np.array_equal(self.lower, other.lower)
-            and np.array_equal(self.upper, other.upper)
-        )
+        return squared_norm(self.scale(self.points), self.gamma, self.weights)
 
 
 def _check_level(level: float) -> None:

@@ -1,6 +1,6 @@
 """Weights of public points from noisy coordinates: shrinkage, and the constraint of Theorem 8.
 
-All of it is post-processing: it sees a release, its known noise, and public values.
+All of it is post-processing of a release, by its known noise and public values.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import minimize, minimize_scalar
 
-from hushbid.blas_threads import one_blas_thread
 from hushbid.kme.l1_ball import L1Ball, within_norm
+from protocol.runtime.blas_threads import one_blas_thread
 
 __all__ = ["Risk", "ball_weights", "shrunk_weights"]
 
@@ -24,26 +24,19 @@ Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
 
 LARGE_RANK: Final = 3000
-"""Largest rank whose eigenvectors are computed: they take 30 times as long as a Cholesky factor."""
-
+"""Largest rank with eigenvectors: they take 30 times as long as a Cholesky factor."""
 PENALTIES: Final = 8.0 * 32.0 ** -np.arange(7.0)
-"""λ that are tried beyond it, down to 7·10^-9; the eigenvalues sum up to at most 1."""
-
+"""λ to try beyond it, down to 7·10^-9; the eigenvalues sum to at most 1."""
 PROBES: Final = 32
-"""Random vectors by which traces are estimated beyond it."""
-
+"""Random vectors to estimate traces with beyond it."""
 ITERATIONS: Final = 500
 """Most steps of the optimiser."""
-
 WORK: Final = 2**33
-"""Most coordinates that all of its steps read, twice each, without the `FEWEST` steps."""
-
+"""Most coordinates that all of its steps read, twice each, but for the `FEWEST` steps."""
 FEWEST: Final = 50
 """Steps that it may take however large the span is."""
-
 ONE_THREAD: Final = 2**20
-"""Coordinates up to which BLAS works in one thread: several would wait for each other more than they work."""
-
+"""Most coordinates with BLAS in one thread: several would wait for each other more than they work."""
 SEARCHED: Final = (-40.0, 15.0)
 """Interval of ln λ."""
 
@@ -54,8 +47,8 @@ class Risk:
 
     Attributes:
         mean: The estimate, which may be negative.
-        deviation: Standard deviation of the estimate from the squared distance that came about.
-        excess: The amount added to the distance afterwards, exactly known.
+        deviation: Standard deviation of the estimate about the true squared distance.
+        excess: An exactly known amount that is added to the distance.
     """
 
     mean: float
@@ -63,7 +56,7 @@ class Risk:
     excess: float = 0.0
 
     def distance(self, quantile: float) -> float:
-        """A distance that is exceeded as seldom as a normal variable exceeds `quantile`."""
+        """The distance that is exceeded as seldom as a normal variable exceeds `quantile`."""
         return math.sqrt(max(0.0, self.mean + quantile * self.deviation)) + self.excess
 
 
@@ -72,10 +65,10 @@ def shrunk_weights(coordinates: Points, noisy: Vector, sigma: float, norm: float
 
     φ_m are the public points' coordinates and b the noisy ones of the data's embedding. In the eigenbasis of
     Γ = (1/M)Σφφᵀ with eigenvalues e the estimate moves from the equal weights' embedding towards b by the
-    factor e/(e + λ): a Wiener filter, for a prior in which the weights are independent around 1/M. Noise is
-    known, so that Stein's unbiased estimate of the squared error chooses λ; it needs nothing but b. The
-    weights that do this have a closed form and mostly are within the ball already; if not, the ball's nearest
-    are taken. Up to `LARGE_RANK` coordinates λ is found exactly, beyond it among `PENALTIES`.
+    factor e/(e + λ): a Wiener filter, for a prior with independent weights around 1/M. As the noise is known,
+    λ minimises Stein's unbiased estimate of the squared error, which needs b alone. The weights have a closed
+    form, and mostly are within the ball; otherwise the ball's nearest are taken. Up to `LARGE_RANK`
+    coordinates λ is exact, beyond it one of `PENALTIES`.
 
     Args:
         coordinates: Shape (M, r).

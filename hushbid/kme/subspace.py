@@ -9,9 +9,9 @@ h ↦ B·(h(z_1), …, h(z_r)) takes k(x, ·) to Bκ(x). Its squared norm is the
 1 + τ with τ ≥ ‖BKBᵀ - I‖. As k ≥ 0 and k(x, x) = 1, ‖k(x, ·) - k(x', ·)‖² = 2 - 2k(x, x') ≤ 2. Hence
 ‖Bκ(x) - Bκ(x')‖ ≤ √2·√(1 + τ), where KME's Lemma 9 has 2 in place of √2; and ‖Bκ(x)‖ ≤ √(1 + τ).
 
-A record does not add κ(x) but its values rounded to multiples of 2^-KERNEL_BITS, each off by
-e = 2^-KERNEL_BITS/2 + (columns + 5)·2^-53 at most, the kernel's own error included; `kernels.kernel` makes a
-value of its two points alone, to the last bit, so that the other records' values stay what they were. That
+A record does not add κ(x) but its values rounded to multiples of 2^-KERNEL_BITS, each with an error of
+e = 2^-KERNEL_BITS/2 + (columns + 5)·2^-53 at most, the kernel's own error included. `kernels.kernel` computes
+a value from its two points alone, to the last bit, so that the other records' values stay the same. That
 moves Bκ(x) by ‖B‖·√r·e. Sums of these whole numbers, and their products with B's whole numbers, are exact in
 any order. At the end each coordinate is rounded to a multiple of 2^-COORDINATE_BITS, by half a unit at most:
 two rounded vectors are apart by up to √r units more than before. In those units
@@ -20,9 +20,9 @@ two rounded vectors are apart by up to √r units more than before. In those uni
 
 and `record_norm` the same with 1 in place of √2 and of 2. ∎
 
-τ is not assumed but measured, on public values alone: n Gaussian probes v bound ‖E‖, E = BKBᵀ - I, by
-10·√(2/π)·max‖Ev‖, except with probability 10^-n over the probes (Halko, Martinsson, Tropp 2011, Lemma 4.1).
-For ‖B‖ stands its Frobenius norm.
+τ is measured on public values alone: n Gaussian probes v bound ‖E‖, E = BKBᵀ - I, by 10·√(2/π)·max‖Ev‖,
+except with probability 10^-n over the probes (Halko, Martinsson, Tropp 2011, Lemma 4.1). The code bounds ‖B‖
+by its Frobenius norm.
 """
 
 from __future__ import annotations
@@ -48,24 +48,18 @@ KERNEL_BITS: Final = 36
 BASIS_BITS: Final = 30
 COORDINATE_BITS: Final = 20
 COORDINATE_UNIT: Final = 2.0**-COORDINATE_BITS
-"""What a unit of a coordinate's whole numbers is worth."""
-
+"""The value of a unit of a coordinate's whole numbers."""
 MAX_RECORDS: Final = 2**26
 """Most records: their sum of kernel values fits into 64 bits."""
-
 RESIDUAL: Final = 1e-6
 """Squared distance to the span at which a public point adds no direction: noise would drown it."""
-
 ORTHONORMAL: Final = 12
-"""Probes of the basis: it is less orthonormal than they say with a probability of 10^-12."""
-
+"""Probes of the basis: their bound on τ fails with a probability of 10^-12."""
 LARGEST_DEVIATION: Final = 0.01
-"""Largest τ: beyond it the basis is refused."""
-
+"""Largest τ of a basis."""
 LIMB_BITS: Final = 12
 """Bits of a sum that are multiplied at a time: 26 bits of the basis, 12 of the sum and 14 of the rank are
 below the 53 of float64."""
-
 MAX_POINTS: Final = 2**14
 """Most public points: see `LIMB_BITS`."""
 
@@ -114,12 +108,7 @@ class Subspace:
         return float(((ideal + by_rounding) / COORDINATE_UNIT + math.sqrt(self.rank)) * (1.0 + 2.0**-40))
 
     def totals(self, data: Points) -> Totals:
-        """Σ over the records of their coordinates: int64 of shape (r,), in units of `COORDINATE_UNIT`.
-
-        The same for the same records in any order.
-
-        Args:
-            data: Scaled, shape (n, columns).
+        """Σ over scaled records of their coordinates in units of `COORDINATE_UNIT`, in any order: shape (r,).
 
         Raises:
             DataError: More than `MAX_RECORDS` records.
@@ -133,7 +122,7 @@ class Subspace:
     def kernel_sums(self, data: Points) -> Totals:
         """Σ over the records of their kernel values with the pivots, in units of 2^-KERNEL_BITS, shape (r,).
 
-        Each record adds whole numbers of its own: the sums of all records are those of any parts, added up.
+        Each record adds its own whole numbers: the sums of parts add up to the sums of all records.
         """
         pivots = self.points[self.pivots]
         rows = max(1, CHUNK_VALUES // self.rank)
@@ -165,7 +154,7 @@ def span(points: Points, gamma: float, generator: np.random.Generator) -> Subspa
             f"{len(points)} public points were given.", advice=f"Give from 1 to {MAX_POINTS} of them."
         )
     gram = kernel(points, points, gamma)
-    # The matrix is symmetric: read by columns, as LAPACK does, it is the same, and need not be copied.
+    # LAPACK reads by columns: a symmetric matrix stays the same, and is not copied.
     factor, order, rank, _ = lapack.dpstrf(gram.T, lower=1, tol=RESIDUAL, overwrite_a=1)
     order = order.astype(np.intp) - 1
     factor = np.tril(factor)[:, :rank]

@@ -13,19 +13,19 @@ from hushbid.plan.traffic import traffic
 __all__ = ["batches"]
 
 SHARES: Final = (1000, 200, 100, 50, 25, 10)
-"""Rounds of the batches that are compared, beside b = 1 and the plan's."""
+"""Numbers of rounds to compare, beside those of b = 1 and of the plan."""
 
 
 def batches(
     setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float
 ) -> tuple[dict[str, Any], ...]:
-    """A row for each b, smallest first; one row alone where the rule asks for one point at a time.
+    """A row for each b, smallest first; a single row if the rule asks for one point at a time.
 
     Args:
         setting: The planned setting.
         speed: The measured speed.
         cores: Cores of this machine.
-        round_trip: Seconds that a frame and its answer are under way, between curator and others.
+        round_trip: Seconds for a frame and its answer between the curator and another party.
     """
     file = setting.file
     sizes = {1, file.batch}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
@@ -22,7 +23,7 @@ __all__ = ["ReleaseError", "noise_values", "release_errors"]
 UNIT: Final = round(1.0 / FEATURE_UNIT)
 SETTLED: Final = 1e-9
 SIMULATED_STEPS: Final = 100_000
-"""Noise values of the releases of which an error is simulated: one second."""
+"""Noise values to simulate an error with: one second."""
 
 AVERAGED: Final = 10
 """Last releases whose simulated errors are averaged."""
@@ -30,7 +31,7 @@ AVERAGED: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseError:
-    """What a release is like. All figures are of φ's units; errors are root mean squares of L2 norms.
+    """The errors of a release, in φ's units; errors are root mean squares of L2 norms.
 
     Attributes:
         mechanism: Its name.
@@ -38,11 +39,8 @@ class ReleaseError:
         count: Points that the last one is the mean of.
         sigma: Standard deviation of the noise on each coordinate of Σφ, of one release; None: not Gaussian.
         noise: Norm of the noise on Σφ.
-        relative_noise: The ratio of that to the count; no sum of so many φ is longer than the count.
-        error_unfiltered: Error of the mean embedding in the last release, by that release's noise alone.
         error: Error of the mean embedding in the last release, after the mechanism's filter.
         width: Coordinates that the noise is on.
-        is_simulated: Whether the errors were simulated on an assumed path, and not derived.
         calibrations: Of ``mwem``, for each calibration at the same ε of a step: ``laplace_scale``, of the
             noise on a coordinate sum to which each point adds at most 1, and ``epsilon`` and
             ``claimed_epsilon`` of all releases together.
@@ -53,12 +51,24 @@ class ReleaseError:
     count: float
     sigma: float | None
     noise: float
-    relative_noise: float
-    error_unfiltered: float
     error: float
     width: int
-    is_simulated: bool
     calibrations: Mapping[str, Mapping[str, float | None]] | None = None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether errors were simulated on an assumed path, and not derived."""
+        return self.sigma is None
+
+    @property
+    def relative_noise(self) -> float:
+        """`noise` over `count`; no sum of so many φ is longer than the count."""
+        return self.noise / self.count
+
+    @property
+    def error_unfiltered(self) -> float:
+        """Error of the mean embedding in the last release, by that release's noise alone."""
+        return self.relative_noise
 
     def as_json(self) -> dict[str, Any]:
         found = {
@@ -91,7 +101,7 @@ def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
 def noise_values(setting: PlanSetting) -> dict[str, int]:
     """Values that all parties draw in a session, by distribution, without the keys of boxes."""
     session = setting.session()
-    values: dict[str, int] = {}
+    values: Counter[str] = Counter()
     last = setting.rounds - 1
     summary = session.summary
     batches: list[tuple[tuple[Draw, ...], int]] = [
@@ -99,41 +109,42 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
         (summary.draws(0), 1),
         (summary.draws(last), last),
         (() if setting.refusal else session.rule.draws(), setting.rounds),
+        (() if session.settlement is None else (session.settlement.draw,), 1),
     ]
-    if session.settlement is not None:
-        batches.append(((session.settlement.draw,), 1))
     for draws, times in batches:
-        for draw in draws:
-            if times:
-                values[draw.distribution] = values.get(draw.distribution, 0) + draw.size * times
-    return values
+        for draw in draws if times else ():
+            values[draw.distribution] += draw.size * times
+    return dict(values)
 
 
 def _error(
     mechanism: ReleaseMechanism, prior: Prior, setting: PlanSetting, count: float, neighbours: Neighbours
 ) -> ReleaseError:
-    sigma = mechanism.sigma
+    sigma, width, calibrations = mechanism.sigma, mechanism.width, None
     if sigma is None:
-        return _simulated(mechanism, setting, count, neighbours)
-    if mechanism.statistic(prior).centre is not None:
-        sigma *= setting.spread
-    walk = mechanism.walk(prior)
-    noisy = mechanism.setting.charged if sigma else 0
-    variance, lag = _filtered(repeat(1.0) if walk is None else walk.gains(), noisy)
-    noise = sigma * math.sqrt(mechanism.noise_directions)
-    # What the filter has not caught up with goes on in the direction of what is wanted.
-    behind = setting.spread * setting.drift * lag * mechanism.setting.batch
+        noise, error = _simulated(mechanism, setting, count)
+        width = mechanism.dimension
+        if isinstance(mechanism, MwemRelease):
+            calibrations = _calibrations(mechanism, neighbours)
+    else:
+        if mechanism.statistic(prior).centre is not None:
+            sigma *= setting.spread
+        walk = mechanism.walk(prior)
+        noisy = mechanism.setting.charged if sigma else 0
+        variance, lag = _filtered(repeat(1.0) if walk is None else walk.gains(), noisy)
+        noise = sigma * math.sqrt(mechanism.noise_directions)
+        # What the filter has not caught up with goes on in the direction of what is wanted.
+        behind = setting.spread * setting.drift * lag * mechanism.setting.batch
+        error = math.hypot(noise * math.sqrt(variance), behind) / count
     return ReleaseError(
         mechanism=mechanism.name,
         releases=mechanism.releases,
         count=count,
         sigma=sigma,
         noise=noise,
-        relative_noise=noise / count,
-        error_unfiltered=noise / count,
-        error=math.hypot(noise * math.sqrt(variance), behind) / count,
-        width=mechanism.width,
-        is_simulated=False,
+        error=error,
+        width=width,
+        calibrations=calibrations,
     )
 
 
@@ -152,10 +163,8 @@ def _filtered(gains: Iterable[float], releases: int) -> tuple[float, float]:
     return variance, lag
 
 
-def _simulated(
-    mechanism: ReleaseMechanism, setting: PlanSetting, count: float, neighbours: Neighbours
-) -> ReleaseError:
-    """Errors of a mechanism that is not linear, where every point adds the same vector to Σφ.
+def _simulated(mechanism: ReleaseMechanism, setting: PlanSetting, count: float) -> tuple[float, float]:
+    """`noise` and `error` of a mechanism that is not linear, where every point adds the same vector to Σφ.
 
     Its length is that of a mean embedding of points that lie `spread` apart from their mean. If there are
     many releases, the last ones are simulated, from the state that a stream begins with.
@@ -178,28 +187,13 @@ def _simulated(
     stream = mechanism.stream()
     errors = [square(stream, index) for index in range(first, mechanism.releases)]
     error = math.sqrt(np.mean(errors[-AVERAGED:]))
-    calibrations = None
     if isinstance(mechanism, MwemRelease):
-        calibrations = _calibrations(mechanism, neighbours)
         # √2 for the Laplace distribution; a point adds at most `largest` to a coordinate sum.
         largest = largest_coordinate(mechanism.dimension) * FEATURE_UNIT
         scale = mechanism.noise_scale(mechanism.schedule(last)[0])
-        norm = math.sqrt(2.0 * mechanism.dimension) * scale * largest
-    else:  # of the last release, as if there were no other
-        norm = math.sqrt(square(mechanism.stream(), last)) * count
-    return ReleaseError(
-        mechanism=mechanism.name,
-        releases=mechanism.releases,
-        count=count,
-        sigma=None,
-        noise=norm,
-        relative_noise=norm / count,
-        error_unfiltered=norm / count,
-        error=error,
-        width=mechanism.dimension,
-        is_simulated=True,
-        calibrations=calibrations,
-    )
+        return math.sqrt(2.0 * mechanism.dimension) * scale * largest, error
+    # Of the last release, as if there were no other.
+    return math.sqrt(square(mechanism.stream(), last)) * count, error
 
 
 def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, dict[str, float | None]]:

@@ -74,9 +74,9 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
     from hushbid.plan.speed import measure_speed
     from hushbid.plan.verdict import Rehearsing
     from hushbid.plan.with_data import rehearsed
-    from protocol.runtime.party import with_one_blas_thread
+    from protocol.runtime.blas_threads import one_blas_thread
 
-    with with_one_blas_thread():  # as the parties' processes do
+    with one_blas_thread():  # as the parties' processes do
         setting = plan_setting(path_of(options.file), options, data=path_of(options.data))
         how = Rehearsing(
             wanted=options.rehearsal, drawn=setting.drawn, say=options.say or (lambda _line: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -22,29 +23,29 @@ __all__ = ["RANGE", "Prediction", "Verdict", "Word", "predict", "refusal", "verd
 Word: TypeAlias = Literal["good", "uncertain", "poor", "hopeless"]
 
 SUMMARY_WEIGHT: Final = 0.3
-"""Share of the summary's squared error beside the target's: its noise is another in every round."""
+"""Weight of the summary's squared error beside the target's: its noise is fresh in every round."""
 
 FITTED_WEIGHT: Final = 10.0
-"""Of the squared error of a release that is fitted, and not the sum and noise: it is a bias that stays from
-round to round, and the choice runs after it."""
+"""Weight of the squared error of a release that is fitted, and not a noisy sum: it is a bias that stays from
+round to round, and the choice follows it."""
 
 HALFWAY: Final = 0.8 / 140
-"""Squared error a coordinate of φ at which half of what noise can spoil is spoilt."""
+"""Squared error of a coordinate of φ at which noise does half of its harm."""
 
 STEEPNESS: Final = 0.8
 SPOILT: Final = 1.5
-"""MMD² over that of a random choice when the choice follows noise alone: it is worse than at random."""
+"""MMD² over that of a random choice when the choice follows noise alone, which is worse than random."""
 
 FLOOR: Final = 0.03
-"""MMD² over that of a random choice, of a choice without noise from a seed set that does not matter."""
+"""MMD² over that of a random choice, without noise and with a seed set that does not matter."""
 
 LARGEST_FLOOR: Final = 0.45
-"""The same, of a seed set that outweighs whatever is bought."""
+"""The same with a seed set that outweighs the purchase."""
 
 FEW_ROUNDS: Final = 1.5
 FEWER_ROUNDS: Final = 1.3
-"""MMD² over that of a random choice that few rounds add: 1.5/T^1.3, as points of one round do not see each
-other. Measured without noise at T from 1 to 50 (docs/plan.md)."""
+"""Few rounds add 1.5/T^1.3 times the MMD² of a random choice, as the points of one round are chosen without
+regard to each other. Measured without noise at T from 1 to 50 (docs/plan.md)."""
 
 RANGE: Final = 2.0
 """Factor either way within which nearly all measured sessions lie (docs/plan.md)."""
@@ -52,10 +53,9 @@ RANGE: Final = 2.0
 GUESS_LOW: Final = 0.5
 GUESS_HIGH: Final = 8.0
 GUESS_BESIDE: Final = 1.5
-"""Where no data say how far off a random choice is, MMD² over that of one lies between `GUESS_LOW` of what is
-expected and the larger of `GUESS_HIGH` times it and `GUESS_BESIDE` more: in all of 48 settings on four
-datasets (docs/plan.md). Wanted points may be common, so that a random choice is hard to beat, or too rare to
-buy.
+"""Without data U is a guess. MMD² over U then lay between `GUESS_LOW` times the expected ratio and the larger
+of `GUESS_HIGH` times it and `GUESS_BESIDE` more, in all of 48 settings on four datasets (docs/plan.md).
+Wanted points may be common, so that a random choice is hard to beat, or too rare to buy.
 """
 
 GOOD: Final = 0.5
@@ -71,27 +71,23 @@ PRECISION: Final = 1.02
 class Prediction:
     """MMD² of the bought points against D_v, by a rule of thumb that is fitted to measured sessions.
 
-    With E² = E_target² + 0.3·E_summary², where the squared error of ``mwem`` counts ten times and d is the
-    number of coordinates that noise is on, with U the
-    MMD² of a random choice, and h = (E²/(d·0.8/140))^0.8: MMD² ≈ floor + 1.5·U·h/(1 + h). The floor is
-    0.03·U + x/(1 + x/(0.45·U)) for x = (|D_init|/p)²·‖g_v - g_init‖²: what is bought makes up for the seed
-    set that it is chosen with, as far as owners' points can.
+    Let E² = E_target² + 0.3·E_summary², in which the squared error of ``mwem`` counts ten times, d the number
+    of coordinates with noise, U the MMD² of a random choice, and h = (E²/(d·0.8/140))^0.8. Then
+    MMD² ≈ floor + 1.5·U·h/(1 + h). The floor is 0.03·U + x/(1 + x/(0.45·U)) for
+    x = (|D_init|/p)²·‖g_v - g_init‖²: the purchase makes up for the seed set, as far as owners' points can.
 
     Attributes:
         expected: The rule's figure.
-        low, high: Half and twice that.
         floor: The expected value without any noise.
-        seeds: What the seed set adds to both. It is the roughest term, and is no reason to call a session
+        seeds: The seed set's share of both. It is the roughest term, and is no reason to call a session
             hopeless (`drowned`).
         uniform: U.
         measured: Whether U was measured; else it is assumed.
-        staged: What came out in sessions with the owners' points, and without noise, where these were
-            played: all figures are these then, and not the rule's. Else None.
+        staged: The outcomes of sessions with the owners' points, and without noise, if such were played:
+            they replace the rule's figures.
     """
 
     expected: float
-    low: float
-    high: float
     floor: float
     seeds: float
     uniform: float
@@ -99,13 +95,10 @@ class Prediction:
     staged: tuple[Staged, Staged] | None = None
 
     def by_rehearsal(self, found: Staged, without_noise: Staged) -> Prediction:
-        """What was played in place of what the rule expects: half and twice as before."""
-        expected = found.bought_plain
+        """The outcomes of played sessions in place of the rule's figures."""
         return replace(
             self,
-            expected=expected,
-            low=expected / RANGE,
-            high=expected * RANGE,
+            expected=found.bought_plain,
             floor=without_noise.bought_plain,
             uniform=found.uniform_plain,
             staged=(found, without_noise),
@@ -113,26 +106,21 @@ class Prediction:
 
     @property
     def drowned(self) -> float:
-        """MMD² over that of a random choice that is expected of noise and few rounds, whatever the seed set.
-
-        From `EXPECTED_HOPELESS` on a session is hopeless.
-        """
+        """MMD² over a random choice's by noise and few rounds alone; hopeless from `EXPECTED_HOPELESS` on."""
         return (self.expected - self.seeds) / self.uniform
 
     @property
     def times_random(self) -> dict[str, float]:
-        """MMD² over that of a random choice: what is expected, and from where to where it may be."""
+        """MMD² over that of a random choice: the expected ratio and its range."""
         expected = self.expected / self.uniform
         if self.measured:
-            return {"expected": expected, "low": expected / RANGE, "high": expected * RANGE}
+            return _around(expected)
         high = max(GUESS_HIGH * expected, expected + GUESS_BESIDE)
         return {"expected": expected, "low": expected * GUESS_LOW, "high": high}
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "expected": self.expected,
-            "low": self.low,
-            "high": self.high,
+            **_around(self.expected),
             "without_noise": self.floor,
             "uniform": self.uniform,
             "uniform_is_measured": self.measured,
@@ -142,22 +130,21 @@ class Prediction:
         }
 
     def _weighted(self) -> dict[str, Any] | None:
-        """The same with matching weights, which no rule expects."""
+        """The same with matching weights, which no rule predicts."""
         if self.staged is None:
             return None
         found, without_noise = self.staged
         return {
-            "expected": found.bought,
-            "low": found.bought / RANGE,
-            "high": found.bought * RANGE,
+            **_around(found.bought),
             "without_noise": without_noise.bought,
             "uniform": found.uniform,
-            "times_random": {
-                "expected": found.ratio,
-                "low": found.ratio / RANGE,
-                "high": found.ratio * RANGE,
-            },
+            "times_random": _around(found.ratio),
         }
+
+
+def _around(expected: float) -> dict[str, float]:
+    """A figure with half and twice that."""
+    return {"expected": expected, "low": expected / RANGE, "high": expected * RANGE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,11 +152,11 @@ class Verdict:
     """Whether a session is worth running.
 
     Attributes:
-        verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: not that;
-            ``hopeless``: noise and few rounds alone bring it to a random choice's, or it cannot be run. Where
-            there are data it is a rehearsal's (`hushbid.plan.with_data`), with ``uncertain`` and no ``poor``.
+        verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: it is not;
+            ``hopeless``: noise and few rounds alone bring it to a random choice's, or it cannot be run. With
+            data it is a rehearsal's (`hushbid.plan.with_data`), and ``uncertain`` in place of ``poor``.
         reason: Why.
-        remedies: Changes of which each alone would make it good: ``change``, the new values, and ``mmd2``
+        remedies: Changes, each of which alone would make it good: ``change``, the new values, and ``mmd2``
             where there is a figure. Empty for a session that is good, or was rehearsed.
     """
 
@@ -190,22 +177,20 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
     expected = floor + SPOILT * uniform * strength / (1.0 + strength)
     return Prediction(
         expected=expected,
-        low=expected / RANGE,
-        high=expected * RANGE,
         floor=floor,
         seeds=seeds,
         uniform=uniform,
-        measured=setting.has_data,
+        measured=setting.data is not None,
     )
 
 
 def _few_rounds(setting: PlanSetting) -> float:
-    """What its number of rounds adds, over U."""
+    """The share of U that its number of rounds adds."""
     return float(FEW_ROUNDS / setting.rounds**FEWER_ROUNDS)
 
 
 def _harm(release: ReleaseError) -> float:
-    """Squared error a coordinate, by what it counts."""
+    """Weighted squared error of a coordinate."""
     return (FITTED_WEIGHT if release.is_simulated else 1.0) * release.error**2 / release.width
 
 
@@ -214,8 +199,8 @@ def verdict(
 ) -> Verdict:
     """Whether the session is worth running by the rule of thumb, why, and what would make it so.
 
-    Where there are data, what the owners' can give at best is not known to the rule, so that nothing is good
-    by it, and ``uncertain`` stands for ``good`` and ``poor``.
+    With data, the rule says ``uncertain`` for ``good`` and ``poor``: it does not know the best that the
+    owners' data can give.
     """
     if refused := refusal(setting):
         return refused
@@ -243,7 +228,7 @@ def verdict(
 
 
 def refusal(setting: PlanSetting) -> Verdict | None:
-    """Why a session is hopeless whatever is released; None if it is not."""
+    """The verdict on a session that is hopeless whatever is released; None if it is not."""
     if setting.refusal:
         return Verdict(verdict="hopeless", reason=setting.refusal, remedies=_other_rules(setting))
     if reason := _no_guarantee(setting):
@@ -260,13 +245,15 @@ def refusal(setting: PlanSetting) -> Verdict | None:
 
 
 def _no_guarantee(setting: PlanSetting) -> str:
-    """Why δ says nothing to one of the parties; empty if it does, or where nothing is guaranteed."""
-    sizes = [("validation", setting.m, "the validation set")]
-    sizes += [("owner_points", max(setting.owner_points), "the largest owner's points")]
+    """Why δ is too large for one of the parties' data; empty if it is not, or nothing is guaranteed."""
     releases = (setting.file.target, setting.file.summary)
-    private = all(RELEASES[release.mechanism].private for release in releases)
-    for name, rows, whose in sizes:
-        if not private or setting.sources.get(name) == "assumed":
+    if not all(RELEASES[release.mechanism].private for release in releases):
+        return ""
+    for name, rows, whose in (
+        ("validation", setting.m, "the validation set"),
+        ("owner_points", max(setting.owner_points), "the largest owner's points"),
+    ):
+        if setting.sources.get(name) == "assumed":
             continue
         try:
             check_delta_of(setting.file.session.delta, rows, whose)
@@ -288,7 +275,8 @@ def _noise_as_cause(setting: PlanSetting, target: ReleaseError, summary: Release
     by_summary = SUMMARY_WEIGHT * _harm(summary) > _harm(target)
     worse, what = (summary, "the summary's") if by_summary else (target, "the target's")
     if worse.calibrations is not None:
-        scale = worse.calibrations[_calibration(setting, by_summary=by_summary)]["laplace_scale"]
+        section = setting.file.summary if by_summary else setting.file.target
+        scale = worse.calibrations[str(section.parameters["calibration"])]["laplace_scale"]
         return (
             f"The noise drowns {what} releases, with a Laplace scale of {scale:.3g} on coordinate sums that "
             f"{worse.count:,.0f} points can bring to {worse.count:,.0f} at most"
@@ -299,16 +287,11 @@ def _noise_as_cause(setting: PlanSetting, target: ReleaseError, summary: Release
     )
 
 
-def _calibration(setting: PlanSetting, *, by_summary: bool) -> str:
-    section = setting.file.summary if by_summary else setting.file.target
-    return str(section.parameters["calibration"])
-
-
 # -- remedies --------------------------------------------------------------------------------------------
 
 
 def _remedies(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
-    """Changes that would make the session good: another release, then more points, D_v or ε with that one."""
+    """Changes that would make the session good: another release; or more points, D_v or ε with that one."""
     found: list[dict[str, Any]] = []
     epsilons = _epsilons(setting)
     if epsilons is None:  # no ε can help where there is no noise
@@ -340,23 +323,26 @@ def _remedies(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
 
 def _more(setting: PlanSetting) -> list[dict[str, Any]]:
     """The smallest D_v, and the fewest points, that make it good."""
-    found = []
-    m = _least(lambda m: replace(setting, m=m), setting.m, LARGEST_VALIDATION)
-    if m is not None:
-        found.append(_sized("validation", m, replace(setting, m=m)))
-    p = _least(lambda p: setting.with_session(points=p), setting.p, _most_points(setting))
-    if p is not None:
-        found.append(_sized("points", p, setting.with_session(points=p)))
+
+    def with_validation(m: int) -> PlanSetting:
+        return replace(setting, m=m)
+
+    def with_points(p: int) -> PlanSetting:
+        return setting.with_session(points=p)
+
+    found: list[dict[str, Any]] = []
+    for name, changed, low, high in (
+        ("validation", with_validation, setting.m, LARGEST_VALIDATION),
+        ("points", with_points, setting.p, _most_points(setting)),
+    ):
+        if (value := _least(changed, low, high)) is not None:
+            found.append({"change": name, name: value, "mmd2": _expected(changed(value))})
     return found
 
 
 def _most_points(setting: PlanSetting) -> int:
-    """A quarter of what there is: it leaves something to choose from."""
+    """A quarter of all points, which leaves a choice."""
     return min(sum(setting.owner_points) // 4, limits.MAX_POINTS)
-
-
-def _sized(name: str, value: int, setting: PlanSetting) -> dict[str, Any]:
-    return {"change": name, name: value, "mmd2": _expected(setting)}
 
 
 def _more_epsilon(setting: PlanSetting, epsilons: tuple[float, float]) -> dict[str, Any] | None:
@@ -426,10 +412,8 @@ def _other_rules(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
             return False
         return True
 
-    low, high = len(setting.owner_points), limits.MAX_OWNERS
-    if admits(high):
-        while high > low + 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if admits(middle) else (middle, high)
-        remedies.append({"change": "owners", "owners": high})
+    now, most = len(setting.owner_points), limits.MAX_OWNERS
+    if admits(most):
+        fewest = bisect_left(range(most), True, lo=now + 1, key=admits)
+        remedies.append({"change": "owners", "owners": fewest})
     return tuple(remedies)

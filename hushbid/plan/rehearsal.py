@@ -29,7 +29,8 @@ from protocol.data.schema import Schema
 from protocol.errors import DataError
 from protocol.privacy.acquisition.ask_all import AskAll
 from protocol.privacy.releases.exact import ExactRelease
-from protocol.runtime.party import ensure_done, one_blas_thread
+from protocol.runtime.blas_threads import keep_one_blas_thread
+from protocol.runtime.party import ensure_done
 from protocol.session.session import Session, open_session
 from protocol.space.mmd import at_even_distances, kernel_means
 
@@ -125,7 +126,7 @@ def rehearse(
     points, m = session.file.session.points, len(validation)
     if why := why_not_rehearsed(session, m):
         raise DataError(f"The session cannot be rehearsed: {why}.", advice="Leave the rehearsal out.")
-    one_blas_thread()  # as a session has: the same sums in the same order
+    keep_one_blas_thread()  # as a session has: the same sums in the same order
     looked = looked_at(session, validation, seed_set) if looked is None else looked
     if looked.blind:
         return looked
@@ -175,7 +176,7 @@ def play_with_owners(
     Raises:
         HushbidError: The session cannot be played.
     """
-    one_blas_thread()
+    keep_one_blas_thread()
     plays = len(uniform)
     if len(points) > _TIMES * MOST:
         points = points[np.random.default_rng(0).choice(len(points), size=_TIMES * MOST, replace=False)]

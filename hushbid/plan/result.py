@@ -60,7 +60,7 @@ def make_plan(
     target, summary = release_errors(setting)
     by_rule = predict(setting, target, summary)
     judged, prediction = verdict(setting, target, summary, by_rule), by_rule
-    if setting.has_data:
+    if setting.data is not None:
         played = played or NOT_REHEARSED
         judged, prediction = judge(setting, judged, played), played.measured(by_rule)
     available = sum(setting.owner_points)
@@ -79,7 +79,7 @@ def make_plan(
         "verdict": judged.verdict,
         "reason": judged.reason,
         "remedies": [dict(remedy) for remedy in judged.remedies],
-        "wanted": None if share is None else share.as_json(),
+        "wanted": None if share is None else asdict(share),
         "owners": len(setting.owner_points),
         "points": setting.p,
         "batch": file.batch,
@@ -105,11 +105,11 @@ def make_plan(
         "bytes": None if wire is None else asdict(wire),
         "noise_values": noise_values(setting),
         "settlement": None if refused else setting.session().settlement_terms.as_json(),
-        "seconds": None if taken is None else taken.as_json(),
+        "seconds": None if taken is None else asdict(taken),
         "round_trip": round_trip,
         "theory": theory_of(setting) if theory else None,
         "batches": _compared_batches(setting, speed, cores, round_trip, by_rule, prediction),
-        "speed": speed.as_json(),
+        "speed": asdict(speed),
         "privacy": [] if refused else [statement.as_json() for statement in setting.session().privacy()],
     }
 

@@ -46,21 +46,21 @@ _COMMAND: Final = "the command line"
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSetting:
-    """What is planned.
+    """The planned session and its sizes.
 
     Attributes:
         file: The session's public file; its roster has names and no keys.
         m: |D_v|.
         owner_points: Points of each owner, in the order of their names.
         seed_points: |D_init|.
-        point_type: Numbers of a raw point, as a numpy dtype's name.
+        point_type: Type of a raw point's numbers, a numpy dtype's name.
         spread: ρ, the root mean square of ‖φ(x) - c‖ about the seed set's mean c (`Prior.spread`).
         drift: ‖mean of y‖ over D_v, of the clipped statistic y (`Statistic`): how far one bought point moves
             a total on average.
         mmd2_uniform: MMD² of p points drawn at random.
         data: The parties' data, on which the last three were measured; None: they are assumed.
         drawn: Whether the seed set of these is drawn within the bounds.
-        sources: What each of the sizes comes from: the file, the command line, or "assumed".
+        sources: The source of each size: the file, the command line, or "assumed".
         refusal: Why the acquisition rule is not for this session; empty if it is.
     """
 
@@ -78,26 +78,20 @@ class PlanSetting:
     drawn: bool = False
 
     @property
-    def has_data(self) -> bool:
-        """Whether there are the parties' data."""
-        return self.data is not None
-
-    @property
     def p(self) -> int:
         return self.file.session.points
 
     @property
     def rounds(self) -> int:
-        """In which they are bought."""
         return self.file.rounds
 
     @property
     def count(self) -> float:
-        """The q of the last broadcast; 1 where there is neither a seed set nor a round before it."""
+        """The q of the last broadcast; 1 without a seed set and an earlier round."""
         return self.file.seed_weight * self.seed_points + self.file.batch * (self.rounds - 1) or 1.0
 
     def session(self) -> Session:
-        """The parties' session; of a rule that is refused, with `ask-all` in its place."""
+        """The parties' session, with `ask-all` in place of a refused rule."""
         file = self.file
         if self.refusal:
             features = file.features.model_copy(update={"seed": 0})
@@ -112,13 +106,7 @@ class PlanSetting:
         return replace(self, file=self.file.model_copy(update={"session": session}))
 
     def with_releases(self, mechanism: str, owners: float, consumer: float) -> PlanSetting:
-        """The same with other releases.
-
-        Args:
-            mechanism: A key of `RELEASES`.
-            owners: ε of the owners' records.
-            consumer: ε of the consumer's.
-        """
+        """The same with one of `RELEASES` on both sides, at these ε of owners' and consumer's records."""
         tables = self.file.model_dump()
         for name, epsilon in (("summary", owners), ("target", consumer)):
             tables[name] = release_table(name, mechanism, epsilon)
@@ -126,12 +114,12 @@ class PlanSetting:
 
 
 def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = None) -> PlanSetting:
-    """The setting by a file and the command line together; the command line goes before.
+    """The setting by a session file or a cluster file, if any, and the command line, which goes before.
 
     Args:
-        path: A session file, a cluster file, or None.
+        path: The file.
         flags: The command line.
-        data: Where a cluster file's dataset lies, in place of what the file says.
+        data: Where a cluster file's dataset lies, in place of the file's own path.
 
     Raises:
         ConfigError: A value that is missing, unknown or out of range.
@@ -144,8 +132,7 @@ def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = Non
     path = found_cluster(path)
     values = read_toml(path)
     if "roster" not in values:
-        cluster = open_cluster(path, data=data)
-        return _with_data(cluster, flags)
+        return _with_data(open_cluster(path, data=data), flags)
     if data is not None:
         raise ConfigError(
             f"{path} is a session file, which names no dataset.", advice="Leave --data and HUSHBID_DATA out."
@@ -160,12 +147,7 @@ def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = Non
 
 
 def setting_of(file: SessionFile, *, validation: int, seed_points: int) -> PlanSetting:
-    """A session as its consumer can plan it, who knows the sizes of its own sets and no owner's.
-
-    Args:
-        file: The session's.
-        validation: |D_v|.
-        seed_points: |D_init|.
+    """A session as its consumer can plan it, which knows |D_v| and |D_init|, and no owner's sizes.
 
     Raises:
         ConfigError: A value that cannot be planned with.
@@ -207,32 +189,31 @@ def _assembled(
     if m is None:
         raise ConfigError("The size of the validation set is missing.", advice="Give --validation m.")
     number = len(file.roster.owners)
+    assumed = [name for name in ("owner_points", "seed_points", "columns") if name not in sources]
+    if data is None:
+        assumed += ["spread", "drift", "mmd2_uniform"]
+    seed_points = flags.seed_points
+    if seed_points is None:
+        seed_points = int(ASSUMED["seed_points"]) if data is None else len(data.seed_set)
     setting = PlanSetting(
         file=file,
         m=m,
         owner_points=_owner_points(flags, data, number),
-        seed_points=flags.seed_points
-        if flags.seed_points is not None
-        else (len(data.seed_set) if data is not None else int(ASSUMED["seed_points"])),
+        seed_points=seed_points,
         point_type="float64" if data is None else data.validation.features.dtype.name,
         spread=float(ASSUMED["spread"]),
         drift=float(ASSUMED["drift"]),
         mmd2_uniform=float(ASSUMED["mmd2_uniform"]),
-        sources={},
+        sources=sources | dict.fromkeys(assumed, "assumed"),
+        refusal=_refusal(file, number),
         data=data,
-    )
-    assumed = [name for name in ("owner_points", "seed_points", "columns") if name not in sources]
-    if data is None:
-        assumed += ["spread", "drift", "mmd2_uniform"]
-    setting = replace(
-        setting, sources=sources | dict.fromkeys(assumed, "assumed"), refusal=_refusal(file, number)
     )
     setting = _with_noise_that_is_there(setting)
     return setting if data is None else _measured(setting, data)
 
 
 def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
-    """There is no secure Laplace noise: a session with such releases can have simulated noise alone."""
+    """The setting with simulated noise if it has Laplace noise, of which there is no secure kind."""
     session = setting.session()
     draws = (*session.target.draws(0), *session.summary.draws(setting.rounds - 1))
     if not session.noise_protects or all(draw.distribution != "laplace" for draw in draws):
@@ -242,14 +223,14 @@ def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
 
 
 def _without_wishes(file: SessionFile) -> SessionFile:
-    """The file without its wishes, which are checked: no figure of a plan depends on them."""
+    """The file without its wishes, once they are checked: no figure of a plan depends on them."""
     check_wishes(file)
     session = file.session.model_copy(update={"distinct": file.distinct})
     return file if file.wishes is None else file.model_copy(update={"wishes": None, "session": session})
 
 
 def _refusal(file: SessionFile, owners: int) -> str:
-    """Why a rule whose keys are right is not for this session."""
+    """Why a rule with correct keys is not for this session; empty if it is."""
     check_purchase(file)
     section, session = file.acquisition, file.session
     try:
@@ -263,7 +244,7 @@ def _refusal(file: SessionFile, owners: int) -> str:
 
 
 def _measured(setting: PlanSetting, data: ClusterData) -> PlanSetting:
-    """The setting with what its parties' data tell, which only the operator of a demonstration has."""
+    """The setting with figures of its parties' data, which only the operator of a demonstration has."""
     session = setting.session()
     feature_map = session.public_map or session.space.map(0)
     seeds = feature_map.hash(data.seed_set.features).sum(axis=0, dtype=np.int64)
@@ -284,11 +265,11 @@ def _measured(setting: PlanSetting, data: ClusterData) -> PlanSetting:
 
 
 def plain_prior(session: Session, *, size: int, spread: int) -> Prior:
-    """A prior of no points in particular, for what depends on none: with the origin as centre.
+    """A prior of no points in particular, with the origin as centre, for figures that depend on no points.
 
     Args:
-        session: The session, whose releases get as many directions as they need, each along a coordinate.
-        size: Points that the seed set is said to have.
+        session: The session. Its releases get their number of directions, each along a coordinate.
+        size: The assumed size of the seed set.
         spread: In units of 2^-15.
     """
     dimension = session.space.dimension

@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -34,12 +34,12 @@ REPEATS: Final = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """Seconds of what a session consists of, on one core of this machine.
+    """Seconds of the parts of a session, on one core of this machine.
 
     Attributes:
         draw: The noise of one of the curator's releases.
         release: A release without its noise.
-        pass_start, pass_row: A scoring pass over features: at all, and for each point.
+        pass_start, pass_row: A scoring pass over features: its start, and each point.
         hash_point: φ of a point.
         seal: Sealing and signing a candidate; 0 where nothing is sealed.
         owner_messages: An owner's reading of a broadcast and writing of a bid.
@@ -57,19 +57,16 @@ class Speed:
     curator_messages: float
     sync: float
 
-    def as_json(self) -> dict[str, float]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """Seconds of a session, with nothing for networks.
+    """Seconds of a session, without any for networks.
 
     Attributes:
         rounds: All rounds, each owner on a machine of its own like this one.
         rounds_here: All rounds, with all parties on this machine's cores.
         hashing: The largest owner's points, once before the first round.
-        noise: All noise, which is drawn on a core of its own while rounds go on.
+        noise: All noise, drawn on a core of its own while rounds go on.
     """
 
     rounds: float
@@ -77,24 +74,15 @@ class Times:
     hashing: float
     noise: float
 
-    def as_json(self) -> dict[str, float]:
-        return asdict(self)
-
 
 def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
-    """The cost model: what is done in a round, one after the other, times their number.
+    """The cost model: the steps of a round, one after the other, times the number of rounds.
 
     An owner reads a broadcast, scores its points, seals the best ones, writes a bid and makes it durable. The
-    curator then reads K bids, scores the pool (half full on average), releases, and makes that durable. Where
-    the curator is blind, it scores nothing, and the consumer opens the best boxes, which takes about as long
-    as sealing them, hashes the points and releases; both make what they do durable. Noise
-    is drawn ahead, so that a round takes no less than its noise. At a fixed cadence a round takes as long as
-    that says, whatever is done in it.
-
-    Args:
-        setting: The planned setting.
-        speed: The measured speed.
-        cores: Cores of this machine.
+    curator then reads K bids, scores the pool (half full on average), releases, and makes that durable. A
+    blind curator scores nothing: the consumer opens the best boxes, which takes about as long as sealing
+    them, hashes the points and releases; both make their steps durable. Noise is drawn ahead, so that a round
+    takes no less than its noise. A fixed cadence alone decides how long a round takes.
     """
     owners, rounds, batch = len(setting.owner_points), setting.rounds, setting.file.batch
     largest = max(setting.owner_points)
@@ -117,7 +105,7 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
 
 
 def measure_speed(setting: PlanSetting) -> Speed:
-    """Measure this machine, in about a second; nothing of the parties' data is used."""
+    """Measure this machine, in about a second and without the parties' data."""
     session = setting.session()
     dimension = session.space.dimension
     generator = np.random.default_rng(0)
@@ -130,7 +118,7 @@ def measure_speed(setting: PlanSetting) -> Speed:
     release = 0.0
     if setting.rounds > 1:
         noise = tuple(simulated.draw(draw) for draw in summary.draws(1))
-        release = _once(lambda: stream.release(1, totals, 1, noise))
+        release = _fastest(lambda: stream.release(1, totals, 1, noise), repeats=1)
     small, large = (_pass(session, rows, generator) for rows in (SMALL, LARGE))
     row = max(0.0, large - small) / (LARGE - SMALL)
     feature_map = session.public_map or session.space.map(0)
@@ -160,7 +148,7 @@ def _pass(session: Session, rows: int, generator: np.random.Generator) -> float:
 
 
 def _drawing(session: Session, draws: tuple[Draw, ...]) -> float:
-    """A release's noise, of the session's source; of what that refuses, of simulated noise."""
+    """Seconds for a release's noise, from the session's source, or simulated where that refuses it."""
     source: NoiseSource = SecureNoise() if session.noise_protects else SimulatedNoise(0, "plan")
     try:
         for draw in draws:
@@ -171,7 +159,7 @@ def _drawing(session: Session, draws: tuple[Draw, ...]) -> float:
 
 
 def _sealing(session: Session) -> tuple[float, float]:
-    """To seal and sign a candidate; and to verify its signature."""
+    """Seconds to seal and sign a candidate, and to verify its signature."""
     if not session.rule.sealed:
         return 0.0, 0.0
     consumer, owner = Identity(bytes(range(32))), Identity(bytes(range(1, 33)))
@@ -220,12 +208,11 @@ def _sync() -> float:
         return _fastest(write)
 
 
-def _once(action: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    action()
-    return time.perf_counter() - started
-
-
 def _fastest(action: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Seconds of the fastest of some runs: what the machine can do when nothing else goes on."""
-    return min(_once(action) for _ in range(repeats))
+    """Seconds of the fastest of some runs: the machine's speed when nothing else runs."""
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)

@@ -6,13 +6,12 @@ Constants that the paper hides in O(·) are taken as 1, in its favour. docs/erra
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from hushbid.plan.setting import PlanSetting
 
-__all__ = ["SETTINGS", "TheorySetting", "asked", "coordinate_error", "theory_of"]
+__all__ = ["TheorySetting", "asked", "coordinate_error", "theory_of"]
 
 _BEST: Final = 1.0
 """J = 2g̃ᵀg − ‖g‖² of a perfect summary is ‖g̃‖², and ‖φ‖ ≤ 1: an error of 1 leaves no guarantee."""
@@ -45,41 +44,6 @@ class TheorySetting:
     epsilon_target: float
     delta: float
     auction_epsilon: float = 0.5
-
-
-def _large(
-    owners: int, *, points: int, held: int, dimension: int, epsilon: float, delta: float
-) -> TheorySetting:
-    """Owners of 10⁴ points each, and a consumer with as many validation points as its seed set has."""
-    return TheorySetting(
-        owners=owners,
-        available=owners * 10**4,
-        points=points,
-        validation=held,
-        seed_points=held,
-        dimension=dimension,
-        epsilon=epsilon,
-        epsilon_target=epsilon,
-        delta=delta,
-    )
-
-
-_SEALED: Final[Mapping[str, Any]] = {"seed_points": 150, "dimension": 140, "delta": 1e-5}
-SETTINGS: Final = {
-    "digits, the demonstration": TheorySetting(
-        owners=5, available=900, points=200, validation=66, epsilon=3.0, epsilon_target=3.0, **_SEALED
-    ),
-    "MNIST, appendix G": TheorySetting(
-        owners=5, available=47_960, points=1_000, validation=380, epsilon=1.0, epsilon_target=1.0, **_SEALED
-    ),
-    "10⁴ owners of 10⁴ points": _large(
-        10**4, points=10**4, held=10**5, dimension=140, epsilon=1.0, delta=1e-9
-    ),
-    "10⁶ owners of 10⁴ points, ε = 10": _large(
-        10**6, points=10**5, held=10**7, dimension=4_096, epsilon=10.0, delta=1e-11
-    ),
-}
-"""Sessions that docs/plan.md compares: two that this repository runs, and two far larger ones."""
 
 
 def coordinate_error(count: float, dimension: int, epsilon: float) -> float:

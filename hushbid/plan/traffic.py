@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from protocol.crypto.blinding import MASK_BYTES
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
 from protocol.errors import LocalProtocolError
 from protocol.session.session import Session
+from protocol.session.sizes import sealed_weight_bytes
 from protocol.wire.blind import (
     Account,
     Award,
@@ -71,27 +71,21 @@ class Traffic:
 def points_accessed(setting: PlanSetting) -> float | None:
     """Distinct raw points that the curator is handed, in expectation (DESIGN §3); None: the rule is refused.
 
-    0 for sealed rules; K·p for those whose bids carry their points; what a rule that asks expects
-    (`AcquisitionRule.expected_points`); and no more than owners have.
+    0 for sealed rules; K·p if bids carry their points; `AcquisitionRule.expected_points` for rules that ask;
+    and no more than owners have.
     """
     if setting.refusal:
         return None
     rule = setting.session().rule
-    most = float(_handed_over(setting.owner_points, setting.rounds * setting.file.batch))
     if rule.sealed:
         return 0.0
-    if rule.candidate_with_bid:
-        return most
-    return min(most, rule.expected_points)
+    bought = setting.rounds * setting.file.batch
+    most = float(sum(min(bought, points) for points in setting.owner_points))
+    return most if rule.candidate_with_bid else min(most, rule.expected_points)
 
 
 def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
-    """The bytes of a session, from frames of the protocol's own encoding.
-
-    Args:
-        setting: The planned setting.
-        accessed: Raw points that are handed to the curator.
-    """
+    """The bytes of a session, from frames in the protocol's own encoding, by `points_accessed`."""
     session, p, rounds, owners = setting.session(), setting.p, setting.rounds, len(setting.owner_points)
     if session.rule.blind:
         return _blind_traffic(setting, session)
@@ -108,7 +102,9 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     maps = limits.MAP_BOX_BYTES * owners if session.rule.sealed else 0
     target = frame_of(_target(setting, maps))
     bought = min(p, sum(setting.owner_points))
-    delivery = bought * frame_of(_delivery(candidate, p))
+    # One part with one point, from which the whole is reckoned: a little more than it will be.
+    purchase = Purchase(owner=NAME, round=p, bid_round=p, handle=fixed(1), candidate=candidate)
+    delivery = bought * frame_of(Delivery(part=1, parts=1, purchases=(purchase,)))
     return Traffic(
         owner_sent=round(sent),
         owner_received=round(received),
@@ -118,7 +114,7 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
 
 
 def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
-    """The same where the consumer weighs: each broadcast and each award passes the curator."""
+    """The same with a blind curator, which each broadcast and each award passes."""
     rounds, owners = setting.rounds, len(setting.owner_points)
     bid, broadcast = (frame_of(message) for message in round_messages(setting, session))
     secret = frame_of(SecretMap(box=bytes(limits.MAP_BOX_BYTES)))
@@ -155,7 +151,7 @@ def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
 def round_messages(
     setting: PlanSetting, session: Session
 ) -> tuple[Bid | Batch | BlindBid, Broadcast | SealedBroadcast]:
-    """Bytes from each owner and to each, in every round; a blind bid has its length in the middle round."""
+    """The bid of each owner and the broadcast of a round; a blind bid has its length in the middle round."""
     if session.rule.blind:
         batch = session.batch
         bid_now = BlindBid(
@@ -165,7 +161,7 @@ def round_messages(
             digests=bytes(DIGEST_BYTES * (batch + 1)),
             signature=bytes(SIGNATURE_BYTES),
         )
-        box = bytes(session.sealed_weight_bytes)
+        box = bytes(sealed_weight_bytes(session))
         return bid_now, SealedBroadcast(round=setting.rounds, box=box, signature=bytes(SIGNATURE_BYTES))
     with_point = session.rule.candidate_with_bid
     bid: Bid | Batch
@@ -228,13 +224,3 @@ def _target(setting: PlanSetting, maps: int) -> Target:
     if directions := setting.session().directions:
         return SubspaceTarget(**fields, basis=np.zeros(directions * dimension, dtype=np.int16))
     return Target(**fields)
-
-
-def _delivery(candidate: Candidate | SealedCandidate, p: int) -> Delivery:
-    """One part with one point, from which the whole is reckoned: a little more than it will be."""
-    purchase = Purchase(owner=NAME, round=p, bid_round=p, handle=fixed(1), candidate=candidate)
-    return Delivery(part=1, parts=1, purchases=(purchase,))
-
-
-def _handed_over(owner_points: Sequence[int], p: int) -> int:
-    return sum(min(p, points) for points in owner_points)

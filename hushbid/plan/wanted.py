@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from protocol.errors import ConfigError
 
@@ -43,9 +43,6 @@ class Wanted:
     at_random: float
     case: Literal["rare", "between", "common", "drowned"]
     says: str
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def wanted_of(share: float, *, points: int, available: int, verdict: str) -> Wanted:

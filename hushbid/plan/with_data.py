@@ -143,7 +143,7 @@ def judge(setting: PlanSetting, by_rule: quality.Verdict, found: Rehearsed) -> q
         assert setting.data is not None, "it was rehearsed"
         what, advice = what_is_wrong(setting.session(), setting.data.validation.features, found.verdict)
         if found.verdict.rehearsal is not None and found.verdict.rehearsal.expected is None:
-            reason = f"A rehearsal of the session is {found.verdict.called}: {what}."
+            reason = found.verdict.since(what)
         reason = f"{reason} {advice}"
     if _RANKS.index(found.at_best) > _RANKS.index(word):
         word = found.at_best

@@ -26,6 +26,7 @@ from protocol.runtime.ledger.cap import Cap
 from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
 from protocol.runtime.party import has_begun, transcript_path
 from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
+from protocol.session.privacy import objections
 
 __all__ = ["boxes", "budget", "data"]
 
@@ -47,7 +48,7 @@ def data(subject: Subject) -> str:
         values = subject.session.file.session.column_values
         check_disjoint(subject.validation, subject.seed_set, column_values=values)
     whose = OWNERS_DATA if subject.role == "owner" else CONSUMERS_DATA
-    if all(unprotected != whose for unprotected, _ in subject.session.objections()):
+    if all(unprotected != whose for unprotected, _ in objections(subject.session)):
         protected, *_ = subject.datasets.values()
         check_delta_of(subject.session.file.session.delta, len(protected), "the data")
     paths = ", ".join(str(path) for path in subject.datasets)

@@ -15,7 +15,7 @@ from protocol.errors import ConfigError, ExitCode
 from protocol.machine.machine import Finish
 from protocol.runtime.party import check_transcript, has_begun, transcript_header, transcript_path
 from protocol.session.session import Session
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 
 __all__ = ["disk", "ended_with", "expected_bytes", "state"]
 
@@ -59,7 +59,7 @@ def ended_with(path: Path) -> ExitCode | None:
 
     A time-out ends a process and not the session, and one of the session reads like it.
     """
-    with iterate(path) as records:
+    with TranscriptReader(path) as records:
         codes = [
             ExitCode(cast(int, effect.public["code"]))
             for record in records

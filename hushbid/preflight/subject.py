@@ -14,7 +14,7 @@ from consumer.process import consumer_seed_set, drawn_path
 from consumer.verdict import Rehearsal
 from hushbid.plan.rehearsal import looked_at
 from hushbid.plan.verdict import Sets
-from owner.role import Owner
+from hushbid.preflight.options import PartyOptions
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml, read_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
@@ -49,15 +49,12 @@ class Warned(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """A party that is about to take part.
+    """A party that is about to take part, by its role and its name on the roster.
 
     Attributes:
-        role: What it is in the session.
-        name: Its name on the roster.
-        session: The session.
         file: Its own file.
         offline: Whether nothing is to be asked of the network.
-        rehearse: Whether the session is to be rehearsed, of the consumer.
+        rehearse: Whether the consumer rehearses the session.
         anyway: Whether a hopeless one would go on.
         held: Its data by their files, where these are not to be read; else None.
     """
@@ -157,26 +154,8 @@ class Subject:
         return ()
 
 
-def open_subject(
-    options: Owner,
-    *,
-    listen: str | None = None,
-    validation: Path | None = None,
-    seed_set: Path | None = None,
-    offline: bool = False,
-    rehearse: bool = True,
-    anyway: bool = False,
-) -> Subject:
+def open_subject(options: PartyOptions) -> Subject:
     """The party that files and options describe. Its role is that of its own file.
-
-    Args:
-        options: The session and the party's own, as an owner gives them.
-        listen: A curator's address, in place of its file's.
-        validation: The consumer's validation set, in place of its file's.
-        seed_set: Likewise.
-        offline: Whether nothing is to be asked of the network.
-        rehearse: Whether the session is to be rehearsed, of the consumer.
-        anyway: Whether a hopeless one would go on.
 
     Raises:
         HushbidError: They cannot be read, make no session, or are those of nobody on its roster.
@@ -200,22 +179,22 @@ def open_subject(
                 advice="Give those of one party.",
             )
         name = role
-        file = _loaded(CuratorFile if role == CURATOR else ConsumerFile, Path(options.config))
+        config = Path(options.config)
+        kind: type[CuratorFile | ConsumerFile] = CuratorFile if role == CURATOR else ConsumerFile
+        file = load_toml(kind, config).resolved(config.parent)
         file = file.with_options(key=path_of(options.key), state=path_of(options.state))
         if role == CURATOR:
-            file = file.with_options(listen=listen)
+            file = file.with_options(listen=options.listen)
         else:
-            file = file.with_options(validation=validation, seed_set=seed_set, ledger=path_of(options.ledger))
+            file = file.with_options(
+                validation=options.validation, seed_set=options.seed_set, ledger=path_of(options.ledger)
+            )
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)
-    return Subject(role, name, session, file, offline, rehearse, anyway)
+    return Subject(role, name, session, file, options.offline, options.rehearsal, options.anyway)
 
 
-def _loaded(kind: type[CuratorFile] | type[ConsumerFile], path: Path) -> CuratorFile | ConsumerFile:
-    return load_toml(kind, path).resolved(path.parent)
-
-
-def _role(options: Owner) -> Role:
+def _role(options: PartyOptions) -> Role:
     """The role of whose file is given; without one, that of whoever starts with an invitation alone."""
     if options.config is None:
         return "owner"

@@ -15,6 +15,7 @@ from hushbid.plan.verdict import Rehearsing, what_is_wrong
 from hushbid.preflight.subject import NotChecked, Subject, Warned
 from protocol.data.names import feature_column
 from protocol.errors import Hopeless
+from protocol.names import listed
 
 __all__ = ["bounds", "kernel", "rehearsal", "seed_set"]
 
@@ -23,7 +24,6 @@ NARROW: Final = 0.01
 
 _VARIED: Final = 0.05
 """Share of rows that differ from their column's median in one that tells rows apart."""
-_SHOWN_COLUMNS: Final = 5
 _OWN: Final = "This follows from the validation set: keep it to yourself"
 _KERNEL_FIRST: Final = "put right what `kernel` says first: these figures say nothing"
 _FAR: Final = (
@@ -62,10 +62,9 @@ def bounds(subject: Subject) -> str | Warned:
     if not narrow:
         return f"no column that tells rows apart spans less than {NARROW:.0%} of its bounds. {_OWN}"
     names = subject.validation.feature_names
-    shown = ", ".join(feature_column(index, names) for index in narrow[:_SHOWN_COLUMNS])
-    more = f" and {len(narrow) - _SHOWN_COLUMNS} more" if len(narrow) > _SHOWN_COLUMNS else ""
+    columns = listed([feature_column(index, names) for index in narrow], 5)
     return Warned(
-        f"values span less than {NARROW:.0%} of their bounds in {shown}{more} of {rows.shape[1]}. {_OWN}",
+        f"values span less than {NARROW:.0%} of their bounds in {columns} of {rows.shape[1]}. {_OWN}",
         "Rows that differ in such a column alone are alike to the session. Agree on bounds "
         "(`features.lower`, `features.upper`, a number for each column) that are about as wide as the data "
         "may be, or on another scale for the column (its logarithm, say).",

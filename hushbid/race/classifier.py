@@ -1,4 +1,4 @@
-"""Classification by a RACE sketch of each class, which chooses its own size or is given one (RACE §4)."""
+"""Classification by a RACE sketch of each class, of a given or an adaptive size (RACE §4)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,13 @@ from protocol.space.lsh import L2Family, Points
 __all__ = ["RaceClassifier"]
 
 _LEAST_GAIN: Final = 0.5
-"""What a classifier tells more than the largest class, in standard deviations of the noise, to be used."""
+"""Least gain of a used reading over the largest class, in standard deviations of the noise."""
 _SURE_GAIN: Final = 2.0
-"""And to be used without a warning: of three readings the one with the luckiest noise is kept."""
+"""Least gain without a warning: of three readings the one with the luckiest noise is kept."""
 
 
 def _streams(estimator: RaceClassifier) -> bool:
-    """Whether points can be added: a fit in stages has read its data more than once.
-
-    Raises:
-        ConfigError: They cannot.
-    """
+    """Refuse to add points to a fit in stages, which reads its data more than once, by a ConfigError."""
     if estimator.in_stages:
         raise ConfigError(
             "A classifier that chooses its own size reads its data more than once, and has no partial_fit.",
@@ -46,39 +42,39 @@ def _streams(estimator: RaceClassifier) -> bool:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
-    """Classification from private sketches, one for each class, of the same hash functions.
+    """Classification from private sketches, one for each class, with the same hash functions.
 
-    A record is of one class. With it, one cell of each row of one sketch changes: all sketches together cost
-    what a single one does (parallel composition). A substituted record may change its class: 2R cells change
-    still, and two sizes, which are therefore not public and are released with noise under either relation.
+    A record has one class, and changes one cell of each row of one sketch: all sketches together cost as much
+    as a single one (parallel composition). A substituted record may change its class: still 2R cells change,
+    and two sizes, which are therefore not public and are released with noise under either relation.
 
-    By default a fit has stages (`hushbid.race.staged`): it releases sizes, sketches of coordinates that it
-    chooses, and how many points each way to read these tells rightly, and keeps the best way. It reads the
-    data more than once. With `rows` or a `bandwidth` there is one release instead, and classes are told by
-    kernel sums, as in the paper; streams, and sketches that are to be merged, need `rows`.
+    By default a fit has stages (`hushbid.race.staged`). It releases sizes, sketches in coordinates of its own
+    choice, and the accuracy of each reading of these, and keeps the best reading. It reads the data more than
+    once. With `rows` or a `bandwidth` there is one release instead, and kernel sums decide on classes, as in
+    the paper; streams, and sketches that are merged later, need `rows`.
 
     Args:
-        classes: All labels there can be. They are public, and must not be taken from private labels: without
-            them there is no private fit.
-        rule: ``likelihood``: the class under which a point is likeliest, whatever its size; ``map``: the
-            likeliest class. ``auto``: ``map`` for a fit in stages, and the largest class alone where that
-            tells as many points rightly; ``likelihood`` for kernel sums, as wide kernels leave ``map`` to the
-            largest class.
+        classes: All possible labels. They are public, and must not be taken from private labels: without them
+            there is no private fit.
+        rule: ``likelihood``: the class with the largest likelihood, whatever its size; ``map``: the likeliest
+            class. ``auto``: ``map`` for a fit in stages, or the largest class alone if that is as accurate;
+            ``likelihood`` for kernel sums, as wide kernels leave ``map`` to the largest class.
         rows: R; None: chosen.
         bandwidth: In the points' unit; None: an eighth of the bounds' diagonal, or chosen.
         family: ``l2``, or another by kernel sums alone.
         power: 1, or another by kernel sums alone.
         lower, upper, epsilon, neighbours, delta, size_share, width, sampling: As `RaceSketch`; ε and δ are
-            for everything that a fit releases together. A fit in stages has shares and widths of its own.
+            for all releases of a fit together. A fit in stages has shares and widths of its own.
         out_of_bounds, random_state, noise, threads: As `RaceSketch`.
 
     Attributes:
         classes_: Labels, sorted.
         sketches_: One for each class; of whitened points after a fit in stages (`hushbid.race.readings`), and
-            none where that found one class only. The privacy statement of each covers all of them together.
-        model_: What tells classes: ``kernel``; or ``shared``, ``own``, ``rows`` or ``largest`` after a fit in
-            stages (`hushbid.race.staged.Reading`).
-        accuracy_: Share of the fitted points that it tells rightly, as released; None after one release.
+            none if that found one class only. The guarantee of each covers all of them together.
+        model_: The model: ``kernel``; or ``shared``, ``own``, ``rows`` or ``largest`` after a fit in stages
+            (`hushbid.race.staged.Reading`).
+        accuracy_: Share of the fitted points that it classifies correctly, as released; None after one
+            release.
         accuracy_error_: Standard deviation of the noise on that; None likewise.
         n_clipped_: How many data rows were clipped. It is private.
         n_features_in_: Columns.
@@ -97,40 +93,37 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     _reading: Reading | None = field(init=False, default=None)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Sketch the points of each class, and nothing that was sketched before.
+        """Sketch the points of each class alone.
 
-        A `PoorModelWarning` says where a fit in stages tells no more points rightly than the largest class.
+        A fit in stages that is no better than the largest class gives a `PoorModelWarning`.
 
         Args:
             X: Shape (n, columns), finite.
             y: Labels, shape (n,), all of them in `classes`.
 
         Raises:
-            ConfigError: A parameter outside of its range, or no classes for a private fit.
-            DataError: Points out of bounds that are not to be clipped, or a label that is no class.
-            ValueError: What scikit-learn refuses.
+            ConfigError: A parameter out of its range, or no classes for a private fit.
+            DataError: Points out of bounds, with `out_of_bounds` "refuse", or a label that is no class.
+            ValueError: From scikit-learn.
         """
         return self._add(X, y, self.classes, reset=True, stream=False)
 
     @property
     def in_stages(self) -> bool:
-        """Whether `fit` is in stages: nothing was said of rows, bandwidth, family or power."""
+        """Whether `fit` is in stages: rows, bandwidth, family and power are the defaults."""
         return (
             self.rows is None and self.bandwidth is None and self.family == L2Family.name and self.power == 1
         )
 
     @available_if(_streams)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
-        """Add points to what was sketched; the first call is a `fit` of one release.
+        """Add points to the sketches; the first call is a `fit` of one release.
+
+        There is no such method if `fit` is in stages (`in_stages`). A private stream needs `rows`.
 
         Args:
-            X: Shape (n, columns), finite.
-            y: Labels, shape (n,).
-            classes: Those of the first call, where the constructor was not given them.
-
-        Raises:
-            As `fit`; ConfigError: a private stream whose `rows` are not given; AttributeError: as there is no
-            such method where `fit` is in stages (`in_stages`).
+            X, y: As `fit`, which raises.
+            classes: All possible labels, for a first call without those of the constructor.
         """
         first = not hasattr(self, "sketches_") or self._staged is not None
         return self._add(X, y, self.classes if classes is None else classes, reset=first, stream=True)
@@ -222,15 +215,15 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
 
     @property
     def privacy_(self) -> SketchPrivacy | None:
-        """What holds for the sketches of all classes together; None without noise."""
+        """The guarantee for all releases together; None without noise."""
         check_is_fitted(self)
         return self.sketches_[0].privacy if self._staged is None else self._staged.privacy
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Probabilities of the classes, as the model sees them.
+        """Probabilities of the classes, by the model.
 
-        By kernel sums: these, or mean kernel values, as shares of those of all classes. If noise makes one
-        negative, all of the row are raised until all are at least 0.
+        With kernel sums: these, or mean kernel values, as shares of those of all classes. If noise makes one
+        negative, the row is raised until all are at least 0.
 
         Args:
             X: Queries, shape (m, columns).
@@ -239,7 +232,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
             float64 of shape (m, classes), rows sum to 1.
 
         Raises:
-            DataError: Queries out of bounds that are not to be clipped, or no class has points.
+            DataError: Queries out of bounds, with `out_of_bounds` "refuse", or no class has points.
         """
         check_is_fitted(self)
         points, _, _ = self._read(X, reset=False)
@@ -252,15 +245,11 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
                 advice="Sketch more points, or raise epsilon.",
             )
         shares = np.zeros((len(points), len(self.classes_)))
-        values = np.empty((len(points), len(present)))
-        for place, index in enumerate(present):
-            sketch = self.sketches_[index]
-            values[:, place] = sketch.kernel_sums(points)
-            if self.rule != "map":
-                values[:, place] /= sketch.points
-        least = LEAST_POINTS
+        sketches = [self.sketches_[index] for index in present]
+        values, least = np.stack([sketch.kernel_sums(points) for sketch in sketches], axis=1), LEAST_POINTS
         if self.rule != "map":
-            least /= sum(self.sketches_[index].points for index in present)
+            values /= [sketch.points for sketch in sketches]
+            least /= sum(sketch.points for sketch in sketches)
         values += least - np.minimum(values.min(axis=1, keepdims=True), 0.0)
         shares[:, present] = values / values.sum(axis=1, keepdims=True)
         return shares
@@ -277,16 +266,6 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         return shares
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class with the largest share (`predict_proba`).
-
-        Args:
-            X: Queries, shape (m, columns).
-
-        Returns:
-            Labels, shape (m,).
-
-        Raises:
-            DataError: As `predict_proba`.
-        """
+        """The label of the largest probability of each x of X, shape (m,) (`predict_proba`, which raises)."""
         check_is_fitted(self)
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.blas_threads import one_blas_thread
 from protocol import platform
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.space.lsh import HashFamily, Points
 
 __all__ = ["Counts", "count_cells", "row_starts"]
@@ -18,15 +18,11 @@ Counts = npt.NDArray[np.int64]
 """Counts of every cell, row after row: int64 of shape (family.cells.sum(),)."""
 
 CHUNK_CODES: Final = 2**21
-"""Hash codes that a thread holds at a time: 16 MiB of them."""
+"""Hash codes that a thread holds at a time: 16 MiB."""
 
 
 def row_starts(family: HashFamily) -> Counts:
-    """Where each row's cells start among those of all rows; the last entry is their number.
-
-    Returns:
-        int64 of shape (rows + 1,).
-    """
+    """Where each row's cells start among those of all rows, and their number: int64 of shape (rows + 1,)."""
     return np.concatenate([[0], np.cumsum(family.cells)])
 
 
@@ -41,10 +37,10 @@ def count_cells(family: HashFamily, points: Points, *, threads: int | None = Non
         threads: How many; None: one for each core that the process may use.
 
     Returns:
-        Exact counts, which are private: noise has to be added before they leave.
+        Exact counts, which are private until noise is added.
 
     Raises:
-        DataError: Points that the family does not take.
+        DataError: Points that the family refuses.
     """
     starts = row_starts(family)
     length = max(1, CHUNK_CODES // family.rows)

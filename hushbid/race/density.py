@@ -19,42 +19,24 @@ from protocol.space.lsh import Points, StableFamily
 __all__ = ["RaceDensity"]
 
 STARTS: Final = 1024
-"""Points at which the search for modes looks first."""
+"""Points at which the search for modes begins."""
 CLIMBS: Final = 4
-"""How many of them it climbs from, for each mode that is asked for."""
+"""Climbs from them for each wanted mode."""
 
 
 class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
-    """A kernel density estimate by a private sketch, and what follows from it. Parameters: `RaceSketch`.
+    """A kernel density estimate from a private sketch. Parameters are those of `RaceSketch`.
 
-    All of it is read off the released sketch, and costs no privacy. Other inputs, such as the points that
+    Everything follows from the released sketch, and costs no privacy. Other inputs, such as the points that
     `anomaly_scores` rates, stay with the caller.
     """
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002 scikit-learn's signature
-        """Mean of `score_samples`.
-
-        Args:
-            X: Queries, shape (m, columns).
-            y: Ignored.
-
-        Raises:
-            DataError: As `kernel_sums`.
-        """
+        """Mean of `score_samples`, which raises."""
         return float(self.score_samples(X).mean())
 
     def anomaly_scores(self, X: Any) -> npt.NDArray[np.float64]:
-        """How far from all sketched points each x is: minus the logarithm of the mean kernel value.
-
-        Args:
-            X: Queries, shape (m, columns).
-
-        Returns:
-            float64 of shape (m,), at least 0 apart from noise; larger is stranger.
-
-        Raises:
-            DataError: As `kernel_sums`.
-        """
+        """Minus `score_samples`, which raises; at least 0 apart from noise, and larger for strange points."""
         return -self.score_samples(X)
 
     def sample_diverse(
@@ -62,18 +44,18 @@ class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
     ) -> npt.NDArray[np.intp]:
         """Choose rows of X, each with a probability that falls with its density (Coleman et al. 2019).
 
-        Frequent points of the sketched data are thinned out, so the sample is more even than the data.
+        The sample is more even than the sketched data, as frequent points are thinned out.
 
         Args:
             X: Candidates, shape (m, columns).
-            count: How many, at most m.
+            count: From 1 to m.
             random_state: Seed of the choice.
 
         Returns:
             Indices of different rows, in increasing order, shape (count,).
 
         Raises:
-            ConfigError: More than there are.
+            ConfigError: Another count.
             DataError: As `kernel_sums`.
         """
         scores = self.score_samples(X)
@@ -91,23 +73,23 @@ class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
     def modes(
         self, count: int = 1, *, starts: Any = None, apart: float | None = None
     ) -> tuple[Points, npt.NDArray[np.float64]]:
-        """Where the sketched points are densest, by derivative-free optimisation (Nelder and Mead).
+        """The densest places of the sketched points, by derivative-free optimisation (Nelder and Mead).
 
         The estimate is constant between hyperplanes, so that no gradient exists. Noise has modes too: a value
         that is not much above `Sketch.noise_deviation` is not a mode.
 
         Args:
-            count: Most modes.
-            starts: Where to look first, shape (n, columns); None: `STARTS` points of a Sobol sequence that
-                fill the public bounds, which are sparse in many columns.
-            apart: Modes that are nearer to each other are one; None: the bandwidth, or a tenth of the
-                diagonal of the bounds without one.
+            count: Most modes, at least 1.
+            starts: Where to begin, shape (n, columns); None: `STARTS` points of a Sobol sequence within the
+                public bounds, which are sparse in many columns.
+            apart: Least distance of two modes; None: the bandwidth, or without one a tenth of the diagonal of
+                the bounds.
 
         Returns:
             Modes, shape (k, columns) with 1 ≤ k ≤ count, and their kernel sums, the largest first.
 
         Raises:
-            ConfigError: No mode was asked for.
+            ConfigError: Another count.
             DataError: As `kernel_sums`.
         """
         check_is_fitted(self)

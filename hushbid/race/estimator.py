@@ -12,14 +12,8 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushbid.estimators import PrivateEstimator
-from hushbid.race.release import (
-    Records,
-    SketchPrivacy,
-    calibrate,
-    default_size_share,
-    optimal_rows,
-)
-from hushbid.race.sketch import How, Sketch
+from hushbid.race.release import Records, SketchPrivacy, calibrate, default_size_share, optimal_rows
+from hushbid.race.sketch import How, Sketch, empty_sketches
 from protocol.errors import ConfigError
 from protocol.privacy.accounting.validation import check_delta_of
 from protocol.privacy.releases import Neighbours
@@ -28,12 +22,12 @@ from protocol.space.lsh import FAMILIES, HashFamily, Points, Sampling, StableFam
 __all__ = ["RaceSketch", "Sketching", "make_family"]
 
 MOST_ROWS: Final = 1000
-"""Rows where noise sets no limit to them, and `rows` does not say."""
+"""Rows where neither noise nor `rows` sets a limit."""
 DEFAULT_BANDWIDTH: Final = 1.0 / 8.0
 """The default bandwidth, as a share of the diagonal of the bounds."""
 
 LEAST_POINTS = 0.5
-"""A kernel sum below it is read as this much: noise can make it negative, and it has no logarithm then."""
+"""Least kernel sum whose logarithm is taken: noise can make it negative."""
 
 
 def make_family(
@@ -48,21 +42,12 @@ def make_family(
     power: int = 1,
     sampling: Sampling = "sobol",
 ) -> HashFamily:
-    """Hash functions of a family by its name.
+    """Hash functions of a family of `protocol.space.lsh.FAMILIES`, by its name; arguments as `HashFamily`.
 
-    Args:
-        name: One of `protocol.space.lsh.FAMILIES`.
-        rows: As `HashFamily`, like what follows.
-        width: Most cells of a row.
-        lower: Public bounds.
-        upper: Public bounds.
-        seed: Public.
-        power: Hash functions that are joined to one.
-        sampling: How rows are drawn.
-        bandwidth: Bandwidth of the families of a distance; those of an angle have none.
+    The families of an angle have no bandwidth, and ignore it.
 
     Raises:
-        ConfigError: No such family, or an argument outside of its range.
+        ConfigError: No such family, or an argument out of its range.
     """
     kind = FAMILIES.get(name)
     if kind is None:
@@ -84,7 +69,7 @@ def make_family(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Sketching(PrivateEstimator):
-    """Parameters and checks that all estimators on sketches share. `RaceSketch` documents them."""
+    """The parameters and checks of all estimators on sketches. `RaceSketch` documents them."""
 
     delta: float = 0.0
     size_share: float | None = None
@@ -102,14 +87,11 @@ class Sketching(PrivateEstimator):
         lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (self.lower, self.upper))
         return np.broadcast_to(lower, columns), np.broadcast_to(upper, columns)
 
-    def _bandwidth(self, lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64]) -> float:
-        """As it was given, or `DEFAULT_BANDWIDTH` of the bounds' diagonal."""
-        if self.bandwidth is not None:
-            return self.bandwidth
-        return DEFAULT_BANDWIDTH * math.sqrt(math.fsum(np.square(upper - lower)))
-
     def _make_family(self, rows: int) -> HashFamily:
         lower, upper = self._box()
+        bandwidth = self.bandwidth
+        if bandwidth is None:
+            bandwidth = DEFAULT_BANDWIDTH * math.sqrt(math.fsum(np.square(upper - lower)))
         return make_family(
             self.family,
             rows=rows,
@@ -117,17 +99,13 @@ class Sketching(PrivateEstimator):
             lower=lower,
             upper=upper,
             seed=self._seed(),
-            bandwidth=self._bandwidth(lower, upper),
+            bandwidth=bandwidth,
             power=self.power,
             sampling=self.sampling,
         )
 
     def _relation(self) -> Neighbours:
-        """The neighbour relation of a private fit.
-
-        Raises:
-            ConfigError: It was not said.
-        """
+        """The neighbour relation of a private fit, or a ConfigError if it was not named."""
         if self.neighbours not in tuple(Neighbours):
             raise ConfigError(
                 f"A sketch was to be private, and its neighbours are {self.neighbours!r}, which does not say "
@@ -141,37 +119,30 @@ class Sketching(PrivateEstimator):
 
         Args:
             classes: How many; 1 for a single sketch.
-            sizes: How many points of each class will be added, by which rows are chosen where `rows` does not
-                say how many; None: it is not known, as of a stream.
+            sizes: How many points of each class will be added, from which the number of rows follows if
+                `rows` is None; None: unknown, as in a stream.
         """
         if self.epsilon is None:
-            return (Sketch.empty(self._make_family(self.rows or MOST_ROWS), None, None),) * classes
+            return empty_sketches(self._make_family(self.rows or MOST_ROWS), classes, None, None)
         relation = self._relation()
         if self.rows is None:
             return self._sized(classes, sizes, relation, float(self.epsilon))
         family = self._make_family(self.rows)
-        cells = int(family.cells.sum())
         calibration = calibrate(
             rows=family.rows,
-            cells=cells * classes,
+            cells=int(family.cells.sum()) * classes,
             sizes=classes,
             neighbours=relation,
             epsilon=self.epsilon,
             delta=self.delta,
             size_share=self.size_share,
         )
-        source = self.noise()
-        noise = np.array(source.draw(calibration.cells), dtype=np.int64).reshape(classes, cells)
-        on_sizes = [0] * classes if calibration.sizes is None else source.draw(calibration.sizes)
-        privacy = calibration.privacy(source)
-        return tuple(
-            Sketch(family, part, int(size), privacy) for part, size in zip(noise, on_sizes, strict=True)
-        )
+        return empty_sketches(family, classes, calibration, self.noise())
 
     def _sized(
         self, classes: int, sizes: Sequence[int] | None, relation: Neighbours, epsilon: float
     ) -> tuple[Sketch, ...]:
-        """As `_empty`, but sizes that are not public are released first, and rows follow from the least."""
+        """As `_empty`, after a release of sizes that are not public; rows follow from the least of them."""
         if sizes is None:
             raise ConfigError(
                 "A private stream was begun without a number of rows, which would follow from its size.",
@@ -189,10 +160,9 @@ class Sketching(PrivateEstimator):
         smallest = float((np.array(sizes) + on_sizes).min())
         rows = min(MOST_ROWS, optimal_rows(max(smallest, 0.0), left, neighbours=relation))
         family = self._make_family(rows)
-        cells = int(family.cells.sum())
         calibration = calibrate(
             rows=rows,
-            cells=cells * classes,
+            cells=int(family.cells.sum()) * classes,
             sizes=0,
             neighbours=relation,
             epsilon=left,
@@ -201,18 +171,14 @@ class Sketching(PrivateEstimator):
         if for_sizes is not None:
             costs = calibration.costs + for_sizes.costs
             calibration = replace(calibration, sizes=for_sizes.cells, costs=costs)
-        noise = np.array(source.draw(calibration.cells), dtype=np.int64).reshape(classes, cells)
-        privacy = calibration.privacy(source)
-        return tuple(
-            Sketch(family, part, int(size), privacy) for part, size in zip(noise, on_sizes, strict=True)
-        )
+        return empty_sketches(family, classes, calibration, source, sizes=on_sizes.tolist())
 
     def _read(self, X: Any, *, reset: bool, y: Any = None) -> tuple[Points, int, Any]:
         """Points within the public bounds, how many rows were clipped, and y as it was given.
 
         Raises:
             ConfigError: Another `out_of_bounds`.
-            ValueError: What scikit-learn refuses: a wrong shape, values that are not finite.
+            ValueError: From scikit-learn, for a wrong shape or values that are not finite.
         """
         self._check_out_of_bounds()
         if y is None:
@@ -232,29 +198,29 @@ class Sketching(PrivateEstimator):
 class RaceSketch(Sketching):
     """A private sketch of a dataset that answers any number of kernel sums (Coleman and Shrivastava 2020).
 
-    Fitting draws noise first and counts on top of it, so that exact counts are never held. `partial_fit` adds
-    to a stream; the guarantee is for one state of it, the one that is given away, as two differ exactly. Give
-    away `sketch_`, not the estimator: `n_clipped_` is private.
+    A fit draws noise first and counts on top of it, so that exact counts are never held. `partial_fit` adds
+    to a stream. The guarantee covers one published state of it, as two differ exactly. Publish `sketch_`, not
+    the estimator: `n_clipped_` is private.
 
     Args:
-        lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`; queries
-            are held to the bounds, too.
+        lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`; the
+            bounds hold for queries too.
         delta: δ; 0 for pure differential privacy.
         size_share: As `calibrate`.
         family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`protocol.space.lsh`).
         rows: R. More rows average over more hash functions, and need more noise. None: `optimal_rows` of the
-            size, which is public or is released first, and at most `MOST_ROWS`. A private stream needs a
-            number, and so do sketches that are to be merged.
+            size, which is public or is released first, and at most `MOST_ROWS`. Private streams need a
+            number, and so do sketches that are merged later.
         width: Most cells of a row.
         bandwidth: Bandwidth of the distances, in the points' unit; ``srp`` has none. None:
             `DEFAULT_BANDWIDTH` of the diagonal of the bounds.
-        power: Hash functions that are joined to one; kernels are to that power.
-        sampling: ``sobol``: rows are spread out together, and their mean errs less; ``independent``: as in
-            the paper, and as its Theorem 4 needs.
+        power: Hash functions that are joined into one; kernels are to that power.
+        sampling: ``sobol``: rows are spread evenly, and their mean errs less; ``independent``: as in the
+            paper, and as its Theorem 4 needs.
         threads: As `count_cells`.
 
     Attributes:
-        sketch_: The release: noisy counts, size, hash functions and privacy statement.
+        sketch_: The release: noisy counts, size, hash functions and guarantee.
         n_clipped_: How many data rows were clipped. It is private, and not a part of the release.
         n_features_in_: Columns.
     """
@@ -263,16 +229,12 @@ class RaceSketch(Sketching):
     n_clipped_: int = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 scikit-learn's signature
-        """Sketch X, and nothing that was sketched before.
-
-        Args:
-            X: Shape (n, columns), finite.
-            y: Ignored.
+        """Sketch X alone, finite and of shape (n, columns).
 
         Raises:
-            ConfigError: A parameter outside of its range.
-            DataError: Points out of bounds that are not to be clipped.
-            ValueError: What scikit-learn refuses.
+            ConfigError: A parameter out of its range.
+            DataError: Points out of bounds, with `out_of_bounds` "refuse".
+            ValueError: From scikit-learn.
         """
         return self._begin(X, stream=False)
 
@@ -284,15 +246,7 @@ class RaceSketch(Sketching):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 scikit-learn's signature
-        """Add X to what was sketched; the first call is a `fit`.
-
-        Args:
-            X: Shape (n, columns), finite.
-            y: Ignored.
-
-        Raises:
-            As `fit`; ConfigError: a private stream whose `rows` are not given.
-        """
+        """Add X to the sketch; the first call is a `fit`, for which a private stream needs `rows`."""
         if not hasattr(self, "sketch_"):
             return self._begin(X, stream=True)
         points, clipped, _ = self._read(X, reset=False)
@@ -301,15 +255,7 @@ class RaceSketch(Sketching):
         return self
 
     def merge(self, other: RaceSketch, *, records: Records) -> Self:
-        """Add another's sketch to this one, as `Sketch.merge`.
-
-        Args:
-            other: A fitted estimator with the same hash functions.
-            records: ``disjoint`` or ``shared``: whether one record can be in both datasets.
-
-        Raises:
-            ConfigError: Other hash functions, or as `Sketch.merge`.
-        """
+        """Add the sketch of another fitted estimator to this one, as `Sketch.merge`, which raises."""
         check_is_fitted(self)
         check_is_fitted(other)
         self.sketch_ = self.sketch_.merge(other.sketch_, records=records)
@@ -318,44 +264,40 @@ class RaceSketch(Sketching):
 
     @property
     def privacy_(self) -> SketchPrivacy | None:
-        """What the noise guarantees; None without noise."""
+        """The guarantee of the noise; None without noise."""
         check_is_fitted(self)
         return self.sketch_.privacy
 
     def kernel_sums(
         self, X: Any, how: How = "huber", *, groups: int | None = None
     ) -> npt.NDArray[np.float64]:
-        """Σ over the sketched points of k(point, x), for each x of X.
+        """Σ over the sketched points of k(point, x), for each x of X (`Sketch.kernel_sums`).
 
         Args:
             X: Queries, shape (m, columns).
-            how: As `Sketch.kernel_sums`.
-            groups: Groups of a median of means.
+            how, groups: As `Sketch.kernel_sums`.
 
         Returns:
             float64 of shape (m,); noise can make it negative.
 
         Raises:
-            DataError: Queries out of bounds that are not to be clipped, or a sketch without points.
+            DataError: Queries out of bounds, with `out_of_bounds` "refuse", or a sketch without points.
         """
         check_is_fitted(self)
         points, _, _ = self._read(X, reset=False)
         return self.sketch_.kernel_sums(points, how, groups=groups)
 
     def score_samples(self, X: Any) -> npt.NDArray[np.float64]:
-        """The logarithm of the mean kernel value at each x of X: a density up to a constant factor.
+        """The logarithm of the mean kernel value at each x of X, shape (m, columns).
 
-        The families' kernels have no finite integral over the whole space, so that there is no such constant
-        for them; differences of scores mean something, and what is above what.
-
-        Args:
-            X: Queries, shape (m, columns).
+        It is no log density: the families' kernels have no finite integral over the whole space. Differences
+        and the order of scores have a meaning.
 
         Returns:
             float64 of shape (m,). A kernel sum below `LEAST_POINTS` counts as that.
 
         Raises:
-            As `kernel_sums`.
+            DataError: As `kernel_sums`.
         """
         sums = np.maximum(self.kernel_sums(X), LEAST_POINTS)
         return np.asarray(np.log(sums / self.sketch_.points))

@@ -1,8 +1,8 @@
 """Gaussian classes from the counts of a sketch of each: post-processing, which costs no privacy.
 
 A row of an `L2Family` is a histogram of the points' projections on a public direction. For Gaussian points
-these are Gaussian too, with the mean a·μ and the variance aᵀΣa, so the share of each cell is known in closed
-form. Means and covariances are fitted to all noisy counts at once, by the noise of each.
+these are Gaussian too, with the mean a·μ and the variance aᵀΣa, so the share of each cell has a closed form.
+Means and covariances are fitted to all noisy counts at once, weighted by the noise of each.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
 FULL_COLUMNS: Final = 16
-"""Most columns whose covariances are fitted; of more columns variances are."""
+"""Most columns with fitted covariances; with more columns variances alone are fitted."""
 _MISFIT: Final = 0.1
-"""Points are not Gaussian: a cell's share p is expected to be off by this times √p."""
+"""Points are not Gaussian: the expected error of a cell's share p is this times √p."""
 _OWN_DEVIATION: Final = 0.3
-"""Prior standard deviation of a class's own mean and factor about what all classes share, in deviations."""
+"""Prior standard deviation of a class's own mean and factor about the shared ones, in deviations."""
 _LEAST_VARIANCE: Final = 1e-4
 """Added to each variance before densities are taken, in the points' own unit squared."""
 _STEPS: Final = 40
@@ -40,7 +40,7 @@ _ENOUGH: Final = 1e-4
 
 
 def parameter_count(columns: int) -> int:
-    """Numbers that a mean and a covariance come to."""
+    """The number of parameters of a mean and a covariance."""
     return columns * (columns + 3) // 2 if columns <= FULL_COLUMNS else 2 * columns
 
 
@@ -59,12 +59,12 @@ class Gaussians:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What a fit expects before it sees counts: public, or released before.
+    """The prior of a fit: public, or released before.
 
     Attributes:
         means: Means of the classes, shape (K, columns).
-        mean_deviation: Standard deviation of each coordinate of these.
-        factor: Factor of the covariance that classes share, shape (columns, columns).
+        mean_deviation: Standard deviation of each of their coordinates.
+        factor: Factor of the shared covariance, shape (columns, columns).
         factor_deviation: Standard deviation of each of its entries.
     """
 
@@ -91,8 +91,7 @@ def fit_shared(
         prior: As above.
 
     Returns:
-        The classes, and how far off their factor L is expected to be: E[EEᵀ] of its error E, shape (columns,
-        columns).
+        The classes, and E[EEᵀ] of the error E of their factor L, shape (columns, columns).
     """
     model = _Projected(family)
     columns, classes = family.columns, len(sizes)
@@ -126,15 +125,7 @@ def fit_own(
     variance: float,
     shared: Gaussians,
 ) -> Gaussians:
-    """Fit classes of a covariance each, which is expected to be about the one that they share.
-
-    Args:
-        family: As `fit_shared`.
-        counts: As `fit_shared`.
-        sizes: As `fit_shared`.
-        variance: As `fit_shared`.
-        shared: What that returned.
-    """
+    """Fit classes with a covariance each, about the shared one; arguments and classes as of `fit_shared`."""
     model, columns = _Projected(family), family.columns
     means, factors = [], []
     for number, (table, size) in enumerate(zip(counts, sizes, strict=True)):
@@ -156,10 +147,7 @@ def fit_own(
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """Weighted squares of residuals at some parameters, and half of their downward gradient and curvature.
-
-    Weights are what they were told to be, or those that the parameters give.
-    """
+    """Weighted squares of residuals at some parameters, and half of their downward gradient and curvature."""
 
     weights: Reals
     squares: float
@@ -170,8 +158,8 @@ class _Problem:
 class _Projected:
     """Shares of a normal law in the cells of each row, and their derivatives.
 
-    Derivatives by mean and factor of all cells of a row are combinations of two: by the mean and by the
-    standard deviation of its projection. So sums over cells are taken first, and products are of rows alone.
+    Derivatives of all cells of a row are combinations of two, by the mean and by the standard deviation of
+    its projection. So sums over cells are taken first, and products are of rows alone.
     """
 
     def __init__(self, family: StableFamily) -> None:
@@ -246,7 +234,7 @@ class _Projected:
 
 
 def _joined(terms: Sequence[_Problem], columns: int, parameters: int) -> _Problem:
-    """The problem of all classes: means of their own, one factor."""
+    """The problem of all classes, with own means and one factor."""
     slope, curvature = np.zeros(parameters), np.zeros((parameters, parameters))
     for number, term in enumerate(terms):
         places = np.r_[number * columns : (number + 1) * columns, len(terms) * columns : parameters]
@@ -259,12 +247,9 @@ def _joined(terms: Sequence[_Problem], columns: int, parameters: int) -> _Proble
 def _minimise(
     problem: Callable[[Reals, Reals | None], _Problem], start: Reals, deviations: Reals
 ) -> tuple[Reals, Reals]:
-    """Levenberg and Marquardt's method, from the prior's mean.
+    """Parameters by Levenberg and Marquardt's method from the prior's mean, and the curvature there.
 
     Weights follow from the parameters, but stay during a step, or a fit could gain by making them small.
-
-    Returns:
-        Parameters, and the curvature there with the prior's.
     """
     precision = 1.0 / deviations**2
     place, damping = start.copy(), 1e-3
@@ -294,8 +279,8 @@ def _minimise(
 class Scores:
     """Log densities of points under Gaussian classes, up to a constant.
 
-    A point's are the same to the last bit whatever stands beside it: projections are exact, and squares are
-    added up one after the other. So a record changes no other record's class where classes are counted.
+    They are the same to the last bit whatever points are scored together: projections are exact, and squares
+    are added up one after the other. So a record changes no other record's class in the ballot.
 
     Args:
         classes: The laws.

@@ -1,4 +1,4 @@
-"""Private marginals: a noisy histogram of each column, and what follows from it."""
+"""Private marginals: a noisy histogram of each column, and its mean, deviation and quantiles."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Marginals", "measure_marginals"]
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """The law of each column alone, as far as noise lets it be known. Columns are scaled to [-1, 1].
+    """Estimated distribution of each column alone. Columns are scaled to [-1, 1].
 
     Attributes:
-        size: N̂, as it was released.
-        values: Those that were told apart, evenly from -1 to 1: float64 of shape (steps,).
+        size: N̂, as released.
+        values: The histograms' steps, evenly from -1 to 1: float64 of shape (steps,).
         cumulative: P(column ≤ value) for each of them: shape (columns, steps), rising to 1.
         means: Shape (columns,).
         deviations: Standard deviations, at least that within one step: shape (columns,).
@@ -39,13 +39,10 @@ class Marginals:
     deviation_errors: npt.NDArray[np.float64]
 
     def quantiles(self, probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Values that columns stay below with such probabilities, even within what rounds to one step.
+        """Quantiles of the first m columns, in [-1, 1], interpolated within steps.
 
         Args:
-            probabilities: Shape (n, m), of the first m columns.
-
-        Returns:
-            An array of the same shape, in [-1, 1].
+            probabilities: Shape (n, m), as the result.
         """
         half = (self.values[1] - self.values[0]) / 2.0
         edges = np.clip(np.append(self.values - half, 1.0 + half), -1.0, 1.0)
@@ -59,17 +56,17 @@ def measure_marginals(
     calibration: Calibration | None,
     source: NoiseSource | None,
 ) -> tuple[Marginals, SketchPrivacy | None]:
-    """Release the histograms of a dataset's columns, and work out marginals from them alone.
+    """Release the histograms of a dataset's columns, and compute marginals from them alone.
 
     Args:
         points: float64 of shape (n, columns), in [-1, 1].
-        steps: Bins of a histogram, at least 2. Two of them are half as wide, around the bounds.
-        calibration: As of a sketch with a row of `steps` cells for each column, which a histogram is to a
-            record (`calibrate`); None: no noise, no privacy.
-        source: Where the noise comes from; None without noise.
+        steps: Bins of a histogram, at least 2. The two at the bounds are half as wide.
+        calibration: For a sketch with a row of `steps` cells for each column, as a record changes a histogram
+            like such a row (`calibrate`); None: no noise, no privacy.
+        source: Draws the noise; None without noise.
 
     Returns:
-        The marginals, and the privacy of the release.
+        The marginals, and the guarantee of the release.
 
     Raises:
         DataError: The noisy size is not positive.
@@ -100,9 +97,9 @@ def _marginals(
     size: int,
     privacy: SketchPrivacy | None,
 ) -> Marginals:
-    # Each histogram sums to N: moving its bins alike is the least squares estimate under that constraint.
+    # Moving all bins alike is the least squares estimate of a histogram that sums to N.
     shares = (counts + (size - counts.sum(axis=1, keepdims=True)) / len(values)) / size
-    # Towards the uniform distribution by as much as noise hides of a mean that may be anywhere: variance 1/3.
+    # Shrunk towards the uniform distribution, by the noise on a mean of prior variance 1/3.
     noise = 0.0 if privacy is None else math.sqrt(privacy.cell_variance) / size
     weight = 1.0 / (1.0 + 3.0 * noise**2 * float((values**2).sum()))
     shares = weight * shares + (1.0 - weight) / len(values)
@@ -112,7 +109,7 @@ def _marginals(
     cumulative[:, -1] = 1.0
     shares = np.diff(cumulative, axis=1, prepend=0.0)
     means = shares @ values
-    # A column that is constant within a step varies by what rounding to steps hides.
+    # A column that is constant within a step still varies by rounding to steps.
     variances = np.maximum(shares @ values**2 - means**2, (values[1] - values[0]) ** 2 / 12.0)
     deviations = np.sqrt(variances)
     return Marginals(

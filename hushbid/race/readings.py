@@ -1,4 +1,4 @@
-"""What classes are read by. A point's scores have the same bits whatever stands beside it."""
+"""Readings of classes. A point's scores have the same bits whatever points are scored with it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,13 @@ __all__ = ["REACH", "RowScores", "Whitening", "scaled"]
 Reals = npt.NDArray[np.float64]
 
 REACH: Final = 12.0
-"""Points farther than so many deviations from the middle are moved there."""
+"""Most deviations of a point from the middle; points farther out are moved there."""
 _LOG_UNIT: Final = 2.0**20
-"""Logarithms of the rows' counts are rounded to multiples of one over it, so that their sums are exact."""
+"""Logarithms of counts are rounded to multiples of one over it, so that their sums are exact."""
 
 
 def scaled(points: Points, lower: Reals, upper: Reals) -> Points:
-    """Points of shape (n, columns), so that they lie between 0 and 1.
-
-    Raises:
-        DataError: Points outside of the bounds.
-    """
+    """Points of shape (n, columns), scaled to [0, 1]; raise a DataError for points out of bounds."""
     outside = np.count_nonzero(~((points >= lower) & (points <= upper)).all(axis=1))
     if outside:
         raise DataError(
@@ -40,10 +36,10 @@ def scaled(points: Points, lower: Reals, upper: Reals) -> Points:
 
 
 class Whitening:
-    """Coordinates z = B·u - c, in which classes that were seen before vary alike in every direction.
+    """Coordinates z = B·u - c, in which the pilot's classes vary alike in every direction.
 
     Args:
-        lower, upper: Public bounds of the points, shape (columns,), between which u is from 0 to 1.
+        lower, upper: Public bounds of the points, shape (columns,), which u scales to [0, 1].
         matrix: B, shape (columns, columns).
         offset: c, shape (columns,).
 
@@ -58,11 +54,7 @@ class Whitening:
         self.upper = np.minimum(np.maximum(matrix, 0.0).sum(axis=1) - offset, REACH)
 
     def __call__(self, points: Points) -> Points:
-        """The z of points of shape (n, columns), within the bounds.
-
-        Raises:
-            DataError: As `scaled`.
-        """
+        """The z of points of shape (n, columns), clipped to their bounds; raises as `scaled`."""
         projected = self._projection.of(scaled(points, *self._box)) - self._offset
         return np.asarray(np.clip(projected, self.lower, self.upper))
 
@@ -70,8 +62,8 @@ class Whitening:
 class RowScores:
     """The mean over rows of the log share of a point's cell in each class, times the number of columns.
 
-    That is the logarithm of a product of densities, each of one projection. About d of R rows in d columns
-    say something that the others do not, hence the factor d/R.
+    That is the logarithm of a product of densities of projections, to the power d/R: about d of R rows in d
+    columns are independent.
 
     Args:
         sketches: Sketch of each class, with the same hash functions.
@@ -82,8 +74,7 @@ class RowScores:
         self._family, self._starts = sketches[0].family, sketches[0].starts[:-1]
         privacy = sketches[0].privacy
         deviation = 0.0 if privacy is None else math.sqrt(privacy.cell_variance)
-        # What a cell without points cannot be told from.
-        least = (deviation + 2.0) / sum(sizes)
+        least = (deviation + 2.0) / sum(sizes)  # about the noise in a cell without points
         self._tables = [
             np.rint(np.log(np.maximum(sketch.counts, 0) / size + least) * _LOG_UNIT).astype(np.int64)
             for sketch, size in zip(sketches, sizes, strict=True)

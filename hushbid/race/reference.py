@@ -1,14 +1,13 @@
 """A reference for regression sketches: public points whose law is fitted to the released counts.
 
-It costs no privacy. A sketch's hyperplanes are public, so that the share of any known points in each of its
-cells is known as well; what rows say beyond that is all that their hash functions still have to estimate.
+It costs no privacy. A sketch's hyperplanes are public, and so are the shares of known points in its cells:
+rows only have to estimate how the data's shares differ from these.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,19 +23,17 @@ from protocol.space.lsh import AsymmetricFamily, Points, squared_lengths
 __all__ = ["Reference", "fit_reference", "in_ball", "parameter_count"]
 
 POINTS: Final = 2**13
-"""Reference points: a share of them has an error well below the noise that counts have."""
+"""Reference points: their shares have an error well below the noise of counts."""
 
 _CELLS: Final = 4  # the signs of two projections
 _CONTRASTS: Final = hadamard(_CELLS)[1:] / 2.0
-"""Orthonormal, and orthogonal to the sum of a row's cells, which is known: shape (3, 4)."""
+"""Orthonormal, and orthogonal to the known sum of a row's cells: shape (3, 4)."""
 _BLOCK_VALUES: Final = 2**24
-"""Cell indicators that are held at a time."""
+"""Cell indicators held at a time."""
 _LEAST_ERROR: Final = 0.01
 """Prior standard deviation of parameters that marginals without noise give exactly, up to rounding."""
 _PRIOR_NOISE: Final = 0.7
-"""Standard deviation of the target given the features, in its own deviations: about half of its variance is
-explained.
-"""
+"""Standard deviation of the target given the features, in its own: features explain half of its variance."""
 
 
 def parameter_count(features: int) -> int:
@@ -45,7 +42,7 @@ def parameter_count(features: int) -> int:
 
 
 def in_ball(points: Points) -> Points:
-    """Points of the unit ball; those outside of it are moved to its surface, towards the middle."""
+    """Points of the unit ball; outer ones are moved to its surface, towards the middle."""
     lengths = np.sqrt(squared_lengths(points))[:, None]
     # A length that is rounded down would leave a coordinate just above 1.
     return np.asarray(np.clip(points / np.maximum(lengths, 1.0), -1.0, 1.0))
@@ -53,7 +50,7 @@ def in_ball(points: Points) -> Points:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Points that stand for the data.
+    """Points in place of the data.
 
     Attributes:
         points: Features and target, each less its marginal mean and in its marginal standard deviations:
@@ -68,17 +65,15 @@ class Reference:
 
 
 class _Parameters(NamedTuple):
-    """Parts of a parameter vector.
-
-    The copula's triangle below its diagonal, row by row; each feature's log scale, shift and slope; and the
-    target's intercept and log noise.
-    """
+    """Parts of a parameter vector; scales are logarithms."""
 
     triangle: npt.NDArray[np.float64]
+    """The copula's triangle below its diagonal, row by row."""
     scales: npt.NDArray[np.float64]
     shifts: npt.NDArray[np.float64]
     slope: npt.NDArray[np.float64]
     target: npt.NDArray[np.float64]
+    """Intercept and log noise."""
 
 
 class _Model:
@@ -91,7 +86,7 @@ class _Model:
     Args:
         marginals: Of features and target.
         family: The hash functions.
-        scale: What points are multiplied by before they are hashed.
+        scale: Factor of the points before they are hashed.
     """
 
     def __init__(self, marginals: Marginals, family: AsymmetricFamily, scale: float) -> None:
@@ -110,6 +105,7 @@ class _Model:
         parts.shifts[:] = np.clip(marginals.mean_errors[:-1], _LEAST_ERROR, 1.0)
         parts.target[0] = np.clip(marginals.mean_errors[-1], _LEAST_ERROR, 1.0)
         self.start, self.prior = start, prior
+        self._hashed: dict[bytes, tuple[Points, npt.NDArray[np.int32]]] = {}
 
     def split(self, parameters: npt.NDArray[np.float64]) -> _Parameters:
         return _Parameters(*np.split(parameters, self.ends))
@@ -153,12 +149,8 @@ class _Model:
             ]
         ).astype(np.float32)
 
-    @cached_property
-    def _hashed(self) -> dict[bytes, tuple[Points, npt.NDArray[np.int32]]]:
-        return {}
-
     def hashed(self, parameters: npt.NDArray[np.float64]) -> tuple[Points, npt.NDArray[np.int32]]:
-        """Points and their cells; the last ones are kept, as residuals and derivatives both need them."""
+        """Points and their cells; the last ones are kept, for both residuals and derivatives."""
         key = parameters.tobytes()
         if key not in self._hashed:
             self._hashed.clear()
@@ -194,14 +186,14 @@ def fit_reference(
     """Fit a reference to the shares of a sketch's cells, by least squares and a public prior.
 
     The prior is normal: correlations and slopes (of standardised columns) around 0 with a standard deviation
-    of 1, corrections of marginals around 0 with the standard error of these. With little to go by, the target
+    of 1, corrections of marginals around 0 with the standard error of these. With little evidence, the target
     is its mean.
 
     Args:
         marginals: Of features and target.
         family: Hash functions of the sketch.
-        shares: What the sketch says of each cell of each row, shape (rows, 4).
-        scale: What standardised columns were multiplied by before they were hashed.
+        shares: The sketch's share of each cell of each row, shape (rows, 4).
+        scale: Factor of the standardised columns before they were hashed.
         deviation: Standard deviation of a contrast of a row's cells, by noise and by the data's sampling.
     """
     model = _Model(marginals, family, scale)
@@ -216,7 +208,7 @@ def fit_reference(
         by_cells = np.einsum("kc,rcp->rkp", _CONTRASTS, model.share_derivatives(parameters)) / deviation
         return np.vstack([by_cells.reshape(-1, len(parameters)), np.diag(1.0 / model.prior)])
 
-    # Shares are step functions, so that the fit ends where steps matter: at 1e-4.
+    # Shares are step functions, whose steps matter below 1e-4.
     fit = least_squares(
         residuals, model.start, jac=derivatives, x_scale="jac", ftol=1e-4, xtol=1e-4, max_nfev=30
     )

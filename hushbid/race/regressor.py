@@ -1,4 +1,4 @@
-"""Linear regression from a private sketch: a loss read off it, minimised without derivatives (RACE §4)."""
+"""Linear regression from a private sketch: it estimates the loss, which is minimised (RACE §4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushbid.estimators import PrivateEstimator
 from hushbid.race.marginals import Marginals, measure_marginals
 from hushbid.race.reference import fit_reference, in_ball, parameter_count
-from hushbid.race.release import Calibration, PoorModelWarning, SketchPrivacy, calibrate
+from hushbid.race.release import CHANGED, Calibration, PoorModelWarning, SketchPrivacy, calibrate
 from hushbid.race.sketch import Sketch
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.noise import NoiseSource
@@ -40,47 +40,47 @@ POINTS_PER_PARAMETER: Final = 30
 normal features half were worse than the mean at 30, and a sixth at 60 (`add-remove-one`, 30 models each)."""
 
 MOST_ROWS_PER_PARAMETER: Final = 6
-"""Most rows of a sketch for each parameter of its reference, where `rows` does not say; the least is one."""
+"""Most rows of a sketch for each parameter of its reference, without `rows`; the least is one."""
 ROWS_PER_POINT: Final = 1.0 / 250.0
 """Rows for each point at ε = 1 between the two. A cell's share of the points then has noise of a standard
-deviation of 0.006: what a parameter is known by is as 1/rows, until there are rows enough for the misfit."""
+deviation of 0.006. The precision of a parameter is as 1/rows, until the rows suffice for the misfit."""
 
 _ALTERNATIVES: Final = (
     "where a δ is acceptable, AdaSSP (Wang 2018) and other noisy sums of squares need far less"
 )
 _CELLS: Final = 4  # the signs of two projections
 _MEAN_UNIT: Final = 2**15
-"""The target is rounded to one over it before it is added up; its bounds are ±1."""
+"""The target, with bounds ±1, is rounded to multiples of one over it before it is summed."""
 _MEAN_SQUARE: Final = 0.5
-"""Mean squared length of the points that are hashed; those longer than 1 are moved to the unit ball."""
+"""Mean squared length of the hashed points; longer ones than 1 are moved to the unit ball."""
 _LARGEST_SLOPE: Final = 4.0
-"""Largest slope of a standardised column on another: the loss is searched up to it."""
+"""Largest slope of a standardised column on another in the search."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """A linear model from a private sketch of features and target.
 
-    Two releases of the data, in this order: a noisy histogram of each column, by which columns are
-    standardised, and a sketch of the standardised points z by pairs of signed random projections, after the
-    asymmetric transformation (`AsymmetricFamily`, p = 2). All that follows is post-processing. For a slope θ
-    the query q = (θ, -1) and its opposite collide with the data as often as
+    The data are released twice: a noisy histogram of each column, to standardise columns, and then a sketch
+    of the standardised points z by pairs of signed random projections, after the asymmetric transformation
+    (`AsymmetricFamily`, p = 2). The rest is post-processing. For a slope θ the query q = (θ, -1) and its
+    opposite collide with the data as often as
 
         f(q) + f(-q) = ½ + 2·mean(arcsin²(t))/π²,  t = q·z/‖q‖,
 
     so that ‖q‖²·(f(q) + f(-q) - ½)·π²/2 is the mean squared residual apart from the arcsine. It is minimised
     without derivatives (COBYQA).
 
-    Read plainly, R random rows estimate f with an error of up to 1/(2√R), far above the signal. But their
-    hyperplanes are public. With `assisted`, reference points are fitted to the released counts
-    (`fit_reference`), and rows are asked only how the data differ from them:
+    R random rows alone estimate f with an error of up to 1/(2√R), far above the signal. But their hyperplanes
+    are public. With `assisted`, reference points are fitted to the released counts (`fit_reference`), and
+    rows estimate only how the data differ from them:
 
         f̂(q) = f_ref(q) + c·mean over rows of [released share of h(q) - share of reference points there].
 
     With c = 1 and points fixed beforehand this is unbiased over hash functions whatever the points are, and
-    the better they fit, the less it varies. They are fitted to the same rows, and c is the share of the rows'
-    departures that noise does not explain, so that a small bias is the price of most of the variance: least
-    where features have monotone dependence (a Gaussian copula) and the target is linear in them.
+    varies less the better they fit. The points are fitted to the same rows, and c is the share of the rows'
+    departures that noise does not explain: a small bias for most of the variance. The bias is least if
+    features depend monotonically on each other (a Gaussian copula) and the target linearly on them.
 
     Pure differential privacy: ε = `epsilon`, δ = 0, of both releases together.
 
@@ -90,20 +90,20 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         target_lower, target_upper: Public bounds of the target.
         marginals_share: Share of ε for the histograms, in (0, 1).
         steps: Bins of a histogram, at least 3. A column should spread over a few of them; more cost
-            precision, which matters where points are few.
-        rows: R; None: `ROWS_PER_POINT`, between one row and `MOST_ROWS_PER_PARAMETER` for each parameter of a
-            reference. It follows from the released size.
+            precision, which matters with few points.
+        rows: R; None: `ROWS_PER_POINT` times the released size, between one row and `MOST_ROWS_PER_PARAMETER`
+            for each parameter of a reference.
         assisted: Whether a reference is used.
         threads: As `count_cells`.
 
     Attributes:
         coef_: Slope, float64 of shape (features,), in the target's unit per unit of each feature.
         intercept_: In the target's unit.
-        loss_: The least loss that was found: about the mean squared residual, in the target's unit squared.
-            Noise can make it negative.
-        trust_: c above, in [0, 1]. Near 1, the data are not as the reference model; 1 without a reference.
-        marginals_, sketch_: The releases; there is no sketch where the model is the target's mean.
-        privacy_: What holds for both together; None without noise.
+        loss_: The least loss found: about the mean squared residual, in the target's unit squared. Noise can
+            make it negative.
+        trust_: c above, in [0, 1]. Near 1 the reference model does not fit the data; 1 without a reference.
+        marginals_, sketch_: The releases; there is no sketch if the model is the target's mean.
+        privacy_: The guarantee for both together; None without noise.
         n_clipped_: How many data rows were clipped. It is private.
         n_features_in_: Features.
     """
@@ -127,19 +127,19 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Release the data, and fit the model to the release.
 
-        Where the number of points is private, and as it was released below `least_points`, a
-        `PoorModelWarning` says so, and the sketch's share of ε is for the model that is left: the target's
-        mean. Where `rows` is given, there is a sketch nonetheless.
+        If a private number of points is released as less than `least_points`, a `PoorModelWarning` says so,
+        and the sketch's share of ε is spent on another model, the target's mean. With `rows` there is always
+        a sketch.
 
         Args:
             X: Shape (n, features), finite, n at least 2.
             y: Shape (n,), finite.
 
         Raises:
-            ConfigError: A parameter outside of its range, or more than `MOST_FEATURES` features.
-            DataError: Values out of bounds that are not to be clipped, or fewer points than noise hides. Or
-                fewer than `least_points`, where their number is public: nothing is spent then.
-            ValueError: What scikit-learn refuses.
+            ConfigError: A parameter out of its range, or more than `MOST_FEATURES` features.
+            DataError: Values out of bounds, with `out_of_bounds` "refuse", or fewer points than noise hides.
+                Or a public number below `least_points`; nothing is spent then.
+            ValueError: From scikit-learn.
         """
         features, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         if self.steps < 3 or (self.rows is not None and self.rows < 1):
@@ -191,7 +191,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return self
 
     def _check_features(self, features: int) -> None:
-        """Refuse more features than a reference can be fitted to, before anything is released."""
+        """Refuse more features than a reference can have, before anything is released."""
         if self.assisted and features > MOST_FEATURES:
             raise ConfigError(
                 f"A regression on {features} features was asked for. Its reference would have "
@@ -201,13 +201,13 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             )
 
     def _least_points(self, features: int) -> int:
-        """`least_points` of this fit; 0 where it is not to be asked."""
+        """`least_points` of this fit; 0 if it does not apply."""
         if self.epsilon is None or self.rows is not None or not self.assisted:
             return 0
         if self.neighbours not in tuple(Neighbours) or not (
             self.epsilon > 0.0 and 0.0 < self.marginals_share < 1.0
         ):
-            return 0  # which is refused where noise is calibrated
+            return 0  # `_calibration` refuses these
         return least_points(
             features,
             self.epsilon,
@@ -218,9 +218,9 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     def _as_mean(
         self, target: Points, least: int, spent: SketchPrivacy | None, source: NoiseSource | None
     ) -> Self:
-        """The model that is the target's mean, from a noisy sum of whole numbers and the released size.
+        """Set the model to the target's mean, from a noisy sum of whole numbers and the released size.
 
-        A record adds or takes `_MEAN_UNIT` at most, or changes the sum by twice that, as it would change so
+        A record changes the sum by `_MEAN_UNIT` at most, or twice that under substitution: as much as that
         many rows (`calibrate`).
         """
         warnings.warn(
@@ -238,19 +238,16 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             self.privacy_ = spent.merged(calibration.privacy(source), "shared")
         if hasattr(self, "sketch_"):
             del self.sketch_
-        middle, half = (
-            (self.target_lower + self.target_upper) / 2.0,
-            (self.target_upper - self.target_lower) / 2.0,
-        )
+        half = (self.target_upper - self.target_lower) / 2.0
         mean = min(1.0, max(-1.0, total / (_MEAN_UNIT * marginals.size)))
         self.coef_ = np.zeros(len(marginals.means) - 1)
-        self.intercept_ = float(middle + mean * half)
+        self.intercept_ = float((self.target_lower + self.target_upper) / 2.0 + mean * half)
         self.loss_ = float(marginals.deviations[-1] * half) ** 2
         self.trust_ = 0.0
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """That few points are not enough for a good score: a sketch is for many."""
+        """Tags with a poor score, as a sketch needs many points."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
@@ -270,9 +267,9 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return lower, upper
 
     def _within(self, scaled: Points) -> Points:
-        """Rows within [-1, 1], by what `out_of_bounds` says."""
+        """Rows within [-1, 1], by `out_of_bounds`; sets `n_clipped_`."""
         self._check_out_of_bounds()
-        # A bound itself may come to lie beyond 1 by rounding.
+        # Rounding may move a bound itself beyond 1.
         outside = (np.abs(scaled) > 1.0 + 1e-12).any(axis=1)
         self.n_clipped_ = int(np.count_nonzero(outside))
         if self.n_clipped_ and self.out_of_bounds == "refuse":
@@ -283,7 +280,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return np.clip(scaled, -1.0, 1.0)
 
     def _calibration(self, rows: int, cells: int, share: float, sizes: int = 1) -> Calibration | None:
-        """Noise for a share of ε, of a sketch or of histograms, which are to a record what rows are."""
+        """Noise for a share of ε, of a sketch or of histograms, which a record changes as it changes rows."""
         if self.epsilon is None:
             return None
         if self.neighbours not in tuple(Neighbours) or not 0.0 < share < 1.0:
@@ -298,13 +295,12 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         )
 
     def _rows(self, features: int) -> int:
-        """R, from public and released values: what noise allows, in a range by the reference's parameters."""
+        """R, from public and released values: as noise allows, in a range by the reference's parameters."""
         least = parameter_count(features)
         most = MOST_ROWS_PER_PARAMETER * least
         if self.epsilon is None:
             return most
-        # What a record changes in a row: one cell, or two.
-        changed = 2.0 if self.neighbours == "substitute-one" else 1.0
+        changed = CHANGED[Neighbours(str(self.neighbours))]
         rows = ROWS_PER_POINT * self.marginals_.size * (1.0 - self.marginals_share) * self.epsilon / changed
         return round(min(max(rows, least), most))
 
@@ -322,7 +318,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             variance = noise / sketch.points**2 + 0.25 / sketch.points
             reference = fit_reference(marginals, family, shares, scale=scale, deviation=math.sqrt(variance))
             beyond = shares - reference.shares
-            # A fit takes a part of the noise with it: one share of it for each parameter.
+            # A fit absorbs one share of the noise for each parameter.
             left = 1.0 - parameter_count(family.columns - 1) / (3 * family.rows)
             agreement = beyond[:, 0] + beyond[:, -1]
             self.trust_ = max(0.0, 1.0 - max(left, 0.0) * variance / float(np.mean(agreement**2)))
@@ -343,14 +339,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return found.x, means
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """The target that the model expects.
-
-        Args:
-            X: Shape (m, features).
-
-        Returns:
-            float64 of shape (m,).
-        """
+        """The predicted target, float64 of shape (m,), for X of shape (m, features)."""
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(features @ self.coef_ + self.intercept_)
@@ -359,42 +348,39 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 def least_points(
     features: int, epsilon: float, *, neighbours: Neighbours, marginals_share: float = 0.2
 ) -> int:
-    """Points below which a regression says no more than the mean, from public values alone.
+    """Points below which a regression is no better than the mean, from public values alone.
 
-    A sketch has a row for each parameter of its reference at least, and noise grows with the number of rows.
-    So it takes `POINTS_PER_PARAMETER` points at ε = 1 for each, or twice that if a record changes two cells.
+    A sketch has at least a row for each parameter of its reference, and noise grows with the number of rows.
+    So it needs `POINTS_PER_PARAMETER` points at ε = 1 for each, or twice that if a record changes two cells.
 
     Args:
-        features: How many.
+        features: The number of features.
         epsilon: ε of the regression.
-        neighbours: Which datasets it compares.
+        neighbours: The datasets that it compares.
         marginals_share: Share of ε for the histograms.
     """
-    changed = 2 if Neighbours(neighbours) is Neighbours.SUBSTITUTE_ONE else 1
+    changed = CHANGED[Neighbours(neighbours)]
     return math.ceil(
         POINTS_PER_PARAMETER * changed * parameter_count(features) / ((1.0 - marginals_share) * epsilon)
     )
 
 
+@dataclass(frozen=True, eq=False)
 class _Loss:
     """Estimated mean squared residual of a slope, in the target's deviations.
 
-    Args:
+    Attributes:
         family: The hash functions.
-        table: What each cell of each row adds, shape (rows, 4): the data's share of it, less that of the
-            reference points where there are any.
+        table: The data's share of each cell of each row, less that of the reference points if there are any:
+            shape (rows, 4).
         points: Reference points in the unit ball, or None.
-        scale: What standardised columns were multiplied by.
+        scale: Factor of the standardised columns.
     """
 
-    def __init__(
-        self,
-        family: AsymmetricFamily,
-        table: npt.NDArray[np.float64],
-        points: Points | None,
-        scale: float,
-    ) -> None:
-        self.family, self.table, self.points, self.scale = family, table, points, scale
+    family: AsymmetricFamily
+    table: npt.NDArray[np.float64]
+    points: Points | None
+    scale: float
 
     def __call__(self, slope: npt.NDArray[np.float64]) -> float:
         query = np.append(slope, -1.0)

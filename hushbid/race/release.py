@@ -1,8 +1,8 @@
-"""What makes a sketch private: the noise of its cells and of its size, and what they cost (RACE §3).
+"""The privacy of a sketch: the noise of its cells and of its size, and their costs (RACE §3).
 
-One record more or less changes one cell of each of R rows by one: an L1 sensitivity of R (Theorem 3). One
-record that is another instead changes up to two cells of each row, 2R in all. The paper's Laplace(R/ε) is
-right for the first relation only.
+Adding or removing a record changes one cell of each of R rows by one: an L1 sensitivity of R (Theorem 3).
+Substituting one changes up to two cells of each row, 2R in all. The paper's Laplace(R/ε) is right for the
+first relation only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.privacy.accounting import (
@@ -24,6 +24,7 @@ from protocol.privacy.noise import Draw, NoiseSource
 from protocol.privacy.releases import Neighbours
 
 __all__ = [
+    "CHANGED",
     "Calibration",
     "PoorModelWarning",
     "Records",
@@ -36,30 +37,28 @@ __all__ = [
 
 
 class PoorModelWarning(UserWarning):
-    """A private model says no more than the largest class, or the mean, would."""
+    """A private model is no better than the largest class, or the mean."""
 
 
 Records = Literal["disjoint", "shared"]
 """Whether one record can be in both of two datasets."""
 
-_RECORDS: Final = ("disjoint", "shared")
-
-_CHANGED: Final = {Neighbours.ADD_REMOVE_ONE: 1, Neighbours.SUBSTITUTE_ONE: 2}
+CHANGED: Final = {Neighbours.ADD_REMOVE_ONE: 1, Neighbours.SUBSTITUTE_ONE: 2}
 """Most cells of a row that differ by one between neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
 class SketchPrivacy:
-    """What holds for the released counts and size of a sketch together.
+    """The guarantee for the released counts and size of a sketch together.
 
     Attributes:
-        neighbours: Which datasets are compared.
+        neighbours: The datasets that it compares.
         epsilon, delta: As the accountant states them for `costs`.
-        costs: What a ledger charges.
-        cells: The draws whose values were added to the cells: one, or one for each merged sketch.
-        sizes: Those that were added to the size; none where it is public.
+        costs: The costs that a ledger charges.
+        cells: The draws on the cells: one, or one for each merged sketch.
+        sizes: The draws on the size; none if it is public.
         sources: Names of the noise sources, sorted.
-        protects: Whether all noise came from sources that protect; else the rest would hold if it had.
+        protects: Whether all noise came from sources that protect; otherwise nothing here holds.
     """
 
     neighbours: Neighbours
@@ -78,7 +77,7 @@ class SketchPrivacy:
 
     @property
     def size_variance(self) -> float:
-        """Variance of the noise on the size; 0 where it is public."""
+        """Variance of the noise on the size; 0 if it is public."""
         return math.fsum(draw.variance for draw in self.sizes)
 
     @property
@@ -87,10 +86,10 @@ class SketchPrivacy:
         return all(draw.distribution == "discrete-laplace" for draw in self.cells)
 
     def merged(self, other: SketchPrivacy, records: Records) -> SketchPrivacy:
-        """What holds for the sum of two sketches, and for both of them.
+        """The guarantee for the sum of two sketches, and for both of them.
 
         Args:
-            other: The privacy of the other sketch, whose noise was drawn independently.
+            other: The privacy of the other sketch, with independent noise.
             records: ``disjoint``: a record is in one of the datasets only, and the larger ε holds (parallel
                 composition). ``shared``: it may be in both, and costs add up.
 
@@ -103,7 +102,7 @@ class SketchPrivacy:
                 "merged.",
                 advice="Merge sketches of one neighbour relation.",
             )
-        if records not in _RECORDS:
+        if records not in get_args(Records):
             raise ConfigError(
                 f"Sketches were to be merged of records {records!r}.",
                 advice='Say "disjoint" if no record is in both datasets, and "shared" if one may be.',
@@ -130,13 +129,13 @@ class SketchPrivacy:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How much noise a sketch needs. It follows from public values only.
+    """The noise of a sketch, which follows from public values only.
 
     Attributes:
-        neighbours: Which datasets the guarantee compares.
-        delta: δ of it.
+        neighbours: The datasets that the guarantee compares.
+        delta: Its δ.
         cells: Noise of all cells.
-        sizes: Noise of the sizes; None where they are public.
+        sizes: Noise of the sizes; None if they are public.
         costs: Costs of both.
     """
 
@@ -147,7 +146,7 @@ class Calibration:
     costs: tuple[Cost, ...]
 
     def privacy(self, source: NoiseSource) -> SketchPrivacy:
-        """The statement for noise that `source` draws."""
+        """The guarantee with noise from `source`."""
         return SketchPrivacy(
             neighbours=self.neighbours,
             epsilon=stated_epsilon(self.costs, self.delta),
@@ -172,26 +171,25 @@ def calibrate(
 ) -> Calibration:
     """The noise with which a sketch, or one for each of several classes, is (ε, δ)-differentially private.
 
-    With δ = 0 a cell has discrete Laplace noise of scale R/ε (2R/ε under substitution), in which a count that
-    moves by one is exactly randomised response of 1/scale. With δ > 0 it may have discrete Gaussian noise for
-    the L2 sensitivity √R (√(2R)) instead, whichever has the smaller variance.
+    With δ = 0 a cell has discrete Laplace noise of scale R/ε (2R/ε under substitution): a count that moves by
+    one is exactly randomised response of 1/scale. With δ > 0 it has that or discrete Gaussian noise for the
+    L2 sensitivity √R (√(2R)), whichever has the smaller variance.
 
-    The size of one sketch is public under substitution. Else sizes are released with discrete Laplace noise
-    of their own, for a share of ε: to add up all noisy cells instead, as the paper does, costs far more.
+    The size of one sketch is public under substitution. Otherwise sizes are released with discrete Laplace
+    noise of their own, for a share of ε: adding up all noisy cells, as the paper does, costs far more.
 
     Args:
         rows: R.
         cells: Cells of all rows and all classes.
-        sizes: Classes; 1 for a single sketch. A record is of one class; a substituted one may change it. With
-            0 no size is released, and all of ε goes to the cells: sizes are public, or were released before.
-        neighbours: Which datasets are compared.
+        sizes: Classes; 1 for a single sketch. A record is of one class; a substituted one may change it. 0:
+            sizes are public or were released before, and all of ε goes to the cells.
+        neighbours: The datasets that the guarantee compares.
         epsilon: Positive.
         delta: In [0, 1).
-        size_share: Share of ε for the sizes, in (0, 1); None: `default_size_share`. Unused where the size is
-            public.
+        size_share: Share of ε for the sizes, in (0, 1); None: `default_size_share`.
 
     Raises:
-        ConfigError: A value outside of its range.
+        ConfigError: A value out of its range.
     """
     if not (math.isfinite(epsilon) and epsilon > 0.0 and 0.0 <= delta < 1.0):
         raise ConfigError(
@@ -199,7 +197,7 @@ def calibrate(
             advice="Set epsilon to a positive number, and delta to 0 or a small one.",
         )
     epsilon, delta, neighbours = float(epsilon), float(delta), Neighbours(neighbours)
-    changed = _CHANGED[neighbours]
+    changed = CHANGED[neighbours]
     share = 0.0
     if sizes > 1 or (sizes == 1 and neighbours is Neighbours.ADD_REMOVE_ONE):
         share = default_size_share(rows) if size_share is None else size_share
@@ -208,7 +206,7 @@ def calibrate(
     draw, cost = _cell_noise(changed * rows, cells, (1.0 - share) * epsilon, delta)
     if not share:
         return Calibration(neighbours, delta, draw, None, (cost,))
-    # The rest, and not a share: the two together must not exceed ε by a rounding error.
+    # The rest, so that the two together do not exceed ε by a rounding error.
     size_epsilon = epsilon - (1.0 - share) * epsilon
     if not size_epsilon > 0.0:
         raise ConfigError(
@@ -221,52 +219,45 @@ def calibrate(
 
 
 def check_noise(calibration: Calibration | None, source: NoiseSource | None) -> None:
-    """Refuse to release exact counts because one of the two was forgotten.
-
-    Raises:
-        LocalProtocolError: A calibration without a source of noise, or a source without a calibration.
-    """
+    """Raise a LocalProtocolError for one without the other, which would release exact counts."""
     if (calibration is None) is not (source is None):
         raise LocalProtocolError("Counts were to be released with half of what makes them private.")
 
 
 def default_size_share(rows: int) -> float:
-    """1/(1 + 2·R^(1/3)): the share of ε that the size gets.
+    """1/(1 + 2·R^(1/3)): the share of ε for the size.
 
-    A density k is a kernel sum of noise variance 2R/((1 - s)ε)² over a size of noise variance 2/(sε)². The
-    relative error is least at s/(1 - s) = (k²/R)^(1/3); densities around 0.35 are taken to matter most.
+    A density k is a kernel sum with noise of variance 2R/((1 - s)ε)² over a size with noise of variance
+    2/(sε)². The relative error is least at s/(1 - s) = (k²/R)^(1/3), here for a density of about 0.35.
     """
     return 1.0 / (1.0 + 2.0 * math.cbrt(rows))
 
 
 def optimal_rows(size: float, epsilon: float, *, neighbours: Neighbours) -> int:
-    """R with about the smallest error of a kernel sum (RACE, Corollary 1).
+    """R with about the smallest error of a kernel sum, at least 1 (RACE, Corollary 1).
 
     The mean of R rows has the variance V/R + 2s²R/ε², with V that of one row without noise and s = 1 or 2
-    cells that a record changes in a row: least at R = √(V/2)·ε/s. For V Theorem 2 has (Σ √k)², which follows
-    from the data. What is public is that a row's count is between 0 and N: V is N²/4 at most, and N²/12 if it
-    is anywhere there as likely, which is taken: R = N·ε/(√24·s). The optimum is flat.
+    cells of a row that a record changes: least at R = √(V/2)·ε/s. Theorem 2 has (Σ √k)² for V, which follows
+    from the data. It is public that a row's count is between 0 and N: V is at most N²/4, and N²/12 for a
+    uniform count, which is assumed here: R = N·ε/(√24·s). The optimum is flat.
 
     Args:
         size: N, public or released.
         epsilon: ε of the cells, δ = 0.
-        neighbours: Which datasets it compares.
-
-    Returns:
-        At least 1.
+        neighbours: The datasets that it compares.
     """
-    return max(1, round(size * epsilon / (math.sqrt(24.0) * _CHANGED[Neighbours(neighbours)])))
+    return max(1, round(size * epsilon / (math.sqrt(24.0) * CHANGED[Neighbours(neighbours)])))
 
 
 def stated_epsilon(costs: Sequence[Cost], delta: float) -> float:
-    """ε of costs at δ, where δ may be 0 and all costs pure then."""
+    """ε of costs at δ; with δ = 0, of pure costs."""
     if delta > 0.0:
         return epsilon_of(costs, delta)
     return math.fsum(cost.epsilon * cost.count for cost in costs if isinstance(cost, ApproximateCost))
 
 
 def _cell_noise(changed: int, cells: int, epsilon: float, delta: float) -> tuple[Draw, Cost]:
-    """Noise for cells, `changed` of which change by one, and its cost."""
+    """Noise and cost of cells, `changed` of which change by one."""
     laplace = Draw("discrete-laplace", _scale(changed, epsilon), cells)
     if delta > 0.0:
         sigma = gaussian_sigma(epsilon, delta, math.sqrt(changed), 1, cells)
@@ -279,7 +270,7 @@ def _cell_noise(changed: int, cells: int, epsilon: float, delta: float) -> tuple
 
 
 def _scale(changed: int, epsilon: float) -> float:
-    """The least float64 scale at which so many changes by one cost at most ε, as the accountant adds up."""
+    """The least float64 scale at which `changed` changes by one cost at most ε in the accountant's sum."""
     scale = changed / epsilon
     if not math.isfinite(scale):
         raise ConfigError(f"No noise is large enough for epsilon = {epsilon}.", advice="Raise epsilon.")

@@ -1,8 +1,9 @@
-"""A RACE sketch: noisy counts, what they guarantee, and what is read off them (RACE, Algorithms 1 and 2)."""
+"""A RACE sketch: noisy counts, their guarantee, and kernel sums from them (RACE, Algorithms 1 and 2)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal, TypeAlias, get_args
@@ -10,27 +11,24 @@ from typing import Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.blas_threads import one_blas_thread
 from hushbid.race.counts import Counts, count_cells, row_starts
 from hushbid.race.release import Calibration, Records, SketchPrivacy, check_noise
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.noise import NoiseSource
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.space.lsh import HashFamily, Points
 
-__all__ = ["GROUPS", "How", "Sketch"]
+__all__ = ["GROUPS", "How", "Sketch", "empty_sketches"]
 
 How: TypeAlias = Literal["huber", "mean", "median-of-means"]
 """How the rows' estimates become one (`Sketch.kernel_sums`)."""
 
 GROUPS: Final = 9
 """Groups of a median of means: with 8·ln(1/β) of them Theorem 4's bound fails with probability β."""
-
 CHUNK_ESTIMATES: Final = 2**17
-"""Rows' estimates that are held at a time: 1 MiB, so that they stay in a core's cache."""
-
+"""Rows' estimates held at a time: 1 MiB, which stays in a core's cache."""
 STEPS: Final = 50
 """Most Newton steps of Huber's estimate; a handful is enough."""
-
 TOLERANCE: Final = 1e-4
 """Largest last step, as a share of N̂."""
 
@@ -39,15 +37,15 @@ TOLERANCE: Final = 1e-4
 class Sketch:
     """Counts of points in the cells of R hash functions, with noise or without.
 
-    Noise is drawn once, when the sketch is made (`empty`), and points are counted on top of it: a private
-    sketch never holds exact counts. Its guarantee is for one state of it that is given away: two states of
-    one stream have the same noise, and their difference is exact.
+    Noise is drawn once, when the sketch is made (`empty_sketches`), and points are counted on top of it: a
+    private sketch never holds exact counts. Its guarantee covers one published state: two states of one
+    stream have the same noise, and their difference is exact.
 
     Attributes:
         family: The hash functions.
         counts: Counts of every cell, row after row: int64 of shape (family.cells.sum(),).
-        size: How many points were counted; with noise of its own if `privacy` says so.
-        privacy: What the noise guarantees; None: there is no noise, and counts and size are exact.
+        size: The number of counted points; with noise of its own if `privacy` says so.
+        privacy: The guarantee of the noise; None: there is no noise, and counts and size are exact.
     """
 
     family: HashFamily
@@ -65,44 +63,18 @@ class Sketch:
 
     @classmethod
     def empty(cls, family: HashFamily, calibration: Calibration | None, source: NoiseSource | None) -> Sketch:
-        """A sketch of no points: noise alone, or zeros.
-
-        Args:
-            family: The hash functions.
-            calibration: For the family's cells and one size (`calibrate`); None: no noise, no privacy.
-            source: Where the noise comes from; None without noise.
-
-        Raises:
-            LocalProtocolError: A calibration without a source, or a source without one.
-        """
-        check_noise(calibration, source)
-        if calibration is None or source is None:
-            return cls(family, np.zeros(int(family.cells.sum()), dtype=np.int64), 0, None)
-        noise = source.draw(calibration.cells)
-        size = 0 if calibration.sizes is None else int(source.draw(calibration.sizes)[0])
-        return cls(family, np.array(noise, dtype=np.int64), size, calibration.privacy(source))
+        """A sketch of no points: its noise, or zeros (`empty_sketches`)."""
+        return empty_sketches(family, 1, calibration, source)[0]
 
     def add(self, points: Points, *, threads: int | None = None) -> Sketch:
-        """The sketch with more points counted.
-
-        Args:
-            points: float64 of shape (n, columns), within the public bounds.
-            threads: As `count_cells`.
-
-        Raises:
-            DataError: Points that the family does not take.
-        """
+        """The sketch with more points counted; points and threads as `count_cells`, which raises."""
         counts = self.counts + count_cells(self.family, points, threads=threads)
         return replace(self, counts=counts, size=self.size + len(points))
 
     def merge(self, other: Sketch, *, records: Records) -> Sketch:
-        """The sketch of both datasets: sums of counts and sizes, of noise variances, and of what was spent.
+        """The sketch of both datasets: sums of counts and sizes, with the privacy of `SketchPrivacy.merged`.
 
         Without noise it is bit for bit the sketch of the union.
-
-        Args:
-            other: A sketch by the same hash functions.
-            records: Whether a record can be in both datasets (`SketchPrivacy.merged`).
 
         Raises:
             ConfigError: Other hash functions, one sketch private and one not, or as `SketchPrivacy.merged`.
@@ -129,9 +101,9 @@ class Sketch:
 
     @cached_property
     def size_estimate(self) -> float:
-        """The size, combined with the rows' own sums by their variances; noise can make it negative.
+        """The size, combined with the rows' sums by their variances; noise can make it negative.
 
-        A row sums to N in truth, and its sum has the noise of all of its cells.
+        A row's exact sum is N, and its sum has the noise of all of its cells.
         """
         privacy = self.privacy
         if privacy is None or privacy.size_variance == 0.0:
@@ -144,11 +116,7 @@ class Sketch:
 
     @property
     def points(self) -> float:
-        """N̂: `size_estimate`, where it can be one.
-
-        Raises:
-            DataError: It is not positive: there are too few points for this much noise.
-        """
+        """N̂: `size_estimate`, or a DataError if it is not positive: too few points for the noise."""
         if not self.size_estimate > 0.0:
             raise DataError(
                 "A sketch says that it has no points: it has none, or fewer than its noise hides.",
@@ -162,13 +130,13 @@ class Sketch:
 
     @cached_property
     def table(self) -> npt.NDArray[np.float64]:
-        """What each cell adds to a kernel sum: post-processing of the counts that keeps them unbiased.
+        """The contribution of each cell to a kernel sum: unbiased post-processing of the counts.
 
-        A row's cells are moved, all by the same, so that they sum to N̂: the least squares estimate under that
-        constraint, which takes 1/cells of the noise's variance away. In rows whose codes are spread over W
-        cells, a point that does not collide is counted with probability 1/W nonetheless: (W·c - N̂)/(W - 1)
-        has the kernel sum as its mean. Negative counts stay: to clip them would add a bias that does not
-        average out over rows, as noise does.
+        All cells of a row are moved by the same number, so that they sum to N̂: the least squares estimate
+        under that constraint, which removes 1/cells of the noise's variance. In rows whose codes are spread
+        over W cells, a point that does not collide is still counted with probability 1/W, and the kernel sum
+        is the mean of (W·c - N̂)/(W - 1). Negative counts stay: clipping would add a bias, which unlike noise
+        does not average out over rows.
         """
         family, cells = self.family, self.family.cells
         moved = np.zeros(family.rows) if self.privacy is None else (self.points - self._row_sums) / cells
@@ -176,11 +144,11 @@ class Sketch:
 
     @cached_property
     def _loose_table(self) -> npt.NDArray[np.float64]:
-        """`table`, but rows do not sum to N̂: each cell has its own noise only."""
+        """`table` without moved rows: each cell has its own noise only."""
         return self._without_chance(self.counts.astype(np.float64))
 
     def _without_chance(self, table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """A table without what points that do not collide add to spread rows on average."""
+        """A table corrected for the points that are in spread rows' cells by chance."""
         family, cells = self.family, self.family.cells
         if family.spread.any():
             slopes = np.where(family.spread, cells / np.maximum(cells - 1.0, 1.0), 1.0)
@@ -193,13 +161,13 @@ class Sketch:
         """Each row's estimate of Σ_x k(x, q): unbiased over hash functions and noise (RACE, Theorem 2).
 
         Args:
-            queries: float64 of shape (m, columns), as the family takes them.
+            queries: float64 of shape (m, columns).
 
         Returns:
             float64 of shape (m, rows).
 
         Raises:
-            DataError: Queries that the family does not take, or as `points`.
+            DataError: Queries that the family refuses, or as `points`.
         """
         return self._read(self.table, queries)
 
@@ -209,23 +177,23 @@ class Sketch:
         """Σ_x k(x, q) over the sketched points, for each query (RACE, Algorithm 2).
 
         ``mean``: of the rows' estimates, unbiased. ``median-of-means``: the median of the means of groups of
-        rows, which has a larger error on average and a smaller probability of a very large one (Theorem 4).
-        ``huber``: Huber's estimate of location, whose threshold is N̂. A row's count is never farther than N
-        from the kernel sum: what is farther is noise, and weighs as if it were at the threshold. Where
-        Laplace noise is much larger than N that comes to a median, of half the mean's variance; where noise
-        is small, or not Laplace noise, it is the mean.
+        rows, with a larger error on average and a smaller probability of a very large one (Theorem 4).
+        ``huber``: Huber's estimate of location with the threshold N̂. A row's count is never farther than N
+        from the kernel sum; anything farther is noise, and weighs as if it were at the threshold. If Laplace
+        noise is much larger than N that is about a median, with half the mean's variance. If noise is small,
+        or not Laplace noise, it is the mean.
 
         Args:
-            queries: float64 of shape (m, columns), as the family takes them.
+            queries: float64 of shape (m, columns).
             how: One of these.
-            groups: Groups of a median of means, from 1 to the number of rows; None: `GROUPS`, or as many as
-                rows.
+            groups: Groups of a median of means, from 1 to the number of rows; None: `GROUPS`, or the rows if
+                there are fewer.
 
         Returns:
             float64 of shape (m,); noise can make it negative.
 
         Raises:
-            ConfigError: Another `how`, or another number of groups.
+            ConfigError: `how` or `groups` is something else.
             DataError: As `row_estimates`.
         """
         rows = self.family.rows
@@ -257,7 +225,7 @@ class Sketch:
 
     @property
     def noise_deviation(self) -> float:
-        """Standard deviation that noise on cells gives the mean of the rows' estimates; 0 without noise."""
+        """Standard deviation of the mean of the rows' estimates by noise on cells; 0 without noise."""
         if self.privacy is None:
             return 0.0
         cells = self.family.cells.astype(np.float64)
@@ -265,11 +233,39 @@ class Sketch:
         return math.sqrt(self.privacy.cell_variance * float(left.sum())) / self.family.rows
 
 
-def _huber(samples: npt.NDArray[np.float64], threshold: float) -> npt.NDArray[np.float64]:
-    """Huber's estimate of location along the last axis, by Newton's method from the mean.
+def empty_sketches(
+    family: HashFamily,
+    classes: int,
+    calibration: Calibration | None,
+    source: NoiseSource | None,
+    *,
+    sizes: Sequence[int] | None = None,
+) -> tuple[Sketch, ...]:
+    """A sketch of no points for each class: its noise, or zeros.
 
-    Each row is computed alone: its result does not depend on how far the others have come.
+    Args:
+        family: The hash functions.
+        classes: How many; 1 for a single sketch.
+        calibration: For the cells and sizes of all classes together; None: no noise, no privacy.
+        source: Draws the noise; None without noise.
+        sizes: The noise on the classes' sizes, if it was drawn before; None: it is drawn here.
+
+    Raises:
+        LocalProtocolError: A calibration without a source, or a source without one.
     """
+    check_noise(calibration, source)
+    cells = int(family.cells.sum())
+    if calibration is None or source is None:
+        return (Sketch(family, np.zeros(cells, dtype=np.int64), 0, None),) * classes
+    noise = np.array(source.draw(calibration.cells), dtype=np.int64).reshape(classes, cells)
+    if sizes is None:
+        sizes = [0] * classes if calibration.sizes is None else source.draw(calibration.sizes).tolist()
+    privacy = calibration.privacy(source)
+    return tuple(Sketch(family, part, int(size), privacy) for part, size in zip(noise, sizes, strict=True))
+
+
+def _huber(samples: npt.NDArray[np.float64], threshold: float) -> npt.NDArray[np.float64]:
+    """Huber's estimate of location along the last axis, by Newton's method from the mean, each row alone."""
     centres = np.asarray(samples.mean(axis=1), dtype=np.float64)
     left = np.arange(len(samples))
     for _ in range(STEPS):

@@ -1,14 +1,14 @@
-"""A private classifier that chooses its own size: four releases, each by what those before it showed.
+"""A private classifier that chooses its own size: four releases, each of which uses those before it.
 
-1. The classes' sizes. They say how many rows the noise leaves worth while.
-2. A small sketch of each class, the *pilot*. It says where points lie, and how they vary together.
+1. The classes' sizes, from which the number of useful rows follows.
+2. A small sketch of each class, the *pilot*, which shows where points lie and how they vary together.
 3. A sketch of each class in coordinates in which points vary alike in every direction. Rows of raw columns
-   hardly see a direction in which points vary little, and it often is such a one that tells classes apart.
-4. The *ballot*: how many of the fitted points each way to read the sketches tells rightly.
+   hardly see a direction of little variation, and often such a direction separates classes.
+4. The *ballot*: how many of the fitted points each reading of the sketches classifies correctly.
 
-What one release makes of another costs nothing, and the costs of the four add up. A record changes one size,
-one cell of each row of the sketches and one cell of the ballot; under substitution it changes two of each.
-The ballot counts every record alone: its reading has the same bits whatever stands beside it.
+Use of an earlier release costs nothing, and the costs of the four add up. A record changes one size, one cell
+of each row of the sketches and one cell of the ballot; under substitution it changes two of each. The ballot
+counts every record alone: its reading has the same bits whatever other records there are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from hushbid.race.counts import count_cells
 from hushbid.race.gaussians import Prior, Scores, fit_own, fit_shared, parameter_count
 from hushbid.race.readings import REACH, RowScores, Whitening, scaled
-from hushbid.race.release import Calibration, SketchPrivacy, calibrate, stated_epsilon
+from hushbid.race.release import CHANGED, Calibration, SketchPrivacy, calibrate
 from hushbid.race.sketch import Sketch
 from protocol.errors import ConfigError
 from protocol.privacy.noise import NoiseSource
@@ -44,41 +44,41 @@ READINGS: Final[tuple[Reading, ...]] = ("shared", "own", "rows")
 SIZES_SHARE: Final = 0.1
 PILOT_SHARE: Final = 0.3
 BALLOT_SHARE: Final = 0.1
-"""Shares of ε; the sketches that are read have what these leave."""
+"""Shares of ε; the rest is for the final sketches."""
 
 MOST_ROWS_PER_PARAMETER: Final = 2.0
 LEAST_MOST_ROWS: Final = 32
 LARGEST_NOISE: Final = 1.0 / 6.0
-"""Most noise of a cell, as a share of the smallest class: about what its fullest cells hold."""
+"""Most noise of a cell, as a share of the smallest class: about the share in its fullest cells."""
 
 _PRESENT: Final = 2.0
-"""A class is there if its noisy size is more than this many standard deviations of its noise."""
+"""Standard deviations of the noise that the noisy size of a present class exceeds."""
 _PILOT_BANDWIDTH: Final = 0.12
 _BANDWIDTH: Final = 0.8
-"""Times √columns, as projections are so much wider than columns; of bounds that are 1 apart, and of whitened
-coordinates, in which classes have a standard deviation of 1."""
+"""Bandwidths over √columns, by which projections are wider than columns: with bounds that are 1 apart, and in
+whitened coordinates, in which classes have a standard deviation of 1."""
 _PILOT_MEANS: Final = (0.5, 0.3)
 _PILOT_FACTOR: Final = (0.2, 0.15)
 """Mean and standard deviation of the pilot's prior, as shares of the bounds."""
 _MEAN_DEVIATION: Final = 1.0
 _FACTOR_DEVIATION: Final = 0.5
-"""Standard deviations of the prior that follows from the pilot."""
+"""Standard deviations of the prior from the pilot."""
 _LEAST_EIGENVALUE: Final = 1e-5
 _CHUNK: Final = 2**14
-"""Points that are counted at a time."""
+"""Points counted at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What a fit may spend, and where its noise comes from.
+    """The budget of a fit, and its source of noise.
 
     Attributes:
         epsilon, delta: Of all releases together; `epsilon` None: nothing is private, and there is no noise.
-        neighbours: Which datasets are compared.
+        neighbours: The datasets that the guarantee compares.
         source: Source of the noise, for this fit alone; None without noise.
 
     Raises:
-        ConfigError: An ε or δ outside of its range.
+        ConfigError: An ε or δ out of its range.
     """
 
     epsilon: float | None
@@ -96,7 +96,7 @@ class Budget:
             )
 
     def part(self, share: float | None) -> float | None:
-        """ε of a release; `share` None: what the others leave, and no more by a rounding error."""
+        """ε of a release; `share` None: the rest, rounded down."""
         if self.epsilon is None or share is not None:
             return None if self.epsilon is None else self.epsilon * float(share or 0.0)
         others = [self.epsilon * each for each in (SIZES_SHARE, PILOT_SHARE, BALLOT_SHARE)]
@@ -114,7 +114,7 @@ class Budget:
         )
 
     def noise(self, calibration: Calibration | None, cells: int) -> Whole:
-        """Noise of a release, which is drawn for it alone; zeros without."""
+        """Newly drawn noise of a release, or zeros."""
         if calibration is None or self.source is None:
             return np.zeros(cells, dtype=np.int64)
         return np.array(self.source.draw(calibration.cells), dtype=np.int64)
@@ -122,36 +122,28 @@ class Budget:
     def statement(
         self, *releases: Calibration | None, cells: Calibration | None, sizes: Calibration | None
     ) -> SketchPrivacy | None:
-        """What holds for all of these releases, with the noise of some cells and of some sizes."""
+        """The guarantee for all of these releases, with the noise of some cells and of some sizes."""
         if self.source is None or cells is None or sizes is None:
             return None
         costs = tuple(cost for release in releases if release is not None for cost in release.costs)
-        return SketchPrivacy(
-            neighbours=self.neighbours,
-            epsilon=stated_epsilon(costs, self.delta),
-            delta=self.delta,
-            costs=costs,
-            cells=(cells.cells,),
-            sizes=(sizes.cells,),
-            sources=(self.source.name,),
-            protects=self.source.protects,
-        )
+        together = Calibration(self.neighbours, self.delta, cells.cells, sizes.cells, costs)
+        return together.privacy(self.source)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Staged:
-    """What a fit in stages released, and what follows from it.
+    """The releases of a fit in stages, and functions of them.
 
     Attributes:
         sizes: Sizes of all K classes, with noise: int64 of shape (K,).
         present: Indices of the classes whose sizes stand out from their noise, or of the largest one.
-        sketches: Sketches of all classes, in whitened coordinates; none where only one class is present.
-        whitening: These coordinates; None where one class only is present.
-        scorings: Log likelihoods of the present classes up to a constant, by each reading: of whitened points
-            of shape (n, columns), shape (n, present).
-        shares: Share of the fitted points that each reading tells rightly, by the ballot.
+        sketches: Sketches of all classes, in whitened coordinates; none if only one class is present.
+        whitening: These coordinates; None if only one class is present.
+        scorings: For each reading, log likelihoods of the present classes up to a constant, shape
+            (n, present), of whitened points of shape (n, columns).
+        shares: Share of the fitted points that each reading classifies correctly, by the ballot.
         share_error: Standard deviation of the noise on such a share.
-        privacy: Privacy of all releases together; None without noise.
+        privacy: Guarantee for all releases together; None without noise.
     """
 
     sizes: Whole
@@ -170,12 +162,12 @@ class Staged:
 
     @property
     def largest_share(self) -> float:
-        """Share of the points that are of the largest class."""
+        """The largest class's share of the points."""
         return min(1.0, max(0.0, float(self.sizes.max())) / self.points)
 
     @property
     def largest_error(self) -> float:
-        """Standard deviation that the noise on its size gives `largest_share`."""
+        """Standard deviation of `largest_share` by the noise on that class's size."""
         return 0.0 if self.privacy is None else math.sqrt(self.privacy.size_variance) / self.points
 
     def scores(self, points: Points, reading: Reading, *, weighed: bool) -> Reals:
@@ -183,7 +175,8 @@ class Staged:
 
         Args:
             points: Within the public bounds, shape (n, columns).
-            weighed: Whether times the classes' sizes.
+            reading: One of `READINGS`.
+            weighed: Whether likelihoods are multiplied by the classes' sizes.
         """
         if self.whitening is None:
             return np.zeros((len(points), 1))
@@ -210,12 +203,10 @@ def fit_stages(
         points: float64 of shape (n, columns), within the bounds.
         labels: Label of each point, from 0 to `classes` - 1, shape (n,).
         classes: K.
-        lower: Public bounds, shape (columns,).
-        upper: Likewise.
-        budget: What may be spent.
-        weighed: Whether the ballot is on readings that weigh classes by their sizes.
-        sampling: Sampling of the hash functions.
-        seed: Seed of the hash functions; public.
+        lower, upper: Public bounds, shape (columns,).
+        budget: For all releases together.
+        weighed: Whether the ballot's readings weigh classes by their sizes.
+        sampling, seed: Of the hash functions; public.
         threads: As `count_cells`.
 
     Raises:
@@ -308,16 +299,16 @@ def fit_stages(
 
 
 def classifier_rows(columns: int, smallest: float, epsilon: float | None, *, neighbours: Neighbours) -> int:
-    """R of a sketch of each class: what Gaussian classes have use for, and no more than noise leaves legible.
+    """R of a sketch of each class: as many as Gaussian classes can use, with legible cells.
 
-    A cell has noise of the standard deviation √2·s·R/ε, s = 1 or 2 the cells of a row that a record changes.
+    A cell has noise of the standard deviation √2·s·R/ε, with s = 1 or 2 cells of a row that a record changes.
     R keeps it below `LARGEST_NOISE` of the smallest class.
 
     Args:
         columns: Columns of the points.
-        smallest: Size of the smallest class: as released, or a prior that is stated and public.
+        smallest: Size of the smallest class: released, or a public prior.
         epsilon: ε of the sketches alone, δ = 0; None without noise.
-        neighbours: Which datasets it compares.
+        neighbours: The datasets that it compares.
 
     Returns:
         From twice the columns, or 8, to twice a class's parameters, or 32, whichever is more.
@@ -325,15 +316,14 @@ def classifier_rows(columns: int, smallest: float, epsilon: float | None, *, nei
     most = max(LEAST_MOST_ROWS, round(MOST_ROWS_PER_PARAMETER * parameter_count(columns)))
     if epsilon is None:
         return most
-    changed = 2.0 if Neighbours(neighbours) is Neighbours.SUBSTITUTE_ONE else 1.0
-    legible = LARGEST_NOISE * smallest * epsilon / (math.sqrt(2.0) * changed)
+    legible = LARGEST_NOISE * smallest * epsilon / (math.sqrt(2.0) * CHANGED[Neighbours(neighbours)])
     return round(min(max(legible, 8.0, 2.0 * columns), most))
 
 
 def _whitened(family: L2Family, pilot: list[Sketch], lower: Reals, upper: Reals) -> tuple[Whitening, Prior]:
-    """Coordinates in which the pilot's classes vary alike, and what is expected of classes in them.
+    """Coordinates in which the pilot's classes vary alike, and the prior of classes in them.
 
-    The pilot's error is added to its covariance: a direction of which it says little is not blown up.
+    The pilot's error is added to its covariance, so that a direction of little evidence is not stretched.
     """
     columns, sizes = family.columns, _sizes(pilot)
     mean, deviation = _PILOT_MEANS
@@ -360,7 +350,7 @@ def _variance(sketches: list[Sketch]) -> float:
 
 
 def _elected(staged: Staged, ballot: Whole, calibration: Calibration | None) -> Staged:
-    """With what the ballot says of each reading: half of its cells are of points that it tells rightly."""
+    """The fit with the ballot: half of its cells count points that a reading classifies correctly."""
     shares: dict[Reading, float] = {}
     for bit, reading in enumerate(READINGS):
         right = ballot[(np.arange(len(ballot)) >> bit) % 2 == 1].sum()

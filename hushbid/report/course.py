@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from consumer.blind import AccountMade
-from consumer.events import TargetReleased
-from curator.blind import BidsChecked
-from owner.blind import BlindScored
-from owner.events import Scored
+from consumer.events import AccountMade, TargetReleased
+from curator.events import BidsChecked
+from owner.events import BlindScored, Scored
 from protocol.machine.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
 from protocol.machine.weighing import WeightsComputed
 from protocol.transcript.record import Header, Record, RecordedItem

@@ -29,13 +29,7 @@ APPRAISAL: Final = "appraisal"
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """MMD² of the first points of a choice against D_v.
-
-    Attributes:
-        points: Numbers of points, ascending.
-        mmd2: MMD² of so many (`shortened`).
-        last: MMD² of all of them.
-    """
+    """MMD² of the first points of a choice against D_v, by how many (`shortened`); `last` is that of all."""
 
     points: tuple[int, ...]
     mmd2: tuple[float, ...]
@@ -50,9 +44,8 @@ class Quality:
         session: MMD² of the points that the consumer got and can read, in their order; it is the consumer's.
         greedy: MMD² of a choice among all owners' points with nothing private.
         uniform: MMD² of points drawn at random from each owner.
-        seed_distance: How far the seed set lies from D_v; the consumer's, too.
+        seed_distance, course: The consumer's, too.
         appraisal: What no transcript tells, of the evaluation.
-        course: How the purchase went round by round; the consumer's, too.
     """
 
     session: Curve | None

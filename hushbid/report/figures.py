@@ -1,15 +1,13 @@
 """The figures of a report, computed from transcripts: plain values, without any markup.
 
-What a figure is, its formula, and whose transcript it takes, is in docs/report.md. A figure that the given
-transcripts do not tell is None, and `Figures.missing` says what would be needed.
+docs/report.md says of each field what it is, its formula, and whose transcript it takes. A figure that the
+given transcripts do not tell is None, and `Figures.missing` says what would be needed.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
 from hushbid.report.sources import Source
 from protocol.privacy.acquisition import RULES
 from protocol.privacy.settlement import SettlementTerms
+from protocol.runtime.command import finite
 from protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
 from protocol.session.odometer import Odometer, odometers
 
@@ -33,22 +32,7 @@ __all__ = ["Figures", "SessionFacts", "TranscriptFacts", "figures_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class SessionFacts:
-    """The session file without its seeds, and other public facts.
-
-    Attributes:
-        name: The session's name.
-        identifier: Hexadecimal; tells it from all others.
-        points: p, points to acquire, and rounds that the session has.
-        owners: K.
-        min_owners: With fewer present the session pauses.
-        delta: The δ of every ε.
-        features, target, summary, acquisition: The sections of these names, without seeds.
-        noise: The noise's source.
-        allow_nonprivate: Whether the session may protect nobody.
-        m: |D_v|; None: not on record.
-        seed_points: |D_init|, likewise.
-        bought: Points that were chosen; None: not on record.
-    """
+    """The session file without its seeds, and other public facts; None: not on record."""
 
     name: str
     identifier: str
@@ -69,20 +53,7 @@ class SessionFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class TranscriptFacts:
-    """What a transcript is, and how far it can be trusted: its chain holds, or there would be no report.
-
-    Attributes:
-        party, role: Whose it is.
-        records: Whole records.
-        head: The chain's digest after the last of them.
-        replayed: Whether its party's machine, fed with its events, did all that it says. False: redacted.
-        redacted_fields, private_fields: How many private fields were taken out, of how many.
-        torn_bytes: Bytes at its end that are no whole record.
-        software: Version of hushbid that wrote it.
-        environment: What floating-point results may depend on.
-        finish: How the party ended: ``code``, and ``reason`` and ``advice``, which are None where they were
-            taken out; None: the transcript ends before.
-    """
+    """What a transcript is, and how far it can be trusted: its chain holds, or there would be no report."""
 
     party: str
     role: str
@@ -123,38 +94,29 @@ class Figures:
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON can hold them: what is not finite is null."""
+        pictures = None if self.pictures is None else asdict(replace(self.pictures, pixels=()))
+        if pictures is not None:
+            del pictures["pixels"]  # the page shows them, and does not list them
         values = {
-            entry.name: getattr(self, entry.name)
-            for entry in dataclasses.fields(self)
-            if entry.name != "pictures"
-        }
-        return {
-            **{name: _plain(value) for name, value in values.items()},
+            **asdict(replace(self, pictures=None)),
             "verdict": None if self.verdict is None else self.verdict.as_json()["verdict"],
-            "settlement_terms": _plain(self.settlement_terms.as_json()),
-            "privacy": [_plain(statement.as_json()) for statement in self.privacy],
-            "odometers": [_plain(odometer.as_json()) for odometer in self.odometers],
-            "pictures": None if self.pictures is None else self._pictures(self.pictures),
+            "settlement_terms": self.settlement_terms.as_json(),
+            "privacy": [statement.as_json() for statement in self.privacy],
+            "odometers": [odometer.as_json() for odometer in self.odometers],
+            "pictures": pictures,
         }
-
-    def _pictures(self, pictures: Pictures) -> dict[str, Any]:
-        """All but the pixels, which the page shows and does not list."""
-        return {
-            entry.name: _plain(getattr(pictures, entry.name))
-            for entry in dataclasses.fields(pictures)
-            if entry.name != "pixels"
-        }
+        found: dict[str, Any] = finite(values)
+        return found
 
 
 def figures_of(
     sources: Sequence[Source], evaluation: Path | None = None, rows: OwnRows | None = None
 ) -> Figures:
-    """Work out a report's figures.
+    """The figures of the transcripts of one session.
 
     Args:
-        sources: The transcripts of one session (`open_sources`).
         evaluation: The baselines' curves (`hushbid.report.curves.read_evaluation`).
-        rows: The consumer's own, which pictures are made of; None: there are none.
+        rows: The consumer's own, which pictures are made of.
 
     Raises:
         DataError: The evaluation cannot be used.
@@ -245,16 +207,3 @@ def _transcript_facts(source: Source) -> TranscriptFacts:
         environment=source.header.environment,
         finish=course.finish,
     )
-
-
-def _plain(value: Any) -> Any:
-    """The value in lists, maps and what JSON has words for."""
-    if dataclasses.is_dataclass(value):
-        return {entry.name: _plain(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value

@@ -24,10 +24,9 @@ class Incident:
         what: lost or returned (a connection), restarted (a process), fault or dispute (of a point), or
             refusal (of a peer).
         told_by: The party whose transcript says so.
-        round: In which round; 0: none yet; None: not on record.
-        seconds: When, since that transcript's first record; None: not on record.
+        round: 0: none had begun; None: not on record.
+        seconds: Since that transcript's first record; None: not on record.
         party: Whom it concerns; None where the name was taken out.
-        detail: The problem; may be empty.
     """
 
     what: str
@@ -40,12 +39,7 @@ class Incident:
 
 @dataclass(frozen=True, kw_only=True)
 class Incidents:
-    """All incidents, or the first of many.
-
-    Attributes:
-        listed: The first, transcript by transcript.
-        total: How many there were.
-    """
+    """All incidents, transcript by transcript, or the first of a larger total."""
 
     listed: tuple[Incident, ...]
     total: int

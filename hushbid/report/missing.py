@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hushbid.report.curves import Quality
 from hushbid.report.rounds import wins_of
 from hushbid.report.sources import Source
+from protocol.names import listed
 
 __all__ = ["Missing", "missing_of"]
 
@@ -23,12 +24,7 @@ _ONLY_BY_THE_ORIGINAL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """Something that is not shown.
-
-    Attributes:
-        what: Which figures.
-        why: Why not, and what would tell them.
-    """
+    """Figures that are not shown, why not, and what would tell them."""
 
     what: str
     why: str
@@ -61,14 +57,8 @@ def missing_of(sources: Sequence[Source], quality: Quality) -> tuple[Missing, ..
     redacted = [each.header.party for each in sources if each.header.role == "owner" and each.machine is None]
     if redacted and (curator is None or curator.machine is None):
         why = f"transcripts of owners are redacted: {_ONLY_BY_THE_ORIGINAL}"
-        found.append(Missing(what=f"What {_listed(redacted)} handed over", why=why))
+        found.append(Missing(what=f"What {listed(redacted, 5, rest='others')} handed over", why=why))
     if quality.session is not None and quality.greedy is None and quality.uniform is None:
         why = "no party can compute them; those of a run are in its evaluation.json, for --evaluation"
         found.append(Missing(what="MMD² of the greedy and the uniform choice", why=why))
     return tuple(found)
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    if len(names) <= most:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} others"

@@ -13,7 +13,7 @@ from protocol.errors import ExitCode
 from protocol.privacy.noise import SimulatedNoise
 from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
 
-__all__ = ["guarantee", "notices", "sentence", "tiles"]
+__all__ = ["notices", "sentence", "tiles"]
 
 _ENDINGS: Final = {
     ExitCode.DONE: "the session is complete",
@@ -74,14 +74,6 @@ def _simulated(statement: PrivacyStatement) -> bool:
 def sentence(text: str) -> str:
     """The text with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def guarantee(statement: PrivacyStatement) -> str:
-    """The guarantee of a statement, in words."""
-    if statement.epsilon is None:
-        return "nothing"
-    figures = f"ε = {statement.epsilon:.4g}, δ = {statement.delta:g}"
-    return f"nothing; with secret noise {figures}" if statement.why else figures
 
 
 def tiles(figures: Figures) -> Html:

@@ -38,13 +38,7 @@ class Image:
 
 @dataclass(frozen=True)
 class ImageColumn:
-    """An image that every row has.
-
-    Attributes:
-        name: Its column's; None: it is the whole row.
-        image: Its size.
-        first: The first of a row's numbers that is of it.
-    """
+    """An image that every row has: a column's, from a row's `first` number on, or without a name the row."""
 
     name: str | None
     image: Image
@@ -53,7 +47,7 @@ class ImageColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Where the consumer's rows are.
+    """The files of the consumer's rows.
 
     Attributes:
         validation: The file of D_v.
@@ -73,15 +67,13 @@ class OwnRows:
     """The wanted and the bought rows of the consumer, as numbers of the session's columns.
 
     Attributes:
-        session: The session.
         names: Names of the columns in the consumer's file; None: it gives none.
         wanted: D_v, shape (m, columns).
         bought: The points that are not disputed, in the order of delivery, float64, shape (n, columns).
         rounds: In which each was chosen, shape (n,).
-        weights: Weight of each, with sum 1; None: there are none.
-        no_weights: Why there are none.
-        images: The session's columns of images, or what grey image a row is; empty: there are none.
-        offered: What owners offered, where their files were given, shape (n, columns); None: they were not.
+        weights: Weight of each, with sum 1; None: there are none, for the reason of `no_weights`.
+        images: The session's columns of images, or what grey image a row is.
+        offered: What owners offered, shape (n, columns); None: their files were not given.
     """
 
     session: Session

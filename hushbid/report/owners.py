@@ -16,22 +16,10 @@ __all__ = ["OwnerFigures", "owners_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class OwnerFigures:
-    """Columns with an entry for each owner; those that the transcripts do not tell are None.
+    """Columns with an entry for each owner of the roster; those that the transcripts do not tell are None.
 
-    Attributes:
-        name: All owners of the roster, in order.
-        won: Points that were chosen.
-        disputed: Points of these that the consumer disputes.
-        settlement: What the owners are to be paid by (`Figures.settlement_terms`), without disputed points.
-        standard_error: Of `settlement`; an entry is None where a release does not tell its noise.
-        paid: What the owners should be paid (`protocol.privacy.payment`), likewise.
-        paid_for: In words, what is paid for, or why nothing is.
-        price: Price of one of its points; None: the session has no prices.
-        amount: What its points cost, without disputed ones.
-        absent: Rounds that it was absent in.
-        asked: Rounds that it was asked for its point in.
-        raw: Raw points that it handed over; an entry is None for an owner that nobody tells of.
-        sealed: Sealed points, likewise.
+    An entry of `standard_error` and `paid` is None where a release does not tell its noise; of `asked`, `raw`
+    and `sealed`, for an owner that nobody tells of.
     """
 
     name: tuple[str, ...]

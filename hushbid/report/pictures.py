@@ -57,19 +57,14 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """A column's values, in shares of the rows.
+    """A column's values, in shares of the rows; with weights, if there are any.
 
     Attributes:
-        name: The column's.
         edges: Edges of the bars, one more than there are bars; None: each is one of `values`.
         values: What each bar stands for, in words; None: an interval.
         others: How many values the last of `values` stands for, where there are too many; 0: each for one.
-        wanted: Shares of D_v's rows.
-        bought: Shares of the bought points.
-        weighted: Shares of their weights; None: there are none.
-        means: Means of wanted, bought and, where there are weights, weighted rows; None: values are words.
+        means: Means of wanted, bought and weighted rows; None: values are words.
         apart: Half of the sum of differences between wanted and bought shares, from 0 to 1.
-        apart_weighted: The same with weights.
     """
 
     name: str
@@ -88,11 +83,7 @@ class Distribution:
 class PrincipalMap:
     """Points by the first two kernel principal components of those that are wanted and bought.
 
-    Attributes:
-        explained: Which part of the variance of these in feature space each component has.
-        wanted: Points of D_v.
-        bought: Bought points.
-        offered: Points of owners; None: they were not given.
+    `explained` has each component's part of the variance of these in feature space.
     """
 
     explained: Place
@@ -103,13 +94,9 @@ class PrincipalMap:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFigures:
-    """How the weights of bought points are spread.
+    """How the weights of bought points are spread: points by bars, in shares of an equal weight, 1/n.
 
-    Attributes:
-        edges: Edges of the bars, in shares of an equal weight: 1 is 1/n.
-        points: How many points each bar has.
-        effective: Effective points, 1/Σw².
-        hardly: How many points weigh less than a hundredth of an equal weight.
+    `effective` is 1/Σw², and `hardly` counts points below a hundredth of an equal weight.
     """
 
     edges: tuple[float, ...]
@@ -124,10 +111,8 @@ class Sheet:
 
     Attributes:
         column: Whose images they are; None: each is a whole row.
-        image: Their size.
         rounds: The first and the last round that they were bought in; None: they are wanted.
-        points: How many there are.
-        shown: Which of them are shown, counted from 1.
+        shown: Which of the `points` images are shown, counted from 1.
     """
 
     column: str | None
@@ -143,16 +128,11 @@ class Pictures:
 
     Attributes:
         image: What grey image a whole row is; None: it is none.
-        wanted, bought: Rows of each.
-        offered: Of owners' files; None: they were not given.
         sheets: Of images, column by column, the wanted first; empty if there are none.
         pixels: Those of each sheet, 0 at the lower bound and 255 at the upper, shape (n, height, width), with
             an axis of three channels more if they are in colour.
         columns: Those that hold no images, in the order of the session; none if whole rows are images.
-        columns_left_out: How many are not drawn.
         map: None where all points are one.
-        weights: None where there are none.
-        no_weights: Why.
     """
 
     image: Image | None

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 SHOWN_ROUNDS: Final = 5_000
-"""Most entries of a series, evenly spaced, the first and the last always among them."""
+"""Most entries of a series (`thinned`)."""
 MAP_OWNERS: Final = 12
 """Most owners that the map has a row for: those that won most points."""
 
@@ -44,22 +44,24 @@ Win: TypeAlias = tuple[int, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CuratorSeries:
-    """Series that the curator's transcript alone tells, an entry for each round that is shown (`shortened`).
+class WeighedSeries:
+    """J in the released target, with an entry for each round that is shown (`shortened`).
 
     Attributes:
         objective_before: J of the seed set alone; None if there was no target, or the curator is blind.
-        objective: J after the round, in the released target; empty likewise.
-        gain: By how much the round's point raised J; None: no point was chosen.
-        asked: Owners that were asked for their point.
-        raw: Raw points that the curator was handed.
-        sealed: Sealed points that it was handed.
-        absent: Owners that were absent.
+        objective: J after the round; empty likewise.
+        gain: By how much the round's points raised J; None: none was chosen.
     """
 
     objective_before: float | None
     objective: tuple[float, ...]
     gain: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CuratorSeries(WeighedSeries):
+    """What the curator's transcript alone tells: owners asked and absent, and points handed over."""
+
     asked: Numbers
     raw: Numbers
     sealed: Numbers
@@ -67,29 +69,21 @@ class CuratorSeries:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsumerSeries:
-    """Series that the consumer's transcript tells where the curator is blind: the consumer weighs.
+class ConsumerSeries(WeighedSeries):
+    """What the consumer's transcript tells where the curator is blind, and the consumer weighs.
 
-    Attributes:
-        objective_before, objective, gain: As `CuratorSeries` has them under other rules.
-        void: Boxes that did not hold what their owner said.
+    `void` counts boxes that did not hold what their owner said.
     """
 
-    objective_before: float | None
-    objective: tuple[float, ...]
-    gain: tuple[float | None, ...]
     void: Numbers
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundMap:
-    """The deeds of some owners in each round that is shown.
+    """What some owners did in each round that is shown; `left_out` others have no row.
 
-    Attributes:
-        owners: Whom there is a row for.
-        states: For each, a text of one letter a round: W its point was chosen, a absent, r it handed a raw
-            point over, s a sealed one, q it was asked and no point came, - nothing of these.
-        left_out: How many owners have no row.
+    `states` has a text for each owner, a letter a round: W its point was chosen, a absent, r it handed a raw
+    point over, s a sealed one, q it was asked and no point came, - nothing of these.
     """
 
     owners: tuple[str, ...]
@@ -104,12 +98,8 @@ class RoundFigures:
     Attributes:
         run: Rounds that were begun.
         number: The rounds that all series have an entry for.
-        seconds: From the start of a round to the start of the next; None where that is not on record.
-        timed_by: By whose clock; None: nobody's.
-        winner: Owner of the chosen point, by its place among all owners; None: there was no point.
-        curator: Facts that only the curator knows.
-        consumer: Facts that only the consumer knows where the curator is blind; else None.
-        map: What owners did in each round.
+        seconds: From the start of a round to the start of the next, by the clock of `timed_by`.
+        winner: Owner of the best point, by its place among all owners; None: there was no point.
     """
 
     run: int
@@ -122,18 +112,18 @@ class RoundFigures:
     consumer: ConsumerSeries | None = None
 
     @property
-    def weighed(self) -> CuratorSeries | ConsumerSeries | None:
+    def weighed(self) -> WeighedSeries | None:
         """The series of the party that weighs, if its transcript is there."""
         return self.consumer or self.curator
 
 
 def shown(count: int) -> tuple[int, ...]:
-    """Which of the numbers 1 … `count` are shown of a series, at most `SHOWN_ROUNDS`."""
+    """Which of the numbers 1 … `count` are shown of a series."""
     return thinned(count, SHOWN_ROUNDS)
 
 
 def thinned(count: int, most: int) -> tuple[int, ...]:
-    """The numbers 1 … `count`, or so many of them, evenly spaced: the first and the last are among them."""
+    """The numbers 1 … `count`; of more than `most`, so many, evenly spaced, with the first and the last."""
     return tuple(np.unique(np.linspace(1, count, min(count, most)).astype(np.int64)).tolist())
 
 
@@ -156,7 +146,7 @@ def wins_of(sources: Sequence[Source]) -> list[Win] | None:
 
 
 def rounds_of(sources: Sequence[Source]) -> RoundFigures:
-    """The session's rounds, as its transcripts tell them."""
+    """The rounds of one session, by its transcripts."""
     owners, wins = sources[0].session.file.owners, wins_of(sources)
     run = _run(sources)
     numbers = shown(run)
@@ -248,13 +238,7 @@ def _course(
 def objectives(
     session: Session, target: Target, chosen: Mapping[int, Sequence[Features]], run: int
 ) -> list[float]:
-    """J of the seed set, then after each of `run` rounds, in the released target.
-
-    Args:
-        target: The released target.
-        chosen: φ of what was chosen, by round.
-        run: How many rounds.
-    """
+    """J of the seed set, then after each of `run` rounds, in the released target; φ of choices by round."""
     weight = session.file.seed_weight
     total, size = weight * features_to_float(target.seed_total), weight * target.seed_size
     values = [embedding_objective(target.embedding, total / size)]

@@ -12,11 +12,11 @@ from hushbid.report.figures import Figures, TranscriptFacts
 from hushbid.report.gallery import pictures
 from hushbid.report.html import Html, element, fragment, plot, section, table
 from hushbid.report.incidents import Incidents
-from hushbid.report.overview import guarantee, sentence
+from hushbid.report.overview import sentence
 from hushbid.report.rounds import SHOWN_ROUNDS
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.settlement import SettlementTerms
-from protocol.session.guarantee import TRUSTED
+from protocol.session.guarantee import TRUSTED, PrivacyStatement
 
 __all__ = ["sections"]
 
@@ -75,10 +75,10 @@ def _appraisal(figures: Figures) -> Iterable[Html]:
         )
         for each in appraisal.choices
     ]
-    titles = ("choice", "MMD²", "MMD² to test", "accuracy", "95 %", "effective points")
+    figures_of_each = _numbers("MMD²", "MMD² to test", "accuracy", "95 %", "effective points")
     shares = appraisal.own.share_line(MOST_SHOWN)
     parts = [
-        table([(title, "number" if place else "text") for place, title in enumerate(titles)], rows),
+        table([*_text("choice"), *figures_of_each], rows),
         *([element("p", f"Labels in per cent, {shares}.")] if shares else []),
         *_parts(appraisal),
     ]
@@ -104,10 +104,18 @@ def _parts(appraisal: Appraisal) -> Iterable[Html]:
         )
         for name, part in owners[:_TABLE_ROWS]
     ]
-    titles = ("owner", "points", "exact gain", "MMD² if left out", "the same with weights, in all")
-    yield table([(title, "number" if place else "text") for place, title in enumerate(titles)], rows)
+    figures = _numbers("points", "exact gain", "MMD² if left out", "the same with weights, in all")
+    yield table([*_text("owner"), *figures], rows)
     if left := len(owners) - len(rows):
         yield element("p", f"And {left:,} more.")
+
+
+def _text(*titles: str) -> list[tuple[str, str]]:
+    return [(title, "text") for title in titles]
+
+
+def _numbers(*titles: str) -> list[tuple[str, str]]:
+    return [(title, "number") for title in titles]
 
 
 def _known(value: float | None, form: str) -> str:
@@ -153,7 +161,6 @@ def _weigher(figures: Figures) -> str:
 
 
 def _seed_set(figures: Figures) -> Iterable[Html]:
-    """How far the seed set lies from D_v, which the consumer's transcript alone tells."""
     found = figures.quality.seed_distance
     if found is None:
         return
@@ -166,7 +173,6 @@ def _seed_set(figures: Figures) -> Iterable[Html]:
 
 
 def _verdict(figures: Figures) -> Iterable[Html]:
-    """The verdict of a rehearsal, which lies beside the consumer's transcript."""
     verdict = figures.verdict
     if verdict is None or verdict.rehearsal is None:
         return
@@ -179,16 +185,11 @@ def _verdict(figures: Figures) -> Iterable[Html]:
         (each.owners, f"{each.ratio:.2f}", f"{each.ratio_plain:.2f}") for each in verdict.rehearsal.staged
     ]
     if rows:
-        titles = (
-            ("made-up owners have", "text"),
-            ("MMD² over a uniform choice's, with weights", "number"),
-            ("without weights", "number"),
-        )
-        yield table(titles, rows)
+        ratios = _numbers("MMD² over a uniform choice's, with weights", "without weights")
+        yield table([*_text("made-up owners have"), *ratios], rows)
 
 
 def _warnings(figures: Figures) -> Iterable[Html]:
-    """How the purchase went wrong, if it did; the consumer's transcript alone tells."""
     course = figures.quality.course
     for warning in () if course is None else course.warnings():
         yield element("p", f"{warning} From the consumer's transcript.")
@@ -256,7 +257,7 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         for title, values, form in columns
         if values is not None and (any(values) or title in _ALWAYS)
     ]
-    titles = [(title, "text" if title == "owner" else "number") for title, _, _ in known]
+    titles = [*_text("owner"), *_numbers(*(title for title, _, _ in known[1:]))]
     rows = [
         [_UNKNOWN if values[place] is None else form(values[place]) for _, values, form in known]
         for place in order[:_TABLE_ROWS]
@@ -336,15 +337,12 @@ def _privacy(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             each.protects,
             each.against,
             each.neighbours,
-            element("span", guarantee(each), class_="mark" if each.why or each.epsilon is None else "plain"),
+            _promised(each),
             _UNKNOWN if each.claimed_epsilon is None else f"ε = {each.claimed_epsilon:.4g}",
         )
         for each in stated
     ]
-    titles = [
-        (title, "text")
-        for title in ("protects", "from", "neighbouring datasets", "guaranteed", "as the paper claims")
-    ]
+    titles = _text("protects", "from", "neighbouring datasets", "guaranteed", "as the paper claims")
     not_guaranteed = [
         sentence(f"{each.protects}, from {each.against}: nothing is guaranteed, since {each.why}")
         for each in stated
@@ -372,6 +370,11 @@ def _privacy(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     return section("Privacy", parts)
 
 
+def _promised(statement: PrivacyStatement) -> Html:
+    kept = statement.epsilon is not None and not statement.why
+    return element("span", statement.promised(relation=False), class_="plain" if kept else "mark")
+
+
 # -- time and trouble -------------------------------------------------------------------------------------
 
 
@@ -397,7 +400,6 @@ def _incidents(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
 
 
 def _what_was_taken_out(figures: Figures) -> Iterable[Html]:
-    """A note on facts that redacted transcripts do not have; of connections and restarts they do."""
     redacted = [each.party for each in figures.transcripts if not each.replayed]
     if redacted:
         taken = "What went wrong, other than connections lost and processes started again, was taken out of "
@@ -418,17 +420,8 @@ def _incident_table(incidents: Incidents) -> Iterable[Html]:
         )
         for each in incidents.listed[:_TABLE_ROWS]
     ]
-    titles = (
-        ("what", "text"),
-        ("whom", "text"),
-        ("round", "number"),
-        ("after s", "number"),
-        ("", "text"),
-        ("told by", "text"),
-    )
-    more = incidents.total - len(rows)
-    yield table(titles, rows)
-    if more:
+    yield table([*_text("what", "whom"), *_numbers("round", "after s"), *_text("", "told by")], rows)
+    if more := incidents.total - len(rows):
         yield element("p", f"And {more:,} more.")
 
 
@@ -451,7 +444,7 @@ def _session(figures: Figures) -> Iterable[Html]:
         ("noise", facts.noise),
         ("δ", f"{facts.delta:g}"),
     ]
-    return section("The session", [table((("", "text"), ("", "text")), rows)])
+    return section("The session", [table(_text("", ""), rows)])
 
 
 def _described(section: Mapping[str, Any], name: str) -> str:
@@ -475,7 +468,7 @@ def _transcripts(figures: Figures) -> Iterable[Html]:
         )
         for each in figures.transcripts[:_TABLE_ROWS]
     ]
-    titles = (("party and head", "text"), ("records", "number"), ("state", "text"), ("recorded with", "text"))
+    titles = [*_text("party and head"), *_numbers("records"), *_text("state", "recorded with")]
     lead = (
         "Every record's digest holds, and so do the commitments of all private values that are there. "
         "Whether parties' files agree, ",
@@ -486,7 +479,6 @@ def _transcripts(figures: Figures) -> Iterable[Html]:
 
 
 def _environment(transcript: TranscriptFacts) -> Html:
-    """Software first, then a line for each key of the environment."""
     lines = [f"hushbid {transcript.software}"]
     lines += [f"{name}: {_value(value)}" for name, value in transcript.environment.items()]
     return fragment(*(part for line in lines for part in (line, element("br"))))

@@ -13,9 +13,9 @@ from hushbid.report.course import Course
 from hushbid.transcripts.replay import opened_session, replayed
 from owner.machine import OwnerMachine
 from protocol.errors import ConfigError, DataError
-from protocol.machine.machine import Machine
+from protocol.machine.base import Machine
 from protocol.session.session import Session
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header
 
 __all__ = ["Source", "open_sources"]
@@ -92,7 +92,7 @@ def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
 
 
 def _open(path: Path) -> Source:
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         first = next(reader, None)
     if first is None:
         raise DataError(
@@ -109,7 +109,7 @@ def _open(path: Path) -> Source:
 
 def _open_redacted(path: Path, session: Session, course: Course) -> Source:
     """Read what is public. The chain holds, and yet nobody's machine vouches for what the records say."""
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         try:
             for record in reader:
                 course.take(record)

@@ -46,13 +46,7 @@ an owner that misses the first round is out of the session."""
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A run that can be started.
-
-    Attributes:
-        path: The directory.
-        session: The session's public file; every party has a copy.
-        parties: Curator, consumer, owners by name.
-    """
+    """A run that can be started, with the session's public file, and curator, consumer and owners by name."""
 
     path: Path
     session: SessionFile
@@ -101,11 +95,7 @@ def prepare(
 def redirect(prepared: RunDirectory, address: str) -> None:
     """Have owners and consumer connect to another address than the curator's, such as one of a relay to it.
 
-    It is the same session: its digest leaves addresses out.
-
-    Args:
-        prepared: A run that has not been started.
-        address: tcp://HOST:PORT.
+    The run has not been started. It is the same session: its digest leaves addresses out.
 
     Raises:
         ConfigError: A party's copy of the session file cannot be written.

@@ -35,8 +35,8 @@ from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.machine.progress import Progress
 from protocol.names import CURATOR
+from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.runtime.ledger.dataset_budget import charges, ledger_path
-from protocol.runtime.party import one_blas_thread
 from protocol.session.session import Session, open_session
 
 __all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
@@ -114,7 +114,7 @@ def run(
         _put_on_record(prepared, verdict)
         ended = run_parties(prepared, both(progress, follow), say)
         session = open_session(prepared.session)
-        one_blas_thread()
+        keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared))
         result = _result(prepared, session, ended, reference)
         _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted

@@ -22,8 +22,10 @@ from consumer.seed_distance import SeedDistance
 from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.cluster.evaluation import Baselines
 from hushbid.running.standing import Standing, beside_uniform
+from protocol.names import listed
 from protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
 from protocol.privacy.settlement import SettlementTerms
+from protocol.runtime.command import finite
 from protocol.session.guarantee import TRUSTED, PrivacyStatement
 from protocol.session.odometer import Odometer, odometers
 from protocol.session.session import Session
@@ -40,49 +42,13 @@ _SHOWN_OWNERS: Final = 12
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The result of a procurement.
-
-    Figures that nobody could work out are None (`Quality`).
+    """The result of a procurement: the fields of its JSON, which docs/results.md describes, and these.
 
     Attributes:
-        session: The session's name.
-        p: Points that were to be acquired.
-        batch: b, those that a round buys.
-        seed_weight: s, what a point of the seed set counts for beside one that is bought.
-        jitter: N, the points' worth of jitter; 0.0: scores had none.
-        distinct: Whether a point that several owners hold was bought once.
-        owners: K.
-        rounds: Rounds that were run.
-        wall_seconds: From the first round to the end of the last.
         chosen: How good the delivered points are, by the consumer.
         greedy, uniform: How good the baselines are (`hushbid.cluster.evaluation`).
         test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
-        points_accessed_curator: Distinct raw points that the curator was handed.
-        points_delivered: Points that the consumer got.
-        disputed: How many of those cannot be opened, are not signed, or do not match their features.
-        m: |D_v|.
-        seed_distance: How far D_init lies from D_v, by the consumer; None: nothing was delivered.
-        course: How the purchase went round by round, by the consumer; None: nothing can be told.
-        seed_set_drawn: Whether D_init was drawn within the bounds, as the consumer had none.
-        privacy: The guarantees.
-        odometers: ε after each round, of the data that something is guaranteed to.
-        settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
-        settlement_terms: Whether the settlement is private, and what it costs.
-        settlement_standard_error: Owner → the standard error of its `settlement`.
-        settlement_paid: What owners should be paid by; None: nothing was settled.
-        bill: The bought points by owner and their cost (`protocol.space.prices.bill`); None: there are no
-        prices.
         own: Figures of the consumer alone: baselines, label shares, and owners' exact parts.
-        absences: Owner → rounds that it was absent in; owners that never were are left out.
-        faults: Faults of owners' points: ``owner``, ``round``, ``what``.
-        refusals: Peers that were refused for breaking the protocol: ``peer``, ``round``, ``code``.
-        failed_parties: Owner → how its process failed, while the session went on without it.
-        transcripts: Party → its transcript; empty if nothing was recorded, and without parties that failed.
-        data: Where the delivered points lie, if they were written.
-        directory: The run's directory, if it has one.
-        processes: Party → process id; empty for a simulation.
-        report: A page on this run (`hushbid.report`), if one was written.
-        verdict: What a rehearsal said of the session before it began, by the consumer.
     """
 
     session: str
@@ -134,12 +100,10 @@ class RunResult:
         consumer: Mapping[str, Any],
         **kept: Any,
     ) -> RunResult:
-        """The result of a session, from its parties' results.
+        """The result of a session, from its parties' results (`curator.result`, `consumer.result`).
 
         Args:
             reference: What the operator compares it with.
-            curator: The curator's result (`curator.result`).
-            consumer: The consumer's (`consumer.result`).
             kept: Attributes of where things lie, and of processes.
         """
         file = session.file
@@ -207,6 +171,10 @@ class RunResult:
 
     def as_json(self) -> dict[str, Any]:
         """The result under the names of DESIGN §7, of what JSON can hold: no NaN."""
+        found: dict[str, Any] = finite(self._told())
+        return found
+
+    def _told(self) -> dict[str, Any]:
         return {
             "session": self.session,
             "p": self.p,
@@ -240,23 +208,21 @@ class RunResult:
             "seed_set_drawn": self.seed_set_drawn,
             **self.verdict.as_json(),
             "parsimony": self.parsimony,
-            "privacy": [_plain(statement.as_json()) for statement in self.privacy],
+            "privacy": [statement.as_json() for statement in self.privacy],
             "odometer": [odometer.as_json() for odometer in self.odometers],
-            "settlement": {owner: _finite(value) for owner, value in self.settlement.items()},
+            "settlement": self.settlement,
             "settlement_terms": self.settlement_terms.as_json(),
-            "settlement_standard_error": {
-                owner: _finite(error) for owner, error in self.settlement_standard_error.items()
-            },
+            "settlement_standard_error": self.settlement_standard_error,
             "settlement_paid": None if self.settlement_paid is None else self.settlement_paid.as_json(),
             "bill": self.bill,
-            "absences": dict(self.absences),
-            "faults": [dict(fault) for fault in self.faults],
-            "refusals": [dict(refusal) for refusal in self.refusals],
-            "failed_parties": dict(self.failed_parties),
+            "absences": self.absences,
+            "faults": self.faults,
+            "refusals": self.refusals,
+            "failed_parties": self.failed_parties,
             "transcripts": {party: str(path) for party, path in self.transcripts.items()},
             "data": _text(self.data),
             "directory": _text(self.directory),
-            "processes": dict(self.processes),
+            "processes": self.processes,
             "report": _text(self.report),
         }
 
@@ -264,7 +230,7 @@ class RunResult:
 def render(result: RunResult, console: Console) -> None:
     """Print the result for people."""
     parts: list[RenderableType] = [
-        Rule(f"{result.session}", align="left"),
+        Rule(result.session, align="left"),
         *_standing(result),
         _facts(result),
         _quality(result),
@@ -289,28 +255,19 @@ def _standing(result: RunResult) -> list[Text]:
 
 
 def _quality(result: RunResult) -> RenderableType:
-    choices = (
-        ("this run", result.chosen),
-        ("greedy, nothing private", result.greedy),
-        ("uniform, nobody chooses", result.uniform),
-    )
-    rows = [
-        row
-        for name, judgement in choices
-        for row in (
-            (name, judgement.plain),
-            ("  with weights", judgement.weighted.quality if judgement.weighted else Quality()),
-        )
-    ]
-    own = (
-        ("validation rows alone", result.own.validation_only),
-        ("class most bought", result.own.majority),
-    )
-    rows += [
-        (name, Quality(accuracy=baseline.accuracy, accuracy_interval=baseline.interval))
-        for name, baseline in own
-        if baseline is not None
-    ]
+    choices = {
+        "this run": result.chosen,
+        "greedy, nothing private": result.greedy,
+        "uniform, nobody chooses": result.uniform,
+    }
+    rows: list[tuple[str, Quality]] = []
+    for name, judgement in choices.items():
+        weighted = Quality() if judgement.weighted is None else judgement.weighted.quality
+        rows += [(name, judgement.plain), ("  with weights", weighted)]
+    own = {"validation rows alone": result.own.validation_only, "class most bought": result.own.majority}
+    for name, baseline in own.items():
+        if baseline is not None:
+            rows.append((name, Quality(accuracy=baseline.accuracy, accuracy_interval=baseline.interval)))
     columns = [("MMD²", "mmd2", "{:.5f}"), ("accuracy", "accuracy", "{:.3f}")]
     if any(quality.mmd2_test is not None for _, quality in rows):
         columns.insert(1, ("to test", "mmd2_test", "{:.5f}"))
@@ -387,13 +344,11 @@ def _facts(result: RunResult) -> Text:
     for warning in () if result.course is None else result.course.warnings():
         text.append(f"\n{warning}", style="yellow")
     if result.absences:
-        most = ", ".join(
+        absent = [
             f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"
-            for owner, rounds in list(result.absences.items())[:5]
-        )
-        more = len(result.absences) - 5
-        others = f" and {more} others" if more > 0 else ""
-        text.append(f"\nAbsent: {most}{others}.", style="yellow")
+            for owner, rounds in result.absences.items()
+        ]
+        text.append(f"\nAbsent: {listed(absent, 5, rest='others')}.", style="yellow")
     return text
 
 
@@ -403,36 +358,23 @@ def _privacy(result: RunResult) -> RenderableType:
     table.show_header = claimed
     for heading in ("", "guaranteed", *(["as the paper claims"] if claimed else [])):
         table.add_column(heading)
-    warnings = []
-    trusts = []
+    warnings, trusts = [], []
     for statement in result.privacy:
         if statement.against == TRUSTED:
             trusts.append(f"Owners trust {TRUSTED}: {statement.why}.")
             continue
         table.add_row(
             f"Privacy of {statement.protects}\nfrom {statement.against}",
-            _guarantee(statement),
+            statement.promised(relation=True),
             *([_figure(statement.claimed_epsilon, "ε = {:.4g}")] if claimed else []),
             style="red" if statement.why else "",
         )
         if statement.why:
             warnings.append(f"NO PRIVACY for {statement.protects} from {statement.against}: {statement.why}.")
-    trust = Text("\n".join(trusts), style="yellow")
-    if not warnings:
-        return Group(table, trust)
-    return Group(
-        table,
-        trust,
-        Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False),
-    )
-
-
-def _guarantee(statement: PrivacyStatement) -> str:
-    if statement.epsilon is None:
-        return "nothing"
-    figures = f"ε = {_figure(statement.epsilon, '{:.4g}')}, δ = {statement.delta:g}\n{statement.neighbours}"
-    # Where something stands against the guarantee, the figures are what secret noise would give.
-    return f"nothing; with secret noise\n{figures}" if statement.why else figures
+    parts: list[RenderableType] = [table, Text("\n".join(trusts), style="yellow")]
+    if warnings:
+        parts.append(Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False))
+    return Group(*parts)
 
 
 def _settlement(result: RunResult) -> RenderableType:
@@ -515,14 +457,6 @@ def _places(result: RunResult) -> Text | None:
 def _figure(value: float | tuple[float, float] | None, form: str) -> str:
     known = value is not None and (isinstance(value, tuple) or math.isfinite(value))
     return form.format(value) if known else "–"
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _finite(value) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def _text(path: Path | None) -> str | None:

@@ -29,7 +29,8 @@ from protocol.errors import ConfigError
 from protocol.machine.progress import Progress
 from protocol.names import CURATOR
 from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
+from protocol.runtime.blas_threads import keep_one_blas_thread
+from protocol.runtime.party import ensure_done, open_journal
 from protocol.session.session import Session, open_session
 from protocol.transcript.journal import Journal
 
@@ -71,7 +72,7 @@ def simulate(
         Hopeless: A rehearsal is, and the session is not to go on anyway.
         HushbidError: A file or setting cannot hold, or the session did not end well.
     """
-    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
     if owner_points is not None and owners is None:
         raise ConfigError(
             "The points of an owner are given, but not the number of owners.", advice="Give --owners too."

@@ -26,7 +26,8 @@ from owner.party import owner_party
 from protocol import __version__
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError
-from protocol.machine.machine import Event, Finish, Machine
+from protocol.machine.base import Machine
+from protocol.machine.machine import Event, Finish
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import NoiseSource, SimulatedNoise
 from protocol.runtime.driver import Driver, Numerics, Outgoing
@@ -55,7 +56,6 @@ class Crash(NamedTuple):
     """The death of a party's process.
 
     Attributes:
-        party: The party.
         step: At the step of this record, counted from 0; at the first one after it that lets frames leave, if
             several steps go together.
         left: How many of the step's frames have left; `UNRECORDED`: the record is lost, too.
@@ -282,26 +282,21 @@ class Simulation:
         waiting = [self._drivers[name] for name in self.parties if self.goes_on(name)]
         return min((driver.next_due for driver in waiting if driver.next_due is not None), default=math.inf)
 
-    # -- what a network needs ---------------------------------------------------------------------------
+    # -- what a network needs (`World`) -----------------------------------------------------------------
 
     def is_up(self, party: str) -> bool:
-        """Whether a party's process runs, or has come to its end."""
         return party in self._up
 
     def goes_on(self, party: str) -> bool:
-        """Whether a party's process runs, and its machine is not done."""
         return party in self._up and self._drivers[party].finished is None
 
     def feed(self, party: str, event: Event, now: float) -> None:
-        """Let an event happen to a party that is up; what comes of it leaves with the next `send_out`."""
         self._drivers[party].feed(event, now)
 
     def receive(self, party: str, sender: str, data: bytes, now: float) -> None:
-        """Hand a frame to a party that is up; what comes of it leaves with the next `send_out`."""
         self._drivers[party].receive(sender, data, now)
 
     def send_out(self, party: str, now: float) -> None:
-        """Let what a party has to send leave."""
         if not self.is_up(party):
             return
         crash = self._crash_due(party)
@@ -326,7 +321,6 @@ class Simulation:
     # -- crashes ------------------------------------------------------------------------------------
 
     def spare(self) -> None:
-        """Let nobody crash any more."""
         self._crashes.clear()
 
     def _crash_due(self, party: str) -> Crash | None:

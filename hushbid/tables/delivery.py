@@ -4,35 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import Labels
-from protocol.config.invitation import Invitation
+from hushbid.cluster.kind import kind_of
 from protocol.config.loading import load_toml, read_toml
 from protocol.config.session import NetworkSection, RosterSection, SessionFile
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.data.arrays import UNREADABLE
 from protocol.data.dataset import GAP_ADVICE
 from protocol.errors import ConfigError, DataError
+from protocol.runtime.files.durable import in_place_of
 from protocol.runtime.files.signed_files import read_invitation
 
 __all__ = [
     "MASKED",
-    "columns_named",
+    "NOT_OURS",
+    "Columns",
+    "Delivery",
+    "Floats",
     "gaps_told",
-    "in_bounds",
     "is_same",
-    "labels_of",
-    "public_of",
     "read_delivered",
-    "read_table",
-    "scaled",
-    "session_of",
+    "writing",
 ]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Columns: TypeAlias = tuple[str | None, str | None]
+"""Feature columns of tables, as in ``a,b,c``, and the label's."""
+NOT_OURS: Final = "Name a file in a directory that this user can write to."
+"""What to do if a file cannot be written."""
 
 _BOUNDS: Final = ("gamma", "lower", "upper")
 MASKED: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
@@ -49,23 +54,115 @@ _KINDS: Final = {
 """Types of arrays, as letters of NumPy's kinds."""
 
 
-def session_of(session: Path | None) -> SessionFile | None:
-    """The session file, if one is named, or that of a cluster file or of an invitation.
+@dataclass(frozen=True, eq=False)
+class Delivery:
+    """Delivered points, and the tables that go with them.
 
-    Raises:
-        ConfigError: It cannot be read, or an invitation's signature does not hold.
-        DataError: A cluster file's dataset cannot be used, which says the columns.
+    Attributes:
+        path: The consumer's ``delivered.npz``.
+        arrays: Its arrays (`read_delivered`).
+        session: The session file that was named; None: none was.
+        public: The session's ``gamma``, ``lower`` and ``upper``, the last two () or (columns,).
+        columns: How tables are read.
     """
-    if session is None:
-        return None
-    values = read_toml(session)
-    if values.get("format") == Invitation.FORMAT:
-        return read_invitation(session).configuration
-    if "roster" in values or not ("owners" in values or "dataset" in values):
-        return load_toml(SessionFile, session)
+
+    path: Path
+    arrays: dict[str, Any]
+    session: Path | None
+    public: dict[str, npt.NDArray[Any]]
+    columns: DataColumns
+
+    @classmethod
+    def read(cls, delivered: Path | str, session: Path | str | None, columns: Columns) -> Self:
+        """Read a delivery, and the file of its session if one is named.
+
+        Args:
+            delivered: The consumer's ``delivered.npz``.
+            session: A session file, a cluster file or an invitation, by whose ``[[columns]]``, if any, tables
+                are read.
+            columns: Columns of the tables.
+
+        Raises:
+            ConfigError: The session's file cannot be used; or γ and the bounds are nowhere.
+            DataError: The delivery cannot be used, or a cluster file's dataset.
+        """
+        path, named = Path(delivered), None if session is None else Path(session)
+        arrays = read_delivered(path)
+        file = None if named is None else _session_of(named)
+        features, label = columns
+        chosen = DataColumns(None if features is None else tuple(features.split(",")), label, None)
+        return cls(
+            path,
+            arrays,
+            named,
+            _public_of(path, arrays, named, file),
+            chosen if file is None else file.reading(chosen),
+        )
+
+    @property
+    def points(self) -> Floats:
+        """The points scaled to [0, 1], shape (n, columns)."""
+        return self._within(self.arrays["features"])
+
+    @property
+    def labelled(self) -> npt.NDArray[np.bool_]:
+        """Which points have a label, if any has one."""
+        every = np.ones(len(self.arrays["features"]), dtype=np.bool_)
+        held: npt.NDArray[np.bool_] = self.arrays.get("labelled", every)
+        return held
+
+    @property
+    def bounds(self) -> Floats:
+        """Lower and upper bounds of every column, shape (2, columns)."""
+        columns = self.arrays["features"].shape[1]
+        return np.stack([np.broadcast_to(self.public[name], (columns,)) for name in ("lower", "upper")])
+
+    def gamma(self, given: float | None) -> float:
+        """γ: the given one, or the session's.
+
+        Raises:
+            ConfigError: It is not positive.
+        """
+        gamma = float(self.public["gamma"] if given is None else given)
+        if not (np.isfinite(gamma) and gamma > 0.0):
+            raise ConfigError(f"γ is {gamma}.", advice="Give a positive number.")
+        return gamma
+
+    def table(self, path: Path | str) -> tuple[Dataset, Floats]:
+        """A table in any format that parties read, and its features scaled to [0, 1], shape (n, columns).
+
+        Raises:
+            DataError: It cannot be read, has other columns than the delivered points, or a value is missing
+                or out of bounds.
+        """
+        with gaps_told(self.session):
+            dataset = load_dataset(Path(path), self.columns)
+        lower, upper = self.bounds
+        columns = len(lower)
+        if dataset.features.shape[1] != columns:
+            raise DataError(
+                f"{dataset.name} has {dataset.columns_found} where the delivered points have {columns}.",
+                advice=f"Name the {columns} columns of the session with `--features a,b,c`, and a label with "
+                "`--label`; or, if the session has `[[columns]]`, its file with `--session`.",
+            )
+        check_dataset(dataset, columns=columns, lower=tuple(lower), upper=tuple(upper))
+        return dataset, self._within(dataset.features)
+
+    def _within(self, features: npt.NDArray[Any]) -> Floats:
+        lower, upper = self.public["lower"], self.public["upper"]
+        return np.asarray((features - lower) / (upper - lower), dtype=np.float64)
+
+
+def _session_of(path: Path) -> SessionFile:
+    """The session file, or that of a cluster file or of an invitation."""
+    kind = kind_of(read_toml(path))
+    if kind == "invitation":
+        return read_invitation(path).configuration
+    if kind == "session":
+        return load_toml(SessionFile, path)
     from hushbid.cluster.file import open_cluster  # which few sessions need
 
-    cluster = open_cluster(session)
+    cluster = open_cluster(path)
     roster = RosterSection(owners=dict.fromkeys(cluster.owners, ""))
     return cluster.session_file(roster, NetworkSection(address="tcp://127.0.0.1:*", insecure=True))
 
@@ -86,28 +183,6 @@ def gaps_told(session: Path | None) -> Iterator[None]:
                 "say by `missing` what a gap stands for."
             )
         raise
-
-
-def read_table(path: Path, columns: DataColumns, session: Path | None) -> Dataset:
-    """A table that goes with a delivery, in any format that parties read.
-
-    Args:
-        path: The file.
-        columns: How it is read (`columns_named`).
-        session: The session file that was named; None: none was.
-
-    Raises:
-        DataError: It cannot be used.
-    """
-    with gaps_told(session):
-        return load_dataset(path, columns)
-
-
-def columns_named(columns: tuple[str | None, str | None], file: SessionFile | None) -> DataColumns:
-    """How tables are read: feature columns as in ``a,b,c``, and the label's, by the session's schema."""
-    named, label = columns
-    chosen = DataColumns(None if named is None else tuple(named.split(",")), label, None)
-    return chosen if file is None else file.reading(chosen)
 
 
 def read_delivered(delivered: Path) -> dict[str, Any]:
@@ -159,14 +234,10 @@ def _can_hold(arrays: dict[str, Any]) -> bool:
     return weights and positive and (not both or bool(np.all(arrays["lower"] < arrays["upper"])))
 
 
-def public_of(
+def _public_of(
     delivered: Path, arrays: dict[str, Any], session: Path | None, file: SessionFile | None
 ) -> dict[str, npt.NDArray[Any]]:
-    """The session's γ and bounds: ``gamma``, ``lower`` and ``upper``, the last two () or (columns,).
-
-    Raises:
-        ConfigError: They are nowhere, or the session file has others than the delivery.
-    """
+    """γ and bounds by the session file, or else by the delivery; the two may not differ."""
     there = all(name in arrays for name in _BOUNDS)
     if file is not None:
         features = file.features
@@ -192,41 +263,27 @@ def _same(stated: npt.NDArray[Any], kept: npt.NDArray[Any]) -> bool:
     return bool(np.all(stated == kept))
 
 
-def scaled(
-    dataset: Dataset, public: dict[str, npt.NDArray[Any]], arrays: dict[str, Any]
-) -> npt.NDArray[np.float64]:
-    """A table's features scaled to [0, 1], shape (n, columns), once they are seen to be of the session.
-
-    Raises:
-        DataError: It has other columns than the delivered points, or a value that is missing or out of
-            bounds.
-    """
-    columns = arrays["features"].shape[1]
-    if dataset.features.shape[1] != columns:
-        raise DataError(
-            f"{dataset.name} has {dataset.columns_found} where the delivered points have {columns}.",
-            advice=f"Name the {columns} columns of the session with `--features a,b,c`, and a label with "
-            "`--label`; or, if the session has `[[columns]]`, its file with `--session`.",
-        )
-    lower, upper = (np.broadcast_to(public[name], (columns,)) for name in ("lower", "upper"))
-    check_dataset(dataset, columns=columns, lower=tuple(lower), upper=tuple(upper))
-    return in_bounds(dataset.features, public)
-
-
-def in_bounds(features: npt.NDArray[Any], public: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
-    """Columns scaled by the bounds to [0, 1]."""
-    within = (features - public["lower"]) / (public["upper"] - public["lower"])
-    return np.asarray(within, dtype=np.float64)
-
-
-def labels_of(arrays: dict[str, Any], count: int) -> Labels:
-    """The label of each of so many delivered points; None where one has none."""
-    if "labels" not in arrays:
-        return [None] * count
-    held = arrays.get("labelled", np.ones(count, dtype=np.bool_))
-    return [value if is_one else None for value, is_one in zip(arrays["labels"].tolist(), held, strict=True)]
-
-
 def is_same(place: Path, other: Path | None) -> bool:
     """Whether a file that is to be written is one that is read."""
     return other is not None and place.exists() and other.exists() and place.samefile(other)
+
+
+@contextmanager
+def writing(
+    path: Path, *, what: str = "", advice: str = "Make room, or name another place."
+) -> Iterator[BinaryIO]:
+    """A file for its owner's eyes, which takes the place of an earlier one as a whole when the block ends.
+
+    Args:
+        what: What is written, if the error is to say it.
+        advice: What to do if it cannot be.
+
+    Raises:
+        DataError: It cannot be written.
+    """
+    try:
+        with in_place_of(path) as stream:
+            yield stream
+    except OSError as error:
+        said = f"{path}: {what}" if what else f"{path}"
+        raise DataError(f"{said} cannot be written: {error.strerror}.", advice=advice) from None

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from hushbid.tables.delivery import writing
 from protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
 from protocol.data.images import is_list
 from protocol.errors import DataError
-from protocol.runtime.files.durable import in_place_of
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
 
@@ -63,11 +63,6 @@ def write_table(table: ArrowTable, path: Path) -> None:
             f"{path} is CSV, which holds no images, and column {listed[0]!r} has some.",
             advice="Name a .parquet file.",
         )
-    try:
-        write = pacsv.write_csv if name.endswith(".csv") else pq.write_table
-        with in_place_of(path) as stream:
-            write(table, stream)
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be written: {error.strerror}.", advice="Make room, or name another place."
-        ) from None
+    write = pacsv.write_csv if name.endswith(".csv") else pq.write_table
+    with writing(path) as stream:
+        write(table, stream)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import tomli_w
 
 from consumer.delivered import delivered_table
-from consumer.store import write_arrays
+from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
 from protocol.data.column import Kind
 from protocol.data.images import is_list
@@ -237,17 +237,13 @@ def encode_file(
     Raises:
         DataError: A file cannot be read or written, or a row does not fit.
     """
-    arrays = arrays_of(
+    arrays: dict[str, Any] = arrays_of(
         schema, as_arrow(path, path.name, schema), path.name, label=label, identifier=identifier
     )
     if output.suffix != ".npz":
         raise DataError(f"{output} is no .npz.", advice="Give it that ending.")
-    try:
-        write_arrays(output, arrays)
-    except OSError as error:
-        raise DataError(
-            f"{output} cannot be written: {error.strerror}.", advice="Make room, or name another place."
-        ) from None
+    with writing(output) as stream:
+        np.savez(stream, **arrays)
     return len(arrays["features"])
 
 

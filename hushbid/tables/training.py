@@ -12,20 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.downstream import AMOUNTS, Labels, known_labels, no_classes, why_none_agree, wilson_interval
-from hushbid.tables.delivery import (
-    columns_named,
-    in_bounds,
-    is_same,
-    public_of,
-    read_delivered,
-    read_table,
-    scaled,
-    session_of,
-)
+from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
 from hushbid.tables.estimators import is_regressor, made, takes_weights
 from protocol.errors import ConfigError, DataError
 from protocol.extras import need
-from protocol.runtime.files.durable import in_place_of
 
 __all__ = ["Fitted", "Trained", "train"]
 
@@ -33,8 +23,6 @@ _ENDING: Final = ".skops"
 _NO_WEIGHTS: Final = "the delivery has none: `hushbid weigh` makes them"
 _FEW_CLASSES: Final = 2
 _FEW_NUMBERS: Final = 2
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +108,7 @@ def train(
     estimator: Any = "LogisticRegression",
     *,
     test: Path | str | None = None,
-    columns: tuple[str | None, str | None] = (None, None),
+    columns: Columns = (None, None),
     session: Path | str | None = None,
     parameters: Mapping[str, Any] | None = None,
     without_weights: bool = False,
@@ -160,25 +148,19 @@ def train(
             )
         model = estimator
     name, regressor = type(model).__name__, is_regressor(model)
-    path = Path(delivered)
-    arrays = read_delivered(path)
-    named = None if session is None else Path(session)
-    file = session_of(named)
-    public = public_of(path, arrays, named, file)
-    labels, held = _labels(arrays, path.name, name, regressor=regressor)
-    chosen = columns_named(columns, file)
-    judged = None if test is None else _judged(Path(test), arrays, public, chosen, named)
-    if judged is not None:
-        _check_alike(labels, judged[1], Path(test).name if test is not None else "")
-    learned, weights, why = in_bounds(arrays["features"][held], public), None, _NO_WEIGHTS
-    if "weights" in arrays:
-        weights, why = _mean_one(arrays["weights"][held]), ""
+    found = Delivery.read(delivered, session, columns)
+    held = found.labelled
+    labels = _labels(found, name, regressor=regressor)
+    judged = None if test is None else _judged(found, Path(test), labels)
+    learned, weights, why = found.points[held], None, _NO_WEIGHTS
+    if "weights" in found.arrays:
+        weights, why = _mean_one(found.arrays["weights"][held]), ""
         if not takes_weights(model):
             weights, why = None, f"{name} takes no sample weights"
         elif weights is None:
             why = "the points that have a label have no weight"
-    fitted = _fit(model, learned, labels, weights, public, judged)
-    beside = _fit(model, learned, labels, None, public, judged) if without_weights else None
+    fitted = _fit(model, learned, labels, weights, found.bounds, judged)
+    beside = _fit(model, learned, labels, None, found.bounds, judged) if without_weights else None
     if place is not None:
         _write(place, fitted.model, name)
     return Trained(
@@ -213,18 +195,15 @@ def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:
     return place
 
 
-def _labels(
-    arrays: Mapping[str, Any], where: str, name: str, *, regressor: bool
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """The labels that there are, and which points have one."""
-    if "labels" not in arrays:
+def _labels(found: Delivery, name: str, *, regressor: bool) -> npt.NDArray[Any]:
+    """The labels that there are."""
+    where = found.path.name
+    if "labels" not in found.arrays:
         raise DataError(
             f"{where}: no delivered point has a label, and nothing can be learned without.",
             advice="Owners deliver labels if their files name a label's column (`session.labels`).",
         )
-    values: npt.NDArray[Any] = arrays["labels"]
-    held = arrays.get("labelled", np.ones(len(values), dtype=np.bool_))
-    labels = values[held]
+    labels: npt.NDArray[Any] = found.arrays["labels"][found.labelled]
     if regressor:
         if labels.dtype.kind not in "fiu":
             raise DataError(
@@ -235,7 +214,7 @@ def _labels(
                 f"{where}: {len(labels)} delivered points have a label, too few to learn from.",
                 advice=f"At least {_FEW_NUMBERS} are needed.",
             )
-        return labels.astype(np.float64), held
+        return labels.astype(np.float64)
     if labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels)):
         raise DataError(
             f"{where}: the labels are numbers that are not whole, and {name} learns classes.",
@@ -248,29 +227,24 @@ def _labels(
             f"{'one class' if classes else 'no class'}, and {name} needs two.",
             advice="Buy more points, or ask owners for labels (`session.labels`).",
         )
-    return labels, held
+    return labels
 
 
-def _judged(
-    test: Path, arrays: dict[str, Any], public: dict[str, Any], chosen: Any, session: Path | None
-) -> tuple[Floats, npt.NDArray[Any]]:
-    held_out = read_table(test, chosen, session)
-    features = scaled(held_out, public, arrays)
+def _judged(found: Delivery, test: Path, learned: npt.NDArray[Any]) -> tuple[Floats, npt.NDArray[Any]]:
+    """Points to judge by, with labels that can be those of the delivered points."""
+    held_out, features = found.table(test)
     if held_out.labels is None or not len(known_labels(held_out.labels)):
         raise DataError(
             f"{held_out.name} has no labels to judge by.", advice="Name their column with `--label`."
         )
-    return features, np.asarray(held_out.labels)
-
-
-def _check_alike(labels: npt.NDArray[Any], judged: npt.NDArray[Any], where: str) -> None:
-    text = [array.dtype.kind == "U" for array in (labels, judged)]
-    if text[0] != text[1]:
-        kinds = ["text" if each else "numbers" for each in text]
+    labels = np.asarray(held_out.labels)
+    kinds = ["text" if array.dtype.kind == "U" else "numbers" for array in (learned, labels)]
+    if kinds[0] != kinds[1]:
         raise DataError(
-            f"{where}: the labels are {kinds[1]}, and those of the delivered points {kinds[0]}.",
+            f"{test.name}: the labels are {kinds[1]}, and those of the delivered points {kinds[0]}.",
             advice="Save them as the owners have them.",
         )
+    return features, labels
 
 
 def _mean_one(weights: Floats) -> Floats | None:
@@ -284,7 +258,7 @@ def _fit(
     points: Floats,
     labels: npt.NDArray[Any],
     weights: Floats | None,
-    public: Mapping[str, Any],
+    bounds: Floats,
     judged: tuple[Floats, npt.NDArray[Any]] | None,
 ) -> Fitted:
     from sklearn.base import clone
@@ -292,8 +266,6 @@ def _fit(
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import MinMaxScaler
 
-    columns = points.shape[1]
-    bounds = [np.broadcast_to(public[each], (columns,)) for each in ("lower", "upper")]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model, name = clone(estimator), type(estimator).__name__
@@ -304,7 +276,7 @@ def _fit(
             raise _not_fitted(name, error) from error
     converged = not any(issubclass(each.category, ConvergenceWarning) for each in told)
     # The bounds are all that the scaler learns: it maps them to 0 and 1.
-    scaler = MinMaxScaler().fit(np.stack(bounds))
+    scaler = MinMaxScaler().fit(bounds)
     return Fitted(Pipeline([("scale", scaler), ("model", model)]), converged, scores)
 
 
@@ -349,11 +321,5 @@ def _write(place: Path, model: Any, name: str) -> None:
             f"{name} cannot be written in the skops format: {type(error).__name__}.",
             advice="Choose another estimator, or keep it in Python (`hushbid.train`).",
         ) from error
-    try:
-        with in_place_of(place) as stream:
-            stream.write(content)
-    except OSError as error:
-        raise DataError(
-            f"{place}: the model cannot be written: {error.strerror}.",
-            advice="Name a file in a directory that this user can write to.",
-        ) from None
+    with writing(place, what="the model", advice=NOT_OURS) as stream:
+        stream.write(content)

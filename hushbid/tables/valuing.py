@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from consumer.valuation import value
-from hushbid.tables.delivery import (
-    columns_named,
-    in_bounds,
-    public_of,
-    read_delivered,
-    read_table,
-    scaled,
-    session_of,
-)
-from protocol.errors import ConfigError, DataError
+from hushbid.tables.delivery import Delivery
+from hushbid.tables.options import ValueOptions
+from protocol.errors import DataError
 
 __all__ = ["MOST_POINTS", "MOST_SELLERS", "value_owners"]
 
@@ -28,28 +18,8 @@ MOST_SELLERS: Final = 2_000
 """Sums of every two of them are held."""
 
 
-def value_owners(
-    delivered: Path | str,
-    validation: Path | str,
-    *,
-    seed_set: Path | str | None = None,
-    columns: tuple[str | None, str | None] = (None, None),
-    session: Path | str | None = None,
-    gamma: float | None = None,
-    orders: int = 2_000,
-    seed: int = 0,
-) -> dict[str, Any]:
+def value_owners(options: ValueOptions) -> dict[str, Any]:
     """What each owner's delivered points are worth to the consumer (`consumer.valuation`).
-
-    Args:
-        delivered: The consumer's ``delivered.npz``.
-        validation: D_v, in any format that parties read.
-        seed_set: D_init, from which values count; None: from nothing.
-        columns: Feature columns (as in ``a,b,c``) and the label's, of `validation` and `seed_set`.
-        session: The session file, by whose ``[[columns]]``, if any, tables are read.
-        gamma: γ; None: the session's.
-        orders: Of owners that are drawn where many sold, at least 4; half of them, each with its reverse.
-        seed: Of the draw.
 
     Returns:
         ``total``, ``owners`` (name → `OwnerValue`), ``orders`` that were drawn, ``points``, ``gamma`` and
@@ -59,36 +29,28 @@ def value_owners(
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
         DataError: A file that cannot be read, a delivery that does not say who sold what, or one too large.
     """
-    if orders < 4:
-        raise ConfigError(f"{orders} orders of owners have no error to tell.", advice="Give at least 4.")
-    path, named = Path(delivered), None if session is None else Path(session)
-    arrays = read_delivered(path)
-    if "owners" not in arrays:
-        raise DataError(f"{path.name} does not say who sold which point.", advice="Give a whole delivery.")
-    sellers = [str(name) for name in arrays["owners"]]
+    bought = Delivery.read(options.delivered, options.session, (options.features, options.label))
+    name = bought.path.name
+    if "owners" not in bought.arrays:
+        raise DataError(f"{name} does not say who sold which point.", advice="Give a whole delivery.")
+    sellers = [str(owner) for owner in bought.arrays["owners"]]
     for count, most, what in (
         (len(sellers), MOST_POINTS, "points"),
         (len(set(sellers)), MOST_SELLERS, "owners that sold"),
     ):
         if count > most:
             raise DataError(
-                f"{path.name} has {count} {what}, and values are worked out for {most} at most.",
+                f"{name} has {count} {what}, and values are worked out for {most} at most.",
                 advice="Value a part of the points.",
             )
-    file = session_of(named)
-    public = public_of(path, arrays, named, file)
-    width = float(public["gamma"] if gamma is None else gamma)
-    if not (np.isfinite(width) and width > 0.0):
-        raise ConfigError(f"γ is {width}.", advice="Give a positive number.")
-    chosen = columns_named(columns, file)
-    wanted = scaled(read_table(Path(validation), chosen, named), public, arrays)
-    seeds = None if seed_set is None else scaled(read_table(Path(seed_set), chosen, named), public, arrays)
-    found = value(
-        in_bounds(arrays["features"], public), sellers, wanted, seeds, width, pairs=orders // 2, seed=seed
-    )
+    width = bought.gamma(options.gamma)
+    _, wanted = bought.table(options.validation)
+    seeds = None if options.seed_set is None else bought.table(options.seed_set)[1]
+    pairs = options.orders // 2
+    found = value(bought.points, sellers, wanted, seeds, width, pairs=pairs, seed=options.seed)
     return {
         "total": found.total,
-        "owners": {name: asdict(each) for name, each in found.owners.items()},
+        "owners": {owner: asdict(each) for owner, each in found.owners.items()},
         "orders": found.orders,
         "points": len(sellers),
         "gamma": width,

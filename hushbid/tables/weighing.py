@@ -9,21 +9,10 @@ import numpy as np
 
 from consumer.appraisal import Judge, Judgement
 from consumer.balance import Group, balanced_groups
-from consumer.downstream import check_model
+from consumer.downstream import Labels, check_model
 from consumer.matching import check_ridge
-from consumer.store import write_arrays
-from hushbid.tables.delivery import (
-    MASKED,
-    columns_named,
-    in_bounds,
-    is_same,
-    labels_of,
-    public_of,
-    read_delivered,
-    read_table,
-    scaled,
-    session_of,
-)
+from hushbid.tables.delivery import MASKED, NOT_OURS, Delivery, is_same, writing
+from hushbid.tables.options import WeighOptions
 from protocol.config.party import RIDGE
 from protocol.errors import ConfigError, DataError
 
@@ -35,35 +24,8 @@ __all__ = ["weigh"]
 _ENDINGS: Final = (".npz", ".csv", ".parquet")
 
 
-def weigh(
-    delivered: Path,
-    validation: Path,
-    *,
-    columns: tuple[str | None, str | None] = (None, None),
-    test: Path | None = None,
-    ridge: float | None = None,
-    gamma: float | None = None,
-    session: Path | None = None,
-    model: str = "logistic",
-    seed: int = 0,
-    balance: str | None = None,
-    output: Path | None = None,
-) -> dict[str, Any]:
-    """Weigh delivered points.
-
-    Args:
-        delivered: The consumer's ``delivered.npz``.
-        validation: D_v, in any format that parties read.
-        columns: Feature columns (as in ``a,b,c``) and the label's, of `validation` and `test`.
-        test: Held-out points, or None.
-        ridge: λ; None: `RIDGE`.
-        gamma: γ; None: the session's.
-        session: The session file, by whose ``[[columns]]``, if any, tables are read; None: it has none, and
-            `delivered` has its γ and bounds.
-        model: One of `consumer.downstream.MODELS`.
-        seed: Seed of the model.
-        balance: One of `consumer.balance.BALANCES`; None: label shares are whatever fits best.
-        output: Where to write; None: to `delivered`.
+def weigh(options: WeighOptions) -> dict[str, Any]:
+    """Weigh delivered points, and write them with their weights.
 
     Returns:
         The judgement (`Judgement.as_json`), with ``points``, ``gamma``, ``balance`` and ``output``.
@@ -72,55 +34,49 @@ def weigh(
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
         DataError: A file that cannot be read or written, or points that cannot be weighed or balanced.
     """
-    ridge = RIDGE if ridge is None else ridge
+    delivered, test = options.delivered, options.test
+    ridge = RIDGE if options.ridge is None else options.ridge
     check_ridge(ridge)
-    check_model(model, trained=False)  # whether there are labels to judge by, is seen later
-    arrays = read_delivered(delivered)
-    place = output or delivered
-    if any(is_same(place, other) for other in (validation, test)):
+    check_model(options.model, trained=False)  # whether there are labels to judge by, is seen later
+    found = Delivery.read(delivered, options.session, (options.features, options.label))
+    place = options.output or delivered
+    if any(is_same(place, other) for other in (options.validation, test)):
         raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
     if place.suffix not in _ENDINGS:
         raise ConfigError(
             f"{place}: nothing is written to files of that name.",
             advice=f"Name one that ends with {', '.join(_ENDINGS)}.",
         )
-    file = session_of(session)
-    public = public_of(delivered, arrays, session, file)
-    width = float(public["gamma"] if gamma is None else gamma)
-    if not (np.isfinite(width) and width > 0.0):
-        raise ConfigError(f"γ is {width}.", advice="Give a positive number.")
-    chosen = columns_named(columns, file)
+    width = found.gamma(options.gamma)
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
-    points = in_bounds(arrays["features"], public)
-    resembled = read_table(validation, chosen, session)
-    wanted = scaled(resembled, public, arrays)
+    points = found.points
+    resembled, wanted = found.table(options.validation)
     judged = None
     if test is not None:
-        held_out = read_table(test, chosen, session)
-        judged = (scaled(held_out, public, arrays), held_out.labels)
-    judge = Judge(wanted, width, test=judged, model=model, seed=seed, ridge=ridge)
-    labels = labels_of(arrays, len(points))
+        held_out, judged_points = found.table(test)
+        judged = (judged_points, held_out.labels)
+    judge = Judge(wanted, width, test=judged, model=options.model, seed=options.seed, ridge=ridge)
+    labels: Labels = [None] * len(points)
+    if "labels" in found.arrays:
+        values = found.arrays["labels"].tolist()
+        labels = [value if has else None for value, has in zip(values, found.labelled, strict=True)]
     plain = judge.quality(points, labels)
     groups: tuple[Group, ...] = ()
-    if balance is not None:
+    if options.balance is not None:
         known = None if resembled.labels is None else resembled.labels.tolist()
-        groups = balanced_groups(labels, balance, known)
+        groups = balanced_groups(labels, options.balance, known)
     judgement, matching = judge.weighed(plain, points, labels, groups=groups)
     if matching is None:
         raise DataError(f"{delivered}: {judgement.why}", advice="Weigh a part of the points.")
     made = {"weights": matching.weights, "ridge": np.float64(ridge), "weights_gamma": np.float64(width)}
-    return _written(place, arrays | public | made, judgement) | {"gamma": width, "balance": balance}
+    written = _written(place, found.arrays | found.public | made, judgement)
+    return written | {"gamma": width, "balance": options.balance}
 
 
 def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
     if place.suffix == ".npz":
-        try:
-            write_arrays(place, arrays)
-        except OSError as error:
-            raise DataError(
-                f"{place}: the points cannot be written: {error.strerror}.",
-                advice="Name a file in a directory that this user can write to.",
-            ) from None
+        with writing(place, what="the points", advice=NOT_OURS) as stream:
+            np.savez(stream, **arrays)
     else:
         from hushbid.tables.frames import write_table  # of use here alone, and half of what this verb imports
 

@@ -26,10 +26,10 @@ class Transcript:
     """
 
     def __init__(self, path: Path | str) -> None:
-        from protocol.transcript.reader import iterate
+        from protocol.transcript.reader import TranscriptReader
 
         self.path = Path(path)
-        with iterate(self.path) as reader:
+        with TranscriptReader(self.path) as reader:
             self.role = reader.header.role
             """``curator``, ``owner`` or ``consumer``, according to the file."""
             self.party = reader.header.party

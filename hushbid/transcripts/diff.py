@@ -23,7 +23,7 @@ from hushbid.transcripts.values import FRAME, encoded, header_fields, shortened,
 from hushbid.transcripts.view import shown_record
 from protocol.errors import ConfigError
 from protocol.machine.machine import Received, Send, SetTimer, Started
-from protocol.transcript.reader import TranscriptReader, iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Record, RecordedItem
 from protocol.wire.values import Fields, Value
 
@@ -72,7 +72,7 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
         TranscriptDamaged: One does not hold.
     """
     told_apart = private and _has_messages(left) and _has_messages(right)
-    with iterate(left) as a, iterate(right) as b:
+    with TranscriptReader(left) as a, TranscriptReader(right) as b:
         _require_one_role(a, b)
         summary = _Summary(times=times, told_apart=told_apart)
         configuration: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ def compare(left: Path, right: Path, *, private: bool = False, times: bool = Fal
 
 def _has_messages(path: Path) -> bool:
     """Whether the first frame of a transcript is present, and not redacted."""
-    with iterate(path) as records:
+    with TranscriptReader(path) as records:
         items = (item for record in records for item in record.items)
         first = next((item for item in items if item.kind in (Received.KIND, Send.KIND)), None)
         return first is not None and shown_frame(first) is not None

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from hushbid.transcripts.values import encoded, header_fields, whole
 from protocol.errors import ConfigError, TranscriptUnwritable
 from protocol.runtime.files.durable import new_file
-from protocol.transcript.reader import TranscriptReader, iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Record, RecordedItem
 from protocol.transcript.redaction import redact
 
@@ -77,7 +77,7 @@ def export(source: Path, output: Path, *, form: Format, redacted: bool) -> Expor
             "A transcript exported as a transcript, with nothing taken out, is a copy of the file.",
             advice="Add --redact to take its private fields out, or name another --format; or copy the file.",
         )
-    with iterate(source) as records, _new_file(output) as stream:
+    with TranscriptReader(source) as records, _new_file(output) as stream:
         if form is Format.TRANSCRIPT:
             done = redact(source, stream.write)
             return Exported(done.records, done.head, done.torn_bytes, 0)

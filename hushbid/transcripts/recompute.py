@@ -16,17 +16,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consumer.blind import AccountMade, WeightSealed
-from consumer.events import PurchasesChecked, TargetReleased
+from consumer.events import AccountMade, PurchasesChecked, TargetReleased, WeightSealed
 from consumer.numerics import ConsumerNumerics
 from consumer.party import consumer_party
 from consumer.process import consumer_seed_set
 from consumer.seed_distance import SeedDistance
-from curator.blind import BidsChecked, BlindCuratorNumerics
-from curator.events import CandidatesChecked
+from curator.events import BidsChecked, CandidatesChecked
+from curator.numerics import BlindCuratorNumerics
 from curator.party import curator_party
-from owner.blind import BlindScored
-from owner.events import Scored
+from owner.events import BlindScored, Scored
 from owner.party import owner_party
 from protocol import limits
 from protocol.config.loading import load_toml
@@ -42,7 +40,7 @@ from protocol.runtime.driver import Numerics
 from protocol.runtime.party import own_keys, sealing_identity
 from protocol.session.account import account_content
 from protocol.session.session import Session
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header, RecordedItem
 from protocol.wire.messages import Candidate
 
@@ -263,7 +261,7 @@ def _consumer(session: Session, config: Path, noise: RecordedNoise) -> Numerics:
 
 
 def _recorded(path: Path) -> Iterator[RecordedItem]:
-    with iterate(path) as records:
+    with TranscriptReader(path) as records:
         for record in records:
             yield from record.items
 

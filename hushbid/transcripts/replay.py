@@ -17,7 +17,8 @@ from owner.machine import OwnerMachine
 from protocol import __version__
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import DataError, HushbidError, ReplayDivergence
-from protocol.machine.machine import Effect, Machine
+from protocol.machine.base import Machine
+from protocol.machine.machine import Effect
 from protocol.session.session import Session, open_session
 from protocol.transcript.environment import environment_differences
 from protocol.transcript.reader import TranscriptReader

@@ -20,9 +20,9 @@ from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.party import one_blas_thread
+from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.session.session import Session
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header
 
 __all__ = ["render_replays", "replay_all"]
@@ -48,7 +48,7 @@ def replay_all(files: Sequence[Path], config: Path | None) -> dict[str, Any]:
     """
     if config is not None:
         _require_one_party(files, config)
-    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
     return {"identical": True, "transcripts": [_replay(path, config) for path in files]}
 
 
@@ -56,7 +56,7 @@ def _require_one_party(files: Sequence[Path], config: Path) -> None:
     """One party has one file, and it is of its role."""
     parties: dict[str, tuple[Path, Header]] = {}
     for path in files:
-        with iterate(path) as reader:
+        with TranscriptReader(path) as reader:
             parties.setdefault(reader.header.party, (path, reader.header))
     told = [f"{path} is {named(header.role, header.party)}'s" for path, header in parties.values()]
     if len(parties) > 1:

@@ -19,7 +19,8 @@ from rich.text import Text
 
 from hushbid.transcripts.values import header_fields, shortened, shown_frame
 from protocol.errors import ConfigError
-from protocol.transcript.reader import iterate
+from protocol.names import listed
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Record, RecordedItem
 
 __all__ = [
@@ -93,7 +94,7 @@ def show(
             "Which peer a frame came from or went to is private.",
             advice="Add --private to choose by peer, and to see private values.",
         )
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         yield {"type": "header", **header_fields(reader.header)}
         chosen = _Chosen(choice, private=private)
         count = 0
@@ -269,9 +270,8 @@ def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
             yield f"Nothing in the transcript is of round {each['name']}: its rounds are {shown}."
             continue
         name = f"{each['what']} {printable(each['name'])!r}"
-        shown = ", ".join(printable(name) for name in there[:_LISTED])
-        more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
-        yield f"Nothing in the transcript is of the {name}: it has {shown or 'none'}{more}."
+        shown = listed([printable(name) for name in there], _LISTED)
+        yield f"Nothing in the transcript is of the {name}: it has {shown or 'none'}."
         if each["what"] == "kind" and not private:
             yield "Kinds of messages are private: add --private to choose by them."
         if each["what"] == "peer" and not there:

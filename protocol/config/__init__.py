@@ -2,32 +2,3 @@
 
 `protocol.config.loading` reads them from disk.
 """
-
-from protocol.config.party import ConsumerFile, CuratorFile, DataSection, OwnerFile
-from protocol.config.session import (
-    FeatureSection,
-    MechanismSection,
-    NetworkSection,
-    NoiseSection,
-    RosterSection,
-    RuleSection,
-    SessionFile,
-    SessionSection,
-    TimeoutSection,
-)
-
-__all__ = [
-    "ConsumerFile",
-    "CuratorFile",
-    "DataSection",
-    "FeatureSection",
-    "MechanismSection",
-    "NetworkSection",
-    "NoiseSection",
-    "OwnerFile",
-    "RosterSection",
-    "RuleSection",
-    "SessionFile",
-    "SessionSection",
-    "TimeoutSection",
-]

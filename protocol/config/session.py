@@ -327,11 +327,11 @@ class RosterSection(DraftRoster):
         return self
 
 
-class DraftSession(Section):
-    """A session file whose roster may be incomplete; everything else is final."""
+class SessionTables(Section):
+    """The tables that a session file and a cluster file have in common."""
 
     session: SessionSection
-    features: FeatureSection
+    features: Any
     columns: list[Column] = Field(default_factory=list)
     """The columns of every party's table, which encode rows; empty: rows are numbers already."""
     target: MechanismSection
@@ -343,6 +343,12 @@ class DraftSession(Section):
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
+
+
+class DraftSession(SessionTables):
+    """A session file whose roster may be incomplete; everything else is final."""
+
+    features: FeatureSection
     roster: DraftRoster = DraftRoster()
 
     @model_validator(mode="before")

@@ -112,14 +112,9 @@ class BlindKeys:
         return weights
 
     def mask(self, number: int, bound: int) -> Mask:
-        """The mask of a round.
+        """The mask of round 1, 2, …, whose scores are at most `bound` in magnitude.
 
-        Args:
-            number: The round, from 1.
-            bound: B, an upper bound on the magnitude of all scores.
-
-        Raises:
-            LocalProtocolError: B is too large for masks of 16 bytes.
+        Raises `LocalProtocolError` if the bound is too large for masks of 16 bytes.
         """
         drawn = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=24).digest()
         scale = int.from_bytes(drawn[:8], "big") >> 2 | 2**61
@@ -150,14 +145,9 @@ class Mask:
         self._keyed = hashlib.blake2b(key=ties, digest_size=_TIE_BYTES)
 
     def of(self, scores: Sequence[int], features: Features) -> list[bytes]:
-        """The masked scores of points, each of `MASK_BYTES`.
+        """The masked scores, each of `MASK_BYTES`, of n points with these φ, int16 of shape (n, d).
 
-        Args:
-            scores: The n scores.
-            features: φ of the points, int16 of shape (n, d).
-
-        Raises:
-            LocalProtocolError: A score exceeds the bound.
+        Raises `LocalProtocolError` if a score exceeds the bound.
         """
         if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
@@ -168,11 +158,7 @@ class Mask:
         ]
 
     def tie(self, features: Features) -> int:
-        """The key that orders points of equal score, highest first; below a.
-
-        Args:
-            features: φ of the point, int16 of shape (d,).
-        """
+        """The key that orders points of equal score by φ, shape (d,), highest first; below a."""
         return self._tie(_packed(features))
 
     def _tie(self, row: bytes) -> int:

@@ -88,16 +88,11 @@ class PublicIdentity:
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self:
-        """The identity whose verify key is these 32 bytes.
-
-        Raises:
-            ConfigError: They are not a valid key.
-        """
+        """The identity whose verify key is these 32 bytes. Raises `ConfigError` if it is not a valid key."""
         return cls(_encoded(raw))
 
     @cached_property
     def raw(self) -> bytes:
-        """The verify key's 32 bytes."""
         return _decoded(self.text)
 
     @cached_property
@@ -147,8 +142,7 @@ class Identity:
     def from_secret(cls, text: str) -> Self:
         """The identity whose seed is given in Z85.
 
-        Raises:
-            ConfigError: The text is not a key. The error does not quote it.
+        Raises `ConfigError` if the text is not a key, without quoting it.
         """
         return cls(_decoded(text))
 
@@ -169,25 +163,15 @@ class Identity:
 
     @property
     def curve_public(self) -> bytes:
-        """The X25519 public key in ZeroMQ's form: 40 bytes of Z85."""
         return self.public.curve
 
     @property
     def curve_secret(self) -> bytes:
-        """The X25519 secret key in ZeroMQ's form: 40 bytes of Z85."""
         return _encoded(bytes(self.sealing)).encode("ascii")
 
 
 def roster_identity(text: str, party: str) -> PublicIdentity:
-    """The identity of a party on a roster.
-
-    Args:
-        text: The roster's key.
-        party: The party's name, for the error.
-
-    Raises:
-        ConfigError: It is not a valid key.
-    """
+    """The identity whose key a roster gives to a party. Raises `ConfigError` if it is not a valid key."""
     try:
         return PublicIdentity(text)
     except ConfigError as error:
@@ -214,7 +198,6 @@ def simulated_identity(session_digest: bytes, seed: int, party: str) -> Identity
     Args:
         session_digest: SHA-256 of what defines the session (`SessionFile.digest`), 32 bytes.
         seed: The simulation's seed, 0 to 2^64 - 1.
-        party: The party's name.
     """
     assert len(session_digest) == hashlib.sha256().digest_size, "struct would pad or cut it"
     name = party.encode("utf-8")

@@ -93,7 +93,6 @@ def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -
     """Seal bytes to a key, as libsodium's ``crypto_box_seal`` does with this ephemeral secret.
 
     Args:
-        plaintext: Any bytes.
         recipient: The X25519 key that is to open it.
         ephemeral: `EPHEMERAL_BYTES` secret random bytes, used for this box only: they suffice to open it.
 
@@ -116,7 +115,7 @@ def open_sealed(box: bytes, secret: nacl.public.PrivateKey) -> bytes:
     """Open a box that was sealed to a key.
 
     Raises:
-        RemoteProtocolError: `MISMATCH`: the box does not open. It is for another key, or was changed.
+        RemoteProtocolError: `MISMATCH`: the box is for another key, or was changed.
     """
     try:
         return nacl.public.SealedBox(secret).decrypt(box)
@@ -142,7 +141,6 @@ def seal_between(
     context are bound to it: a bare box of one direction or session would open in another.
 
     Args:
-        plaintext: Any bytes.
         recipient: The X25519 key that is to open it.
         sender: Our secret key.
         nonce: `NONCE_BYTES` bytes that no other box between the two parties uses; random ones suffice.
@@ -165,12 +163,11 @@ def seal_between(
 def open_between(
     box: bytes, sender: nacl.public.PublicKey, secret: nacl.public.PrivateKey, *, context: bytes
 ) -> bytes:
-    """Decrypt the result of `seal_between`.
+    """Decrypt the result of `seal_between`, with the context that was given to it.
 
     Args:
         sender: The expected sender's X25519 key.
         secret: Our key.
-        context: The context given to `seal_between`.
 
     Raises:
         RemoteProtocolError: `MISMATCH`: the box is not the sender's, not for us, has another context, or was
@@ -191,15 +188,11 @@ def open_between(
 
 
 def pack_content(point: Array, attributes: bytes, size: int) -> bytes:
-    """Pack a point and its attributes into bytes of fixed size.
+    """Pack a point and its attributes into `size` bytes, the session's size of a content.
 
     Args:
         point: Raw columns, shape (columns,); a dtype of `protocol.wire.arrays`.
         attributes: The packed label and identifier (`protocol.data.attributes`).
-        size: The session's size of a content.
-
-    Returns:
-        `size` bytes.
 
     Raises:
         DataError: They need more; the message says how many and which key of the session file to raise.
@@ -262,8 +255,7 @@ def content_bytes(columns: int, dtype: npt.DTypeLike, attribute_length: int) -> 
     """The smallest possible content size of such a point, in bytes.
 
     Args:
-        columns: Columns of the point.
-        dtype: Their type, one of `protocol.wire.arrays`.
+        dtype: The columns' type, one of `protocol.wire.arrays`.
         attribute_length: Bytes of the packed attributes.
     """
     return _LENGTH.size + len(_packed(np.zeros(columns, dtype), bytes(attribute_length)))
@@ -280,19 +272,14 @@ def candidate_statement(
     """An owner's statement for a candidate, so that a dispute about it can be attributed.
 
     Args:
-        session: The session's identifier, 16 bytes.
-        owner: The owner's name.
+        session: The session's identifier, 16 bytes; `LocalProtocolError` for another length.
         round: The round of the bid, 0 to 2^64 - 1.
         handle: The owner's number of the candidate, an int64.
-        box: The sealed candidate.
         features: φ on the grid.
 
     Returns:
         A unique tag; session, round, handle, length of the name and the name; SHA-256 of the box; SHA-256 of
         the features as `protocol.wire.arrays` encodes them, including dtype and shape.
-
-    Raises:
-        LocalProtocolError: The identifier has another length.
     """
     return b"".join(
         (
@@ -305,12 +292,7 @@ def candidate_statement(
 
 
 def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
-    """The digest of one point of a batch that its owner signs.
-
-    Args:
-        handle: The owner's number of the candidate, an int64; 0 for padding.
-        box: The sealed candidate.
-        features: φ on the grid.
+    """The digest of one point of a batch that its owner signs; its number (`handle`) is 0 for padding.
 
     Returns:
         SHA-256, 32 bytes, of a tag, the handle, SHA-256 of the box, and SHA-256 of the features as
@@ -321,19 +303,13 @@ def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
 
 
 def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> bytes:
-    """An owner's statement for all points of a batch together.
+    """An owner's statement for all points of a batch, in the terms of `candidate_statement`.
 
     Args:
-        session: The session's identifier, 16 bytes.
-        owner: The owner's name.
-        round: The round of the bids, 0 to 2^64 - 1.
         digests: Digests of its points (`batched_digest`), in order, padding included.
 
     Returns:
         A unique tag; session, round, number of points, length of the name and the name; the digests.
-
-    Raises:
-        LocalProtocolError: The identifier has another length.
     """
     return b"".join((_BATCH, _placed(session, round, len(digests) // DIGEST_BYTES, owner), digests))
 
@@ -349,15 +325,12 @@ def head_statement(session: bytes, party: str, head: bytes) -> bytes:
     """A party's statement about its final transcript, so that it cannot show another one later.
 
     Args:
-        session: The session's identifier, 16 bytes.
+        session: The session's identifier, 16 bytes; `LocalProtocolError` for another length.
         party: "curator", "consumer", or an owner's name.
         head: Digest of the transcript's chain, 32 bytes.
 
     Returns:
         A unique tag; session, head, length of the name (u32, little-endian), the name.
-
-    Raises:
-        LocalProtocolError: The identifier has another length.
     """
     if len(session) != _SESSION_BYTES:
         raise LocalProtocolError(f"A session identifier of {len(session)} bytes, not {_SESSION_BYTES}.")

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from protocol.data.arrays import load_npy, load_npz
-from protocol.data.attributes import Attributes, read_attributes, unpack_attributes
+from protocol.data.attributes import read_attributes
 from protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels, dataset_digest
 from protocol.data.feature_file import feature_table
-from protocol.data.rows import rows_as, rows_digest, shared_rows
+from protocol.data.rows import rows_digest, shared_rows
 from protocol.errors import DataError
 
 __all__ = [
     "LOADERS",
-    "Attributes",
     "DataColumns",
     "Dataset",
     "Loader",
@@ -30,14 +29,12 @@ __all__ = [
     "feature_table",
     "load_dataset",
     "read_attributes",
-    "rows_as",
     "rows_digest",
     "shared_rows",
-    "unpack_attributes",
 ]
 
 Loader: TypeAlias = Callable[[Path, DataColumns], Dataset]
-"""Reads one file. Raises DataError, and nothing else, when the file cannot be used."""
+"""Reads one file. Raises only DataError, if the file cannot be used."""
 
 
 def _load_csv(path: Path, columns: DataColumns) -> Dataset:
@@ -60,22 +57,21 @@ LOADERS: Final[Mapping[str, Loader]] = {
     ".csv.gz": _load_csv,
     ".parquet": _load_parquet,
 }
-"""How a file's name ends (in lower case), and what reads it."""
+"""The loader of each file ending, in lower case."""
 
 
 def load_dataset(path: Path, columns: DataColumns) -> Dataset:
-    """Read a data file by the loader that its name's ending selects.
+    """Read a data file with the loader of its ending.
 
     Args:
-        path: A regular file.
-        columns: Which arrays (of an ``.npz``) or columns (of a table) to take.
+        columns: The arrays (of an ``.npz``) or columns (of a table) to take.
 
     Returns:
-        The dataset, unchecked against the session's public bounds: see `check_dataset`.
+        The dataset, not yet checked against the session's public bounds (`check_dataset`).
 
     Raises:
-        DataError: The file is missing, unreadable, of unknown format, cannot be parsed, or has not got
-            what `columns` asks for. The message never holds a value of the file.
+        DataError: The file is missing, unreadable, of unknown format, cannot be parsed, or lacks what
+            `columns` asks for. The message never contains a value of the file.
     """
     name = path.name.lower()
     suffix = max((known for known in LOADERS if name.endswith(known)), key=len, default=None)

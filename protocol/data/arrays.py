@@ -19,15 +19,15 @@ __all__ = ["UNREADABLE", "load_npy", "load_npz"]
 UNREADABLE: Final = (
     ValueError, EOFError, SyntaxError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""Exceptions of NumPy, zipfile and zlib for a damaged file, or one that holds Python objects."""
+"""Exceptions of NumPy, zipfile and zlib for a damaged file, or one with Python objects."""
 
 
 def load_npy(path: Path, columns: DataColumns) -> Dataset:
-    """Map the one array of a ``.npy`` file into memory, as features.
+    """Map the array of a ``.npy`` file into memory, as features.
 
     Raises:
-        DataError: The file cannot be parsed, holds Python objects or is no array of real numbers with
-            two axes, or `columns` names anything.
+        DataError: The file cannot be parsed, holds Python objects or is no array of real numbers with two
+            axes, or `columns` names anything.
     """
     if columns != DataColumns():
         raise DataError(
@@ -44,8 +44,8 @@ def load_npy(path: Path, columns: DataColumns) -> Dataset:
 def load_npz(path: Path, columns: DataColumns) -> Dataset:
     """Read arrays of an ``.npz`` file.
 
-    One without an array of features may have one for each of the session's columns, by its name: they are
-    then encoded as a table's columns are.
+    Instead of an array of features, it may have one for each of the session's columns, by name. These are
+    encoded like a table's columns.
 
     Raises:
         DataError: The file cannot be parsed, an array that `columns` names is missing or holds Python

@@ -15,14 +15,14 @@ __all__ = ["Attributes", "pack_attributes", "packed_length", "read_attributes", 
 
 @dataclass(frozen=True)
 class Attributes:
-    """A point's label and identifier; None where its owner has none."""
+    """A point's label and identifier; None if its owner has none."""
 
     label: int | float | str | None
     identifier: int | str | None
 
 
 def packed_length(value: int | float | str | None) -> int:
-    """Bytes that a label or an identifier takes when packed."""
+    """Packed size of a label or an identifier, in bytes."""
     return len(msgpack.packb(value, use_bin_type=True))
 
 
@@ -30,9 +30,8 @@ def pack_attributes(attributes: Attributes, length: int) -> bytes:
     """Pack a label and an identifier as msgpack, padded with zeros.
 
     Args:
-        attributes: The pair.
-        length: Bytes of the result: the same for every row of a dataset, so that the size of a frame
-            does not tell which row it holds.
+        length: Bytes of the result, the same for every row of a dataset, so that a frame's size does not
+            reveal its row.
 
     Raises:
         ValueError: The packed pair is longer than `length`.
@@ -44,11 +43,11 @@ def pack_attributes(attributes: Attributes, length: int) -> bytes:
 
 
 def unpack_attributes(data: bytes) -> Attributes:
-    """The inverse of `pack_attributes`, for bytes that another party wrote.
+    """The inverse of `pack_attributes`, for bytes from another party.
 
     Raises:
-        DataError: The bytes are too long, not msgpack, not a label and an identifier, or followed by
-            anything but zeros.
+        DataError: The bytes are too long, not msgpack, not a label and an identifier, or followed by anything
+            but zeros.
     """
     if len(data) > limits.MAX_ATTRIBUTES:
         raise _refused(f"take {len(data)} bytes, more than {limits.MAX_ATTRIBUTES}")
@@ -82,7 +81,7 @@ def unpack_attributes(data: bytes) -> Attributes:
 
 
 def read_attributes(data: bytes) -> Attributes:
-    """As `unpack_attributes`, but of bytes that cannot be unpacked: neither a label nor an identifier.
+    """As `unpack_attributes`; neither label nor identifier if that fails.
 
     For points that are kept whatever their owner made of their attributes.
     """

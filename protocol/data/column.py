@@ -1,4 +1,4 @@
-"""A column of a public schema (`protocol.data.schema`): what it holds, and the numbers that stand for it."""
+"""A column of a public schema (`protocol.data.schema`): its values, and the numbers that encode them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["BRIGHTEST", "LISTED", "WHOLE", "Column", "Kind"]
 
 Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean", "image"]
 WHOLE: Final = 2**53
-"""Whole numbers up to which a float64 holds every one."""
+"""Up to this, float64 represents every whole number."""
 _MEASURED: Final = frozenset({"number", "integer"})
 LISTED: Final = frozenset({"ordinal", "category"})
 BRIGHTEST: Final = 255
@@ -34,20 +34,19 @@ Side = Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS, strict=True)]
 
 
 class Column(BaseModel):
-    """One column of a table, as everybody may know it.
+    """The public description of one column of a table.
 
     Attributes:
         name: Its name in every party's table.
-        kind: What it holds.
         lower, upper: Public bounds of a ``number`` or an ``integer``.
-        categories: All values that an ``ordinal`` (in order) or a ``category`` takes: text or whole numbers.
-        size: Pixels of an ``image``: its width, and its height.
-        channels: Of an ``image``: 1 of a grey one (the default), 3 of one in colour; None of all other kinds.
-        weight: How far apart its extremes count, in (0, 1]: of an ``image``, one that is black throughout and
-            one that is white throughout.
-        missing: What a gap stands for: None: it is refused; ``"own"``: a category of its own, of a
-            ``category``; else this value (of an ``image``, in every pixel), which cannot be told from a real
-            one when points come back.
+        categories: All values of an ``ordinal`` (in order) or a ``category``: text or whole numbers.
+        size: Width and height of an ``image``, in pixels.
+        channels: Of an ``image``: 1 if grey (the default), 3 if in colour; None for all other kinds.
+        weight: The distance of its extremes, in (0, 1]; of an ``image``, of an all-black and an all-white
+            one.
+        missing: The meaning of a gap: None refuses it; ``"own"`` makes it a category of its own, in a
+            ``category``; any other value replaces it (in every pixel of an ``image``), and is not told apart
+            from a real one in delivered points.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,7 +64,7 @@ class Column(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _grey_unless_said(cls, given: Any) -> Any:
-        """A grey image that says its channels, and one that does not, are one schema."""
+        """A grey image is one schema, whether or not it states its channels."""
         if isinstance(given, Mapping) and given.get("kind") == "image" and given.get("channels") is None:
             return {**given, "channels": 1}
         return given
@@ -73,7 +72,7 @@ class Column(BaseModel):
     @field_validator("missing")
     @classmethod
     def _as_one_number(cls, given: Any, info: ValidationInfo) -> Any:
-        """3 for 3.0 is one schema."""
+        """3 and 3.0 are one schema."""
         whole = isinstance(given, int) and not isinstance(given, bool)
         if whole and info.data.get("kind") == "number" and abs(given) <= sys.float_info.max:
             return float(given)
@@ -140,9 +139,9 @@ class Column(BaseModel):
             raise ValueError(f"column {self.name!r}: what stands for a gap has to be a value of the column")
 
     def holds(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which rows of numbers are those of a value; all comparisons are exact.
+        """Which rows of numbers encode a value; all comparisons are exact.
 
-        A number may be one bound rounded to float32, as whoever saved it so has it.
+        A number may be a bound rounded to float32, as saved data may have it.
 
         Args:
             numbers: Shape (rows, `width`), of any real type.
@@ -168,7 +167,6 @@ class Column(BaseModel):
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """The least and the greatest of its numbers."""
         if self.lower is not None and self.upper is not None:
             return self.lower, self.upper
         if self.kind == "image":
@@ -177,19 +175,18 @@ class Column(BaseModel):
 
     @property
     def own_gap(self) -> bool:
-        """Whether a gap is a category of its own."""
         return self.kind == "category" and self.missing == "own"
 
     @property
     def width(self) -> int:
-        """How many numbers it becomes."""
+        """Number of numbers that encode a value."""
         if self.size is not None:
             return self.size[0] * self.size[1] * (self.channels or 1)
         return len(self.categories or ()) + self.own_gap if self.kind == "category" else 1
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Those of each of its numbers in the session file, which say its weight."""
+        """Bounds of each of its numbers in the session file, which express its weight."""
         if self.kind == "category":
             return 0.0, math.sqrt(2.0) / self.weight
         lower, upper = self.extremes

@@ -34,10 +34,10 @@ Array: TypeAlias = npt.NDArray[Any]
 FEATURE_DTYPES: Final = tuple(
     np.dtype(name) for name in ("uint8", "int16", "int32", "int64", "float32", "float64")
 )
-"""What features may be held and sent as. Others are widened to the next of these that holds them."""
+"""Types in which features may be held and sent. Others are widened to the next of these that holds them."""
 
 GAP_ADVICE: Final = "Fill it in or remove the row."
-"""What to do about a feature that is missing."""
+"""Advice about a missing feature."""
 
 _WIDENED: Final = {
     np.dtype(narrow): np.dtype(wide)
@@ -56,28 +56,26 @@ _LABEL_KINDS: Final = {
     "number": ("numbers", "iuf"),
     "text": ("text", "U"),
 }
-"""What a session may declare of labels: in words, and the kinds of array that they are."""
+"""Kinds of labels that a session may declare: in words, and as kinds of arrays."""
 _CHUNK_BYTES: Final = 8 * 2**20
 _LISTED: Final = 10
-"""Columns that were left out and are named."""
+"""Number of left-out columns that are named."""
 
 
 @dataclass(frozen=True)
 class DataColumns:
     """Which parts of a file are features, label and identifier.
 
-    For ``.npz`` the names of arrays: None stands for "features", for "labels" if there is one, and for
-    "identifiers" if there is one. For tables the names of columns: None stands for all numeric columns
-    but the label and the identifier, for no label, and for no identifier. A ``.npy`` file holds
-    features only.
+    For ``.npz``, the names of arrays; None means "features", and "labels" and "identifiers" if present. For
+    tables, the names of columns; None means all numeric columns except label and identifier, no label, and no
+    identifier. A ``.npy`` file holds only features.
     """
 
     features: tuple[str, ...] | None = None
     label: str | None = None
     identifier: str | None = None
     schema: Schema | None = None
-    """By which a table's rows are encoded, where the session has columns; the arrays of other files are
-    encoded already."""
+    """Encodes a table's rows, if the session has columns; the arrays of other files are encoded already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +85,10 @@ class Dataset:
     Attributes:
         name: The file's name without its directories, for messages.
         features: Read-only, shape (n, c), of a dtype in `FEATURE_DTYPES`; may be memory-mapped.
-        labels: Read-only, shape (n,), integers, finite floats or text that is not empty; or None.
-        identifiers: Read-only, shape (n,), integers or text that is not empty; or None.
-        feature_names: The c names of the feature columns, for messages, where the format gives them; or
-            None.
-        left_out: The columns of a table that nobody named and that are no numbers, each with why, for
-            messages.
+        labels: Read-only, shape (n,), integers, finite floats or nonempty text; or None.
+        identifiers: Read-only, shape (n,), integers or nonempty text; or None.
+        feature_names: The c names of the feature columns, for messages, if the format has them.
+        left_out: Unnamed columns of a table that are no numbers, with reasons, for messages.
     """
 
     name: str
@@ -113,20 +109,17 @@ class Dataset:
         feature_names: tuple[str, ...] | None = None,
         left_out: tuple[str, ...] = (),
     ) -> Dataset:
-        """Bring arrays to the form that a dataset has.
+        """Convert arrays to the form of a dataset.
 
         Args:
             name: The file's name without its directories.
             features: Shape (n, c), of any real dtype that `FEATURE_DTYPES` can hold.
             labels: Shape (n,), booleans, integers, finite floats or text.
             identifiers: Shape (n,), integers or text.
-            feature_names: The c names of the feature columns.
-            left_out: Columns that are none, each with why.
 
         Raises:
-            DataError: An array has the wrong number of axes or rows, or a type that is not listed; or a
-                label or an identifier is missing: NaN, or text that is empty; or is text without a
-                UTF-8 encoding.
+            DataError: An array has the wrong number of axes or rows, or an unlisted type; a label or an
+                identifier is missing: NaN, or empty text; or a text has no UTF-8 encoding.
         """
         held = _as_features(name, features)
         rows = len(held)
@@ -144,7 +137,7 @@ class Dataset:
 
     @property
     def columns_found(self) -> str:
-        """How many feature columns there are, which, and what was left out: for whoever expected others."""
+        """The number and names of feature columns and what was left out, for a user who expected others."""
         count = self.features.shape[1]
         said = f"{count} feature column" + ("" if count == 1 else "s")
         if self.feature_names:
@@ -157,7 +150,7 @@ class Dataset:
 
     @cached_property
     def attribute_length(self) -> int:
-        """Bytes of every row's packed label and identifier: those of the longest of each.
+        """Bytes of every row's packed label and identifier: the longest of each.
 
         Raises:
             DataError: It is over `limits.MAX_ATTRIBUTES`.
@@ -242,7 +235,7 @@ def _as_attribute(name: str, what: str, values: Array, rows: int, kinds: str) ->
 
 
 def _first_unencodable(texts: Array) -> int | None:
-    """The first row whose text has no UTF-8: one that holds half of a surrogate pair, or no character."""
+    """The first row whose text has no UTF-8 encoding, such as half of a surrogate pair."""
     codes = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("=")).view(np.uint32)
     bad = ((codes >= 0xD800) & (codes <= 0xDFFF)) | (codes > 0x10FFFF)
     if not bad.any():
@@ -290,7 +283,7 @@ def row_chunks(features: Array) -> list[tuple[int, int]]:
 def dataset_digest(*datasets: Dataset) -> bytes:
     """SHA-256 of a party's data: features, labels and identifiers, row by row and in their types.
 
-    It tells whoever could guess the data whether they are these: it is kept as private as they are.
+    It confirms a guess of the data, so it is as private as they are.
 
     Returns:
         32 bytes.
@@ -318,18 +311,17 @@ def check_dataset(
     """Check a dataset against the session's public description of a point.
 
     Args:
-        dataset: Read chunk by chunk.
         columns: Feature columns of a point.
         lower: Smallest allowed value: one number, or one per column.
         upper: Largest allowed value, likewise.
-        schema: The schema of the session's columns, if it has any; points have to be rows of it.
+        schema: The schema of the session's columns, if any; points have to be rows of it.
 
     Raises:
-        DataError: The dataset is empty, has another number of columns, holds a value that is missing (NaN),
+        DataError: The dataset is empty, has another number of columns, has a value that is missing (NaN),
             infinite or out of bounds, or a row that does not fit the schema. Names the file, the first such
             row and its column's place among the feature columns, both counted from 0, and never the value. A
-            float32 column is compared with the bound rounded to float32, so that a value that was saved as
-            the bound itself is within it.
+            float32 column is compared with the bound rounded to float32, so that a bound saved as float32 is
+            within it.
     """
     features, name = dataset.features, dataset.name
     if len(dataset) == 0:
@@ -361,10 +353,10 @@ def check_dataset(
 
 
 def check_labels(dataset: Dataset, kind: str | None) -> None:
-    """Check a dataset's labels against the session's public declaration of what they are.
+    """Check a dataset's labels against the session's public declaration.
 
     Args:
-        dataset: Its labels alone are looked at, by their type.
+        dataset: Only the type of its labels is examined.
         kind: "integer", "number" (whole or not) or "text"; None: nothing is declared.
 
     Raises:

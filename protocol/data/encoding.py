@@ -1,4 +1,4 @@
-"""Columns of a table as a schema's numbers, and back, by pyarrow; messages never quote a value."""
+"""A table's columns to a schema's numbers, and back, by pyarrow; messages never quote a value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["encoded_column", "plain_types", "table_of"]
 
 
 def plain_types(table: Any) -> Any:
-    """The same values in the types that a file has: no dictionaries, runs, views or large text."""
+    """The same values in types that files have: no dictionaries, runs, views or large text."""
     for index, field in enumerate(table.schema):
         kind, values = field.type, table.column(index)
         if pa.types.is_run_end_encoded(kind):
@@ -48,16 +48,16 @@ def _text(values: Any, kind: Any) -> Any:
 
 
 def table_of(parts: Iterable[tuple[Column, npt.NDArray[np.float64]]]) -> Any:
-    """The rows that these numbers are of, as a pyarrow.Table.
+    """The rows that these numbers encode, as a pyarrow.Table.
 
     Args:
-        parts: Each column with its numbers, shape (rows, width), all of which it holds (`Column.holds`).
+        parts: Each column with its numbers, shape (rows, width), all of which fit (`Column.holds`).
     """
     return pa.table({column.name: _decoded(column, numbers) for column, numbers in parts})
 
 
 def encoded_column(column: Column, values: Any, where: str) -> npt.NDArray[np.float64]:
-    """A column's numbers, shape (rows, width); `where` is how messages call it.
+    """A column's numbers, shape (rows, width); `where` is its name in messages.
 
     Raises:
         DataError: A value does not fit; the first such row is named.
@@ -80,7 +80,7 @@ _OWN_GAP: Final = f'{_GAP[:-1]} (`missing = "own"`: a category of its own).'
 
 
 def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str) -> npt.NDArray[np.float64]:
-    """Values of a number, an integer or a boolean; where there is a gap, anything."""
+    """Values of a number, an integer or a boolean; arbitrary in gaps."""
     kind = values.type
     boolean = pa.types.is_boolean(kind)
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
@@ -115,7 +115,7 @@ def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: st
 
 
 def _whole(values: Any, where: str) -> npt.NDArray[np.float64]:
-    """Whole numbers of any width, all of which float64 represents exactly; 0 where there is a gap."""
+    """Whole numbers of any width that float64 represents exactly; 0 in gaps."""
     filled = values.fill_null(0).to_numpy()
     if (large := (filled > WHOLE) | (filled < -WHOLE)).any():
         raise _wrong(where, large, "is out of bounds", _BOUNDS)

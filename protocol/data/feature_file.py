@@ -31,20 +31,19 @@ def feature_table(
     """φ of every row.
 
     Args:
-        dataset: Read chunk by chunk, so that it may be memory-mapped.
+        dataset: Read chunk by chunk, so it may be memory-mapped.
         hash: The feature map: raw points, shape (k, c), to features, shape (k, d).
         dimension: d.
-        scratch: Directory for the features if they do not fit in memory. Its file can be read by this
-            user only and has no name once it is open: it is gone when the process ends, however it ends.
+        scratch: Directory for features that do not fit in memory. Only this user can read its file, which has
+            no name once it is open, and so disappears with the process.
         memory_limit: Most bytes of features to hold in memory.
-        progress: Called with the rows that are hashed, and how many there are.
+        progress: Called with the number of hashed rows and of all rows.
 
     Returns:
         Read-only int16 of shape (n, d).
 
     Raises:
-        DataError: The features do not fit in memory and there is no scratch directory, or it cannot
-            hold them.
+        DataError: The features fit neither in memory nor in a scratch directory.
     """
     shape = (len(dataset), dimension)
     size = shape[0] * shape[1] * np.dtype(np.int16).itemsize

@@ -1,6 +1,6 @@
-"""Tables of any library: whatever gives its columns by the Arrow interchange, and files.
+"""Tables of any library with the Arrow PyCapsule interface, such as pandas, polars and pyarrow, and files.
 
-pandas, polars, pyarrow and others have the Arrow PyCapsule interface, so that none of them is imported here.
+None of these libraries is imported here.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTabl
     """A table's columns.
 
     Args:
-        frame: The table.
-        name: What messages call it.
-        schema: What it is read for, if for one (`protocol.data.tables.read_csv`).
+        name: The table's name in messages.
+        schema: The schema to be applied, if any (`protocol.data.tables.read_csv`).
 
     Raises:
         DataError: It is no table, or a file that cannot be read.
@@ -66,7 +65,7 @@ def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTabl
 
 
 def _what_is_mixed(frame: Frame, name: str) -> str:
-    """Which column Arrow does not take, and in which row it differs from most, where that can be seen."""
+    """The column that Arrow refuses, and its first row of a minority type, if that can be found."""
     names = [] if library_of(frame) not in ("builtins", "pandas") else [str(column) for column in frame]
     for column in names if are_header(names) and len(set(names)) == len(names) else ():
         try:
@@ -114,7 +113,7 @@ def _listed(values: Any) -> Any:
 
 
 def _image_columns(frame: Frame) -> dict[str, Any]:
-    """Columns of a DataFrame of pandas whose values are arrays of several axes, which Arrow does not take."""
+    """Columns of a pandas DataFrame with arrays of several axes, which Arrow refuses."""
     if library_of(frame) != "pandas" or not frame.columns.is_unique:
         return {}
     found = {
@@ -141,5 +140,5 @@ def _read(path: Path, schema: Schema | None) -> ArrowTable:
 
 
 def library_of(frame: Frame) -> str:
-    """The package that a table's type comes from."""
+    """The package of a table's type."""
     return type(frame).__module__.partition(".")[0]

@@ -1,9 +1,9 @@
-"""Columns of images: pixels in, whatever holds them, and pixels out; messages never quote a value.
+"""Columns of images: pixels in, in any form, and pixels out; messages never quote a value.
 
 An image is width × height × channels whole numbers from 0 to 255, line by line from the top, the channels of
-a pixel side by side. A table holds it as a list of all of them, as lists of lines (of pixels, of channels),
-or as bytes. A table has no arrays of several axes, so that those of NumPy become lists here. What a masked
-array hides is missing.
+a pixel side by side. A table holds it as one list, as lists of lines (of pixels, of channels), or as bytes.
+Tables have no arrays of several axes, so those of NumPy become lists here. Masked elements of an array are
+missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PIXELS: Final = "Pixels are whole numbers from 0 to 255: multiply shares of 1 b
 
 
 def is_list(kind: Any) -> bool:
-    """Whether a column's type is that of lists, of one length or of any."""
+    """Whether a column's type is that of lists, of fixed or any length."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
@@ -38,10 +38,9 @@ def encoded_images(
     """The pixels of a column of images.
 
     Args:
-        column: Of kind ``image``.
         values: A pyarrow.ChunkedArray of lists or bytes.
-        gaps: Which rows have none, shape (rows,); `column.missing` says what they stand for.
-        where: How messages call the column.
+        gaps: Rows without an image, shape (rows,); `column.missing` fills them.
+        where: The column's name in messages.
 
     Returns:
         Shape (rows, width × height × channels).
@@ -72,7 +71,7 @@ def encoded_images(
 
 
 def table_images(numbers: npt.NDArray[np.float64]) -> ArrowArray:
-    """The images that these numbers are, each as a list of bytes of one length.
+    """The images that these numbers encode, each as a list of bytes of one length.
 
     Args:
         numbers: Shape (rows, pixels × channels), whole numbers from 0 to 255.
@@ -82,7 +81,7 @@ def table_images(numbers: npt.NDArray[np.float64]) -> ArrowArray:
 
 
 class _Images:
-    """Reads the rows that have an image; `rows` are their places among all `count` rows of the table."""
+    """Reads the rows with an image; `rows` are their places among all `count` rows of the table."""
 
     def __init__(self, column: Column, rows: npt.NDArray[np.intp], count: int, where: str) -> None:
         assert column.size is not None
@@ -96,7 +95,7 @@ class _Images:
         self._said = lines if channels == 1 else f"{lines} in {channels} channels"
 
     def of_lists(self, held: ArrowArray) -> npt.NDArray[Any]:
-        """Pixels of lists, of lists of lists, and so on, shape (images, numbers)."""
+        """Pixels of lists of any depth, shape (images, numbers)."""
         depth, inner = 0, held.type
         while is_list(inner):
             depth, inner = depth + 1, inner.value_type
@@ -114,7 +113,6 @@ class _Images:
         return self._pixels(held)
 
     def of_bytes(self, held: ArrowArray) -> npt.NDArray[Any]:
-        """Pixels of bytes, likewise."""
         found = pc.binary_length(held).to_numpy(zero_copy_only=False)
         self._refuse(
             found != self._shapes[1][0],
@@ -152,7 +150,7 @@ class _Images:
 
 
 def arrays_as_lists(values: Any) -> ArrowArray | None:
-    """A column whose values are arrays of two or more axes, as nested lists; None: it is another one.
+    """A column of arrays of two or more axes, as nested lists; None for any other column.
 
     Args:
         values: An array of shape (rows, …), or a sequence of arrays and gaps: None or NaN.
@@ -175,7 +173,7 @@ def arrays_as_lists(values: Any) -> ArrowArray | None:
 
 
 def is_gap(value: Any) -> bool:
-    """Whether a value of a sequence is none: None, or NaN as pandas has it."""
+    """Whether a value of a sequence is missing: None, or NaN, as in pandas."""
     return value is None or (isinstance(value, float) and value != value)
 
 

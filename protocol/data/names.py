@@ -1,7 +1,7 @@
-"""How messages name the columns and arrays of a party's own file: few, short, and never a value.
+"""How messages name the columns and arrays of a party's file: few, short, and never a value.
 
-In a table without a header the first row's values are taken for names. Names are withheld if one of them is a
-number: they may be a row of data, which has numbers in it.
+Without a header, a table's first row is taken for names. So names are withheld if one of them is a number:
+they may be a row of data.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Final
 __all__ = ["are_header", "feature_column", "is_index", "is_number", "listed"]
 
 _LISTED: Final = 10
-"""Names that are listed before the rest is counted."""
+"""Number of names that are listed; the rest is counted."""
 _LENGTH: Final = 40
-"""Characters of a name that are shown."""
+"""Number of a name's characters that are shown."""
 _DELIMITERS: Final = re.compile(r"[;,|\t]")
-"""What cells may be separated by in a file that was read with another delimiter."""
+"""Other delimiters that a file's cells may really be separated by."""
 
 
 _INDEX: Final = re.compile(r"__index_level_\d+__")
-"""What pandas calls an index without a name where it writes one as a column of Parquet."""
+"""The name under which pandas writes a nameless index as a column of Parquet."""
 
 
 def is_index(name: str) -> bool:
-    """Whether a column is an index of pandas, which no row has for a value unless somebody says so."""
+    """Whether a column is an index of pandas, which is no value of a row unless someone says so."""
     return _INDEX.fullmatch(name) is not None
 
 
@@ -39,12 +39,12 @@ def is_number(text: str) -> bool:
 
 
 def are_header(names: Sequence[str]) -> bool:
-    """Whether these names can be no row of data, so that messages may show them."""
+    """Whether these names cannot be a row of data, so that messages may show them."""
     return not any(is_number(part) for name in names for part in _DELIMITERS.split(name))
 
 
 def feature_column(index: int, names: Sequence[str] | None) -> str:
-    """A feature column by its place among the feature columns, and by its name where that is known."""
+    """A feature column by its place among the feature columns, and its name if known."""
     return f"feature column {index}" + (f" ({_short(names[index])})" if names else "")
 
 

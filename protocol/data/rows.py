@@ -1,4 +1,4 @@
-"""Rows by their content alone: recognised whatever file, format, type or order they come in."""
+"""Rows by their content alone: recognised in any file, format, type or order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["rows_as", "rows_digest", "shared_rows"]
 def rows_as(features: npt.NDArray[Any], dtype: npt.DTypeLike) -> Iterator[bytes]:
     """Each row's values in a float type, little-endian, as bytes. Both zeros are one.
 
-    Files hold a value as text, float32 or float64, and it is not the same to more than float32 tells apart: a
-    row that one of them has is recognised in the other by float32.
+    Files hold a value as text, float32 or float64, and these agree only to float32's precision. So float32
+    recognises a row of one file in another.
 
     Args:
         features: Shape (n, c), read chunk by chunk.
@@ -32,9 +32,9 @@ def rows_as(features: npt.NDArray[Any], dtype: npt.DTypeLike) -> Iterator[bytes]
 
 
 def shared_rows(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[int, int]:
-    """How many different rows two tables share, and how many different ones the first has.
+    """How many different rows two tables share, and how many the first has.
 
-    Rows are compared as float64, but as float32 where one of the tables is.
+    Rows are compared as float64; as float32 if one of the tables is.
     """
     coarse = np.float32 in (one.dtype.type, other.dtype.type)
     kind = np.float32 if coarse else np.float64
@@ -43,15 +43,14 @@ def shared_rows(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[int, in
 
 
 def rows_digest(features: npt.NDArray[Any], key: bytes) -> bytes:
-    """A keyed digest of rows that does not depend on their order, nor on the type that they were saved in.
+    """A keyed digest of rows that depends neither on their order nor on their saved type.
 
-    The rows' own digests (by float32, keyed BLAKE2b) are added up modulo 2^256, so that a row that is
-    there twice counts twice. It is to recognise one's own data: who is free to choose rows could find others
-    with the same sum.
+    The rows' own digests (by float32, keyed BLAKE2b) are added modulo 2^256, so a repeated row counts
+    repeatedly. It recognises one's own data; anyone free to choose rows could find others with the same sum.
 
     Args:
         features: Shape (n, c).
-        key: Up to 64 bytes. Without it the digest tells nothing of the rows.
+        key: Up to 64 bytes. Without it the digest reveals nothing about the rows.
 
     Returns:
         32 bytes.

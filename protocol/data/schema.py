@@ -1,7 +1,7 @@
-"""A public schema: what columns a table has, and the numbers that every party makes of them.
+"""A public schema: the columns of a table, and the numbers that every party makes of them.
 
 A session knows matrices within public bounds. A schema turns rows of a table into rows of such a matrix and
-back, the same numbers on every machine:
+back, with the same numbers on every machine:
 
 - ``number``, ``integer``: the value itself, within its bounds.
 - ``boolean``: 0 or 1.
@@ -9,10 +9,10 @@ back, the same numbers on every machine:
 - ``category``: a column for each category, 1 in that of the value and 0 in the others.
 - ``image``: each pixel's value in each channel, 0 to 255, line by line from the top.
 
-A column's weight w says how far apart its extremes are beside those of other columns. The feature map scales
-a column by its bounds, so that bounds 1/w times as wide make it count w. Two categories are w apart too: they
-differ in two numbers, of which each counts w/√2. Each of the n numbers of an image counts w/√n: a black one
-and a white one are w apart, however many pixels they have.
+A column's weight w is the distance of its extremes, relative to other columns. The feature map scales a
+column by its bounds, so bounds 1/w times as wide give it weight w. Two categories are also w apart: they
+differ in two numbers, each of weight w/√2. Each of the n numbers of an image has weight w/√n: a black and a
+white one are w apart, however many pixels they have.
 
 Messages name a column and a row, counted from 0, and never quote a value.
 """
@@ -47,11 +47,7 @@ ArrowTable: TypeAlias = Any
 
 
 class Schema(BaseModel):
-    """The columns of a table, in order.
-
-    Attributes:
-        columns: At least one, each of another name.
-    """
+    """The columns of a table, in order: at least one, with distinct names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -71,7 +67,7 @@ class Schema(BaseModel):
         """A schema of these columns.
 
         Raises:
-            ConfigError: They are none; the message names the column.
+            ConfigError: They are no schema; the message names the column.
         """
         if isinstance(columns, str | Mapping) or not isinstance(columns, Iterable):
             raise ConfigError(
@@ -85,7 +81,7 @@ class Schema(BaseModel):
         """Read the ``[[columns]]`` of a TOML file, such as a session file.
 
         Raises:
-            ConfigError: The file cannot be read, or what it says is no schema.
+            ConfigError: The file cannot be read, or has no schema.
         """
         try:
             values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -113,7 +109,7 @@ class Schema(BaseModel):
 
     @cached_property
     def width(self) -> int:
-        """How many numbers a row becomes: ``features.columns`` of the session file."""
+        """Number of numbers that encode a row: ``features.columns`` of the session file."""
         return sum(column.width for column in self.columns)
 
     @cached_property
@@ -127,11 +123,11 @@ class Schema(BaseModel):
         return tuple(column.bounds[1] for column in self.columns for _ in range(column.width))
 
     def encode(self, table: ArrowTable, *, name: str = "the table") -> npt.NDArray[np.float64]:
-        """The numbers of a table's rows; columns that the schema does not name are left out.
+        """The numbers of a table's rows, without columns that the schema does not name.
 
         Args:
-            table: A pyarrow.Table; its text is of type string.
-            name: What messages call it.
+            table: A pyarrow.Table with text of type string.
+            name: Its name in messages.
 
         Returns:
             Shape (rows, `width`).
@@ -159,11 +155,11 @@ class Schema(BaseModel):
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Names of the columns that hold images, which text cannot."""
+        """Names of the columns of images, which text cannot hold."""
         return tuple(column.name for column in self.columns if column.kind == "image")
 
     def holds(self, encoded: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which of these are numbers of rows.
+        """Which of these numbers encode a value.
 
         Args:
             encoded: Shape (rows, `width`), of any real type.
@@ -183,7 +179,7 @@ class Schema(BaseModel):
             first += column.width
 
     def decode(self, encoded: npt.NDArray[Any]) -> ArrowTable:
-        """The rows that `encode` made these numbers of, but for gaps that a value stands for.
+        """The rows that these numbers encode; filled gaps stay filled.
 
         Args:
             encoded: Shape (rows, `width`).
@@ -192,7 +188,7 @@ class Schema(BaseModel):
             A pyarrow.Table with the schema's columns.
 
         Raises:
-            DataError: The numbers are not those of a row; column and first row are named.
+            DataError: The numbers encode no row; column and first row are named.
         """
         from protocol.data.encoding import table_of  # noqa: PLC0415 - as above
 
@@ -214,12 +210,7 @@ class Schema(BaseModel):
         return table_of(self._parts(encoded))
 
     def drawn(self, count: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
-        """Rows drawn evenly from all that there can be: public ones, to begin a choice with.
-
-        Args:
-            count: How many.
-            generator: What they follow from.
-        """
+        """Rows drawn uniformly from all possible ones: a public start for a choice."""
         parts = [_drawn(column, count, generator) for column in self.columns]
         return np.concatenate(parts, axis=1)
 

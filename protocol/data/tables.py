@@ -1,9 +1,9 @@
 """Tables by pyarrow: ``.csv`` and ``.csv.gz`` with a header, and ``.parquet``.
 
-pyarrow's messages quote cells and whole lines, so none is passed on: where a parse fails, the place is
-found again here. Columns are named in messages as the party's own configuration names them, or as the
-file does if its names can be no row of data: in a file without a header, pyarrow takes the first row's
-values for names. Words for a gap (an empty cell, ``NA``, ``NaN``) mean one in every column.
+pyarrow's messages quote cells and whole lines, so none is passed on: after a failed parse, the place is found
+again here. Messages name columns as the party's configuration does, or as the file does if its names cannot
+be a row of data: without a header, pyarrow takes the first row's values for names. Words for a gap (an empty
+cell, ``NA``, ``NaN``) mean one in every column.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def load_csv(path: Path, columns: DataColumns) -> Dataset:
     """Read a CSV file whose first line names its columns; ``.gz`` is unpacked.
 
     Raises:
-        DataError: The file is empty, has no header, a line has another number of cells than the header,
-            a named column is missing, or a feature is missing or not a number.
+        DataError: The file is empty, has no header, a line has another number of cells than the header, a
+            named column is missing, or a feature is missing or not a number.
     """
     table = read_csv(path, columns.schema)
     if all(is_number(name) for name in table.column_names):
@@ -59,11 +59,10 @@ def read_csv(path: Path, schema: Schema | None = None) -> Table:
     """The columns of a CSV file; an empty cell is a gap, and so are NA, null and the like.
 
     Args:
-        path: The file.
-        schema: What it is read for, if for one: no category of it is a gap.
+        schema: The schema to be applied, if any: none of its categories is a gap.
 
     Raises:
-        DataError: As `load_csv`, of the file as a whole; or the schema has images, which text cannot hold.
+        DataError: As `load_csv`, about the file as a whole; or the schema has images, which text cannot hold.
         OSError: It cannot be opened.
     """
     if schema is not None and schema.images:
@@ -119,9 +118,9 @@ def _open(path: Path) -> Any:
 
 
 def _ragged(path: Path) -> DataError | None:
-    """The error of the first line with another number of cells than the header, if there is one.
+    """The error about the first line with another number of cells than the header, if any.
 
-    pyarrow can tell the line too, but only on one thread, and not when it is no UTF-8.
+    pyarrow can report the line too, but only on one thread, and only in UTF-8.
     """
     opened = gzip.open if _is_packed(path) else open
     try:
@@ -236,14 +235,13 @@ def _check_there(path: Path, name: str | None, names: list[str]) -> None:
 def _attributes(
     path: Path, table: Any, columns: DataColumns
 ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
-    """Label and identifier of every row, where they are named."""
     label = None if columns.label is None else _attribute(path, table, columns.label)
     identifier = None if columns.identifier is None else _attribute(path, table, columns.identifier)
     return label, identifier
 
 
 def _found(names: list[str]) -> str:
-    """What columns there are, for whoever looked for another."""
+    """The existing columns, for a message about a missing one."""
     if not are_header(names):
         return f"its {len(names)} columns are not listed, as numbers stand in the header or it is missing"
     if len(names) == 1:
@@ -258,7 +256,7 @@ def _may_be_feature(kind: Any) -> bool:
 
 
 def _why_left_out(name: str, column: Column) -> str:
-    """A column that nobody named and that is no feature: of numbers with a word among them, or of others."""
+    """Why a column that nobody excluded is no feature: it is text, or has a word among its numbers."""
     kind = column.type
     if is_index(name):
         return f"{listed([name])} (an index of pandas)"
@@ -275,7 +273,7 @@ def _is_numeric(kind: Any) -> bool:
 
 
 def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
-    """A feature column without gaps, as numbers; `where` is how messages name it."""
+    """A feature column without gaps, as numbers; `where` is its name in messages."""
     kind = column.type
     if column.null_count:
         missing = _first(pc.is_null(column))

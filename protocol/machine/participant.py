@@ -7,19 +7,17 @@ from typing import ClassVar, Final, Literal
 
 from protocol import __version__
 from protocol.errors import ExitCode, Offence
+from protocol.machine.base import Machine, Transition, expand
 from protocol.machine.machine import (
     Connected,
     Finish,
     HeadSigned,
     Lost,
-    Machine,
     Offended,
     Restarted,
     Returned,
     SignHead,
     Started,
-    Transition,
-    expand,
 )
 from protocol.names import CONSUMER, CURATOR
 from protocol.session.session import Session
@@ -40,10 +38,10 @@ _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
 
 
 def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tuple[Transition, ...]:
-    """The rows of `Participant`, for a role with the open phases `phases`, the first being "greeting".
+    """The rows of `Participant`.
 
     Args:
-        phases: All phases but "leaving" and "done".
+        phases: All phases but "leaving" and "done"; the first is "greeting".
         welcome: The row of the first welcome, in "greeting".
     """
     return (
@@ -63,11 +61,7 @@ def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tup
 
 
 class Participant(Machine):
-    """A party that talks only to the curator.
-
-    Args:
-        name: The roster name.
-    """
+    """A party that talks only to the curator, by its roster name."""
 
     ROLE: ClassVar[Literal["owner", "consumer"]]
 

@@ -39,10 +39,9 @@ class CuratorPresence:
         return Connected()
 
     def heard(self, now: float) -> Returned | None:
-        """Note a frame; one from a connection that has ended since is no sign of life.
+        """Note a frame, and return `Returned` if the curator was lost.
 
-        Returns:
-            `Returned` if the curator was lost.
+        A frame from a connection that has ended since is no sign of life.
         """
         self._heard = now
         if not (self._lost and self.connected):
@@ -53,9 +52,8 @@ class CuratorPresence:
     def taken_in(self) -> Lost | None:
         """Note that the machine has processed that frame.
 
-        Returns:
-            `Lost` again if the connection had ended: the frame may have been a welcome, after which the
-            machine no longer waits for a lost curator.
+        Returns `Lost` again if the connection had ended: the frame may have been a welcome, after which the
+        machine no longer waits for a lost curator.
         """
         if self.connected:
             return None
@@ -63,11 +61,7 @@ class CuratorPresence:
         return self.ended()
 
     def ended(self) -> Lost | None:
-        """Note that the connection has ended, or is given up.
-
-        Returns:
-            `Lost` unless the curator was lost already.
-        """
+        """Note that the connection has ended, or is given up; `Lost` unless the curator was lost already."""
         self.connected = False
         if self._lost:
             return None

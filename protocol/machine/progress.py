@@ -61,7 +61,6 @@ class Progress:
     """
 
     def as_line(self) -> bytes:
-        """The snapshot as one line of JSON."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
@@ -90,13 +89,7 @@ class Pace:
         self._last = _Mark(0.0, 0, 0)
 
     def note(self, now: float, rounds: int, points: int) -> None:
-        """Note the session's state; call it while rounds run.
-
-        Args:
-            now: Seconds, on a clock that does not go back.
-            rounds: Number of decided rounds.
-            points: Number of points bought in them.
-        """
+        """Note the decided rounds, and the points bought in them, by a clock that does not go back."""
         self._last = _Mark(now, rounds, points)
         marks = self._marks
         if not marks or (rounds > marks[-1].rounds and now - marks[-1].at >= _APART):
@@ -109,11 +102,7 @@ class Pace:
         return points / seconds if seconds > 0 and points > 0 else None
 
     def seconds_left(self, rounds: int) -> float | None:
-        """Seconds until `rounds` rounds are decided; None if unknown, or if they are decided.
-
-        Args:
-            rounds: Number of rounds in the session.
-        """
+        """Seconds until so many rounds are decided; None if unknown, or if they are decided."""
         seconds, decided, _ = self._since()
         left = rounds - self._last.rounds
         return left * seconds / decided if left > 0 and decided > 0 else None

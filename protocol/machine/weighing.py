@@ -24,7 +24,6 @@ from protocol.session.session import Session
 from protocol.space.grid import Features, Totals, Weights, round_weights
 from protocol.space.jitter import jitter_weight
 from protocol.wire.messages import Target
-from protocol.wire.values import Item
 
 __all__ = [
     "ComputeWeights",
@@ -58,11 +57,9 @@ class NoiseDrawn(Event):
     """The noise of the rounds from `first` on, drawn once and only for these releases."""
 
     KIND: ClassVar[str] = "noise-drawn"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("first",)
     first: int
     rounds: tuple[RoundNoise, ...]
-
-    def item(self) -> Item:
-        return Item(self.KIND, {"first": self.first}, {"rounds": self.rounds})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +82,9 @@ class WeightsComputed(Event):
     """The weight to broadcast, recorded because floating-point results are not recomputed."""
 
     KIND: ClassVar[str] = "weights-computed"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
     round: int
     weights: Weights
-
-    def item(self) -> Item:
-        return Item(self.KIND, {"round": self.round}, {"weights": self.weights})
 
 
 class Weighing:
@@ -97,6 +92,7 @@ class Weighing:
 
     Attributes:
         filter: The filter that charges releases; None where nothing is guaranteed.
+        first_weights: The weights of round 1 without jitter's, by which a private settlement counts points.
         noise_drawn: Number of releases whose noise was drawn.
         statistic: The vector that each point adds to the total; known once the target is.
         total: Sum over the bought points, int64 of shape (statistic.width,).
@@ -108,6 +104,7 @@ class Weighing:
         self._noisy = session.draws_curators_noise()
         self._noise: deque[RoundNoise] = deque()
         self._target: Target | None = None
+        self.first_weights: Weights | None = None
         self.filter = session.summary_filter()
         self.noise_drawn = 0
         self.statistic = Statistic.identity(session.space.dimension)
@@ -131,8 +128,7 @@ class Weighing:
     def drawn(self, noise: NoiseDrawn, number: int) -> ComputeWeights:
         """Take in the noise that `start` requested in this round; return the next computation.
 
-        Raises:
-            LocalProtocolError: The noise is for other rounds.
+        Raises `LocalProtocolError` if the noise is for other rounds.
         """
         if noise.first != number or self._noise:
             raise LocalProtocolError(f"Noise for round {noise.first} came in round {number}.")
@@ -148,6 +144,20 @@ class Weighing:
         noise = self._noise[0][0] if self._noisy else ()
         return ComputeWeights(number, target, self.total.copy(), count, noise)
 
+    def computed(self, weights: WeightsComputed, number: int) -> tuple[Charge, ...]:
+        """Take in the weights of this round; return the charges to record before they leave.
+
+        Raises:
+            LocalProtocolError: The weights are another round's.
+            BudgetExceeded: The filter does not admit the release.
+        """
+        if weights.round != number:
+            raise LocalProtocolError(f"Weights of round {weights.round} came in round {number}.")
+        charges = self.charge(number)
+        if number == 1:
+            self.first_weights = weights.weights[: self._session.space.dimension]
+        return charges
+
     @property
     def rule_noise(self) -> tuple[npt.NDArray[Any], ...]:
         """The acquisition rule's noise for the current round."""
@@ -156,8 +166,7 @@ class Weighing:
     def charge(self, release: int) -> tuple[Charge, ...]:
         """Charge a release that was computed and has not left: the charge must be recorded first.
 
-        Raises:
-            BudgetExceeded: The filter does not admit it.
+        Raises `BudgetExceeded` if the filter does not admit it.
         """
         if self.filter is None:
             return ()
@@ -175,11 +184,7 @@ class Weighing:
 
 
 class Weigher:
-    """Carries out the computations of a `Weighing`.
-
-    Args:
-        noise: The party's own source of noise.
-    """
+    """Carries out the computations of a `Weighing`, with the party's own source of noise."""
 
     def __init__(self, session: Session, noise: NoiseSource) -> None:
         self._session = session
@@ -188,7 +193,6 @@ class Weigher:
         self._summary: ReleaseStream | None = None
 
     def perform(self, effect: Computation) -> NoiseDrawn | WeightsComputed | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
         if type(effect) is ComputeWeights:
             return self._weights(effect)
         if type(effect) is DrawNoise:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -184,15 +184,7 @@ class SettlementTerms:
 
     def as_json(self) -> dict[str, Any]:
         """The terms under the names of the command line's JSON."""
-        return {
-            "private": self.private,
-            "unit": self.unit,
-            "disclosure": self.disclosure,
-            "neighbours": self.neighbours,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "standard_error": self.standard_error,
-        }
+        return asdict(self)
 
 
 def whole_score(weights: Weights) -> int:

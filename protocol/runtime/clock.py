@@ -19,5 +19,4 @@ class Clock:
         self._ahead = max(0.0, not_before - time.monotonic())
 
     def __call__(self) -> float:
-        """Now, in seconds."""
         return time.monotonic() + self._ahead

@@ -1,4 +1,4 @@
-"""How a verb of the command line ends: one JSON object or people's text, and the right exit code."""
+"""How a verb of the command line ends: with one JSON object or text for people, and the right exit code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 from protocol import platform
 from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
 from protocol.runtime.interrupts import end_interrupted
-from protocol.runtime.telemetry.log_events import PARTY_FAILED, PARTY_STOPPED
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
@@ -34,11 +34,14 @@ __all__ = [
     "built",
     "by_option",
     "fail",
+    "finite",
     "keywords_of",
     "option",
     "run_app",
     "run_command",
     "run_verb",
+    "say",
+    "show_figures",
     "takes",
     "verb",
 ]
@@ -73,21 +76,21 @@ OPTION: Final = "option"
 
 
 def by_option(annotation: object) -> dict[str, object]:
-    """The metadata of a dataclass's field that the command line gives, too (`takes`).
+    """The metadata of a dataclass's field that is also an option on the command line (`takes`).
 
     Args:
-        annotation: As Typer takes it: an ``Annotated`` type with its option or argument.
+        annotation: An ``Annotated`` type with its option or argument, in Typer's form.
     """
     return {OPTION: annotation}
 
 
 def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> Any:
-    """A dataclass's field that the command line gives, too.
+    """A dataclass's field that is also an option on the command line.
 
     Args:
         kind: Its type, as Typer takes it.
         declared: Its names on the command line; none: its own.
-        default: Its default; `dataclasses.MISSING`: it has to be given.
+        default: `dataclasses.MISSING`: it is required.
         settings: Further arguments of `typer.Option`.
     """
     return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
@@ -103,18 +106,13 @@ class KeywordFunction(Generic[_Arguments, _Options, _Result]):
         self.__signature__ = inspect.signature(options)
 
     def __call__(self, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        """Make the dataclass of the arguments, and call the function with it."""
         return self.of(self._options(*arguments, **named))
 
 
 def keywords_of(
     options: Callable[_Arguments, _Options],
 ) -> Callable[[Callable[[_Options], _Result]], KeywordFunction[_Arguments, _Options, _Result]]:
-    """Give a function the arguments of a dataclass, whose list its verb has, too (`takes`).
-
-    Args:
-        options: The dataclass.
-    """
+    """Give a function the fields of a dataclass as its arguments, like its verb (`takes`)."""
     return lambda of: KeywordFunction(options, of)
 
 
@@ -123,11 +121,10 @@ def takes(
 ) -> Callable[[Callable[Concatenate[_Options, _Rest], None]], Callable[..., None]]:
     """Give a verb the fields of a dataclass as its options: Python and the command line have one list.
 
-    Fields without `by_option` are Python's alone, and have their defaults. The verb gets the dataclass as its
-    first argument.
+    The verb gets the dataclass as its first argument. Fields without `by_option` are for Python alone and
+    keep their defaults.
 
     Args:
-        options: The dataclass.
         without: Fields that this verb does not take.
     """
     declared = [
@@ -153,12 +150,7 @@ def verb(
     show: Callable[[Mapping[str, Any]], object] | None = None,
     ends: Callable[[Mapping[str, Any]], ExitCode] | None = None,
 ) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[..., None]]:
-    """Make a verb of a function that returns its result: it has `--json` besides, and ends the process.
-
-    Args:
-        show: As `run_verb`.
-        ends: As `run_verb`.
-    """
+    """Make a verb of a function that returns its result: add `--json`, and end the process (`run_verb`)."""
 
     def decorate(result: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
         parameters = list(inspect.signature(result, eval_str=True).parameters.values())
@@ -204,9 +196,9 @@ def run_verb(
 
     Args:
         body: Does the work and returns the verb's result.
-        as_json: Print the result as one JSON object on stdout; people's text stays on stderr.
-        show: Prints the result for people; None: nothing more is to be said.
-        ends: The exit code that a result stands for, asked after it was printed; None: always `DONE`.
+        as_json: Print the result as one JSON object on stdout; text for people stays on stderr.
+        show: Prints the result for people; None: there is nothing more to say.
+        ends: The exit code of a result, asked for after it was printed; None: always `DONE`.
     """
     try:
         result = body()
@@ -220,7 +212,12 @@ def run_verb(
         sys.exit(ExitCode.FAILED)
     except Exception:
         if logs_json():
-            log(PARTY_FAILED, trace=True, reason="This is a bug in hushbid.", advice="Please report it.")
+            log(
+                LogEvent.PARTY_FAILED,
+                trace=True,
+                reason="This is a bug in hushbid.",
+                advice="Please report it.",
+            )
         else:
             sys.stderr.write("".join(f"{printable(line)}\n" for line in traceback.format_exc().splitlines()))
             sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
@@ -251,15 +248,27 @@ def _tell_result(
         ) from None
 
 
+def say(line: str) -> None:
+    """Write a line for people to stderr."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def show_figures(figures: Mapping[str, Any], *, indent: str = "") -> None:
+    """Print figures for people, a line for each, one below the other."""
+    width = max(map(len, figures))
+    sys.stdout.write("".join(f"{indent}{name:<{width}}  {value}\n" for name, value in figures.items()))
+
+
 def _no_more_output() -> None:
-    """Have further output go nowhere: what was not written would be tried again at the end, in vain."""
+    """Discard further output: Python would try again, in vain, to write the rest at the end."""
     os.dup2(platform.open_nowhere(), sys.stdout.fileno())
 
 
 def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
-    """Say what went wrong and end the process. A peer's text cannot steer the terminal or begin a line."""
+    """Report the error and end the process. A peer's text cannot steer the terminal or begin a line."""
     if logs_json():
-        event = PARTY_STOPPED if isinstance(error, Stopped) else PARTY_FAILED
+        event = LogEvent.PARTY_STOPPED if isinstance(error, Stopped) else LogEvent.PARTY_FAILED
         log(event, reason=error.what, advice=error.advice)
     else:
         _tell(error)
@@ -296,23 +305,23 @@ def run_app(app: typer.Typer) -> NoReturn:
 
 @cache
 def built(app: typer.Typer) -> Callable[..., Any]:
-    """The parser of a command line, made once in a process: of forty verbs it takes a tenth of a second."""
+    """The parser of a command line, made once in a process: making that of forty verbs takes 0.1 s."""
     return typer.main.get_command(app)
 
 
-def _finite(value: Any) -> Any:
-    """A value for JSON, which has finite numbers only: others become null."""
+def finite(value: Any) -> Any:
+    """A value for JSON, which has only finite numbers: others become null, and tuples lists."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return value
 
 
 def _print_error(kind: str, what: str, advice: str, code: int) -> None:
-    """Print an error as JSON; where stdout takes none, stderr has said it."""
+    """Print an error as JSON; if stdout takes nothing, stderr has the error already."""
     try:
         _print_json({"error": {"kind": kind, "what": what, "advice": advice, "exit_code": int(code)}})
     except OSError:
@@ -320,5 +329,5 @@ def _print_error(kind: str, what: str, advice: str, code: int) -> None:
 
 
 def _print_json(value: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(_finite(value), allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(finite(value), allow_nan=False) + "\n")
     sys.stdout.flush()

@@ -15,19 +15,20 @@ from protocol.machine.progress import Progress
 __all__ = ["PROGRESS_SECONDS", "Control", "Watch"]
 
 PROGRESS_SECONDS: Final = 0.1
-"""Between two events, if neither phase nor pause change."""
+"""Seconds between two events, if neither phase nor pause change."""
 
 
 Watch: TypeAlias = Callable[[Progress], object]
-"""Called by the party's own thread, between two turns of its loop: the session waits for it. What it raises
-ends the party's run; what was recorded is kept."""
+"""The party's own thread calls it between two turns of its loop, so the session waits for it. An exception
+ends the party's run; the transcript is kept.
+"""
 
 
 class Control:
-    """A party's way to the outside: it tells how far it is, and learns that it is to end.
+    """A party's link to its caller: it reports progress, and can be told to stop.
 
-    It is told to end by `stop` in any thread, and by SIGTERM and SIGINT while its loop runs in the main
-    thread. Either sets a flag, so that nothing is cut in the middle of a write.
+    `stop` in any thread stops it, and so do SIGTERM and SIGINT while its loop runs in the main thread. Each
+    sets a flag, so that no write is interrupted.
 
     Args:
         watch: Gets events; None: nobody does.
@@ -41,25 +42,19 @@ class Control:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody gets events."""
         return self._watch is not None
 
     def tell(self, progress: Progress) -> None:
-        """Hand on how far the party is, unless nothing has changed.
-
-        Args:
-            progress: What its status file says too.
-        """
+        """Report the party's progress, unless nothing has changed."""
         if self._watch is not None and progress != self._told:
             self._told = progress
             self._watch(progress)
 
     def stop(self) -> None:
-        """Have the party end at the next turn of its loop; any thread may call it, also before the run."""
+        """Have the party end at the next turn of its loop. Any thread may call it, even before the run."""
         self._by = "stop()"
 
     def raise_if_stopped(self) -> None:
-        """Raise `Stopped` if the party was told to end."""
         if self._by is not None:
             raise Stopped(
                 f"Stopped by {self._by}; what was recorded is kept.",
@@ -68,7 +63,7 @@ class Control:
 
     @contextmanager
     def one_run(self) -> Iterator[None]:
-        """A run, also one that is refused: a word to end that came before or during it ends no later one."""
+        """A run, even one that is refused. A request to stop before or during it stops no later run."""
         try:
             yield
         finally:

@@ -1,7 +1,7 @@
-"""Noise drawn before it is asked for, by a thread of its own (DESIGN §2, "Noise").
+"""Noise drawn ahead of time, by a thread of its own (DESIGN §2, "Noise").
 
-A round waits for its noise otherwise: 140 values of a secure discrete Gaussian take 1 to 2 ms. A draw depends
-on public values alone, so that all of a session's noise can be under way before its data are known.
+Otherwise rounds wait for noise: 140 values of a secure discrete Gaussian take 1 to 2 ms. A draw depends only
+on public values, so all of a session's noise can be drawn before its data are known.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from protocol.session.session import Session
 __all__ = ["DrawnAhead", "expect_noise"]
 
 BULK_VALUES: Final = 1024
-"""Values that the thread asks the source for at once, about 10 ms of work: a value costs less in bulk, and a
-caller whose noise is not ready waits for the call under way."""
+"""Values that the thread requests from the source at once, about 10 ms of work. Values cost less in bulk; a
+caller whose noise is not ready waits for the current request.
+"""
 
 CAPACITY: Final = 2**17
-"""Most values that are kept, 1 MiB: a party's memory holds no more unused noise than this."""
+"""Most values that are kept, 1 MiB of unused noise."""
 
 
 class DrawnAhead(Closing):
-    """A source of noise that has what it was told to expect ready, and asks another for the rest.
+    """A source of noise that keeps expected vectors ready, and passes other requests on to another source.
 
-    Every value of the source is handed out at most once; what is left at `close` is forgotten. The source
-    is never asked for two things at once. Safe for callers in several threads.
+    Each value is handed out at most once, and `close` discards the rest. The source gets one request at a
+    time. Callers may be in several threads.
 
     Args:
-        source: Draws the noise. It has to be one that protects: seeded noise depends on the order of
-            requests, and would depend on the thread's timing too.
-        capacity: Most values that are kept. A vector longer than this is drawn when it is asked for.
+        source: Draws the noise. It must protect: seeded noise depends on the order of requests, and so would
+            depend on the thread's timing.
+        capacity: Most values that are kept. A longer vector is drawn when it is requested.
 
     Raises:
-        LocalProtocolError: The source is one that does not protect.
+        LocalProtocolError: The source does not protect.
     """
 
     def __init__(self, source: NoiseSource, *, capacity: int = CAPACITY) -> None:
@@ -74,7 +75,7 @@ class DrawnAhead(Closing):
         self._source.check(request)
 
     def expect(self, draw: Draw, count: int) -> None:
-        """Have `count` more vectors like `draw` drawn, after those that are expected already.
+        """Have `count` more vectors like `draw` drawn, after those already expected.
 
         Raises:
             ConfigError: The source has no such noise.
@@ -94,12 +95,12 @@ class DrawnAhead(Closing):
             self._changed.notify_all()
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """A vector that is ready, else a fresh one of the source: as `NoiseSource.draw`.
+        """A vector that is ready, or a fresh one from the source.
 
         Raises:
             ConfigError: The source has no such noise.
             LocalProtocolError: This source is closed.
-            Exception: Whatever the source raised to the thread; it is raised from then on.
+            Exception: Any error that the source raised in the thread, from then on.
         """
         with self._changed:
             self._take_turn(request)
@@ -116,7 +117,7 @@ class DrawnAhead(Closing):
             self._end_turn()
 
     def random_bytes(self, count: int) -> bytes:
-        """Bytes of the source, never drawn ahead.
+        """Fresh bytes from the source.
 
         Raises:
             LocalProtocolError: `count` is less than 1, or this source is closed.
@@ -131,7 +132,7 @@ class DrawnAhead(Closing):
             self._end_turn()
 
     def close(self) -> None:
-        """End the thread, wait for it, and forget the noise that was not asked for."""
+        """End the thread, wait for it, and discard unused noise."""
         with self._changed:
             self._closed = True
             self._expected.clear()
@@ -224,11 +225,10 @@ class DrawnAhead(Closing):
 
 
 def expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
-    """Have the noise drawn of all releases but the first, for which that was done before.
+    """Have the noise of all remaining releases drawn, except that of the next, which is needed at once.
 
     Args:
-        ahead: Where it is kept.
-        drawn: For how many releases it was drawn.
+        drawn: Number of releases whose noise exists already.
     """
     summary, settlement = session.summary, session.settlement
     if settlement is not None:

@@ -1,7 +1,7 @@
-"""The driver's core: feeds a machine, records every step, and hands out what may leave.
+"""The driver's core: feeds a machine, records every step, and hands out frames that may leave.
 
-The same core runs under ZeroMQ, in simulation and in tests; what differs is where frames go, what the
-clock says, and the journal. Nothing is handed out before the journal has it durably.
+The same core runs under ZeroMQ, in simulation and in tests. They differ in where frames go, in the clock and
+in the journal. A frame is handed out only once the journal holds its step durably.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
 from protocol.errors import HushbidError, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine.base import Machine
 from protocol.machine.machine import (
     Charge,
     Computation,
@@ -18,7 +19,6 @@ from protocol.machine.machine import (
     Event,
     Finish,
     HeadSigned,
-    Machine,
     Offended,
     Received,
     Restarted,
@@ -38,32 +38,31 @@ from protocol.wire.values import Item
 __all__ = ["BoxKeeper", "Driver", "Numerics", "Outgoing"]
 
 _UNREAD: Final = Item("", {}, {})
-"""In the place of an item that no journal keeps."""
+"""Stands for an item that no journal keeps."""
 
 
 class Numerics(Protocol):
-    """What carries out a machine's effects that are computations."""
+    """Carries out those effects of a machine that are computations."""
 
     def perform(self, effect: Computation) -> Event | None:
-        """The outcome as an event, if the computation has one."""
+        """Its outcome as an event, if it has one."""
         ...
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Take up, when a party starts again, what a computation came to before."""
+        """Take up, on a restart, the result of an earlier computation."""
         ...
 
 
 class BoxKeeper(Protocol):
-    """Where sealed boxes are kept that a transcript has only the digests of."""
+    """Keeps the sealed boxes, of which a transcript has only digests."""
 
-    def add(self, box: bytes) -> None:
-        """Take a box in."""
+    def add(self, box: bytes) -> None: ...
 
     def commit(self) -> None:
-        """Make every box that was taken in durable."""
+        """Make every added box durable."""
 
     def sweep(self) -> None:
-        """Remove boxes that are to be destroyed, now that this is on record."""
+        """Remove boxes that are to be destroyed, once this is on record."""
 
 
 class Outgoing(NamedTuple):
@@ -79,9 +78,6 @@ class Driver:
     """Runs one machine.
 
     Args:
-        machine: The party's machine.
-        numerics: Carries out its computations.
-        journal: Where steps are recorded.
         session: The session's 16 bytes.
         direction: What a peer may say, by the peer's name.
         boxes: Keeps the sealed boxes that come; None: they are kept in memory only.
@@ -106,15 +102,14 @@ class Driver:
         self.machine = machine
         self.finished: Finish | None = None
         self.clock = 0.0
-        """When the last step was, on the party's clock."""
+        """Time of the last step, on the party's clock."""
         self.repeats = 0
-        """Frames that had been received before, and were not taken again."""
+        """Frames that had been received before, and were ignored."""
         self._began: float | None = None
-        """When the first one was."""
         self._numerics = numerics
         self._journal = journal
         self._counts_only = type(journal) is NullJournal
-        """Whether nobody reads what is recorded: then it is not made."""
+        """Nobody reads the records, so none are made."""
         self._session = session
         self._direction = direction
         self._boxes = boxes
@@ -124,15 +119,14 @@ class Driver:
         self._resumed = False
         self._timers: dict[str, SetTimer] = {}
         self._next: SetTimer | None = None
-        """The first of them that is due."""
         self._outgoing: list[Outgoing] = []
 
     def begin(self, event: Started, now: float) -> None:
-        """Start the machine, or let it go on after `resume`; a session that was over stays so."""
+        """Start the machine, or continue after `resume`; a session that was over stays so."""
         self.feed(Restarted() if self._resumed else event, now)
 
     def receive(self, peer: str, data: bytes, now: float) -> None:
-        """Take a frame of a peer: a step, or an offence that is recorded; its faults raise nothing."""
+        """Take a frame of a peer: a step, or a recorded offence. The peer's faults raise nothing."""
         sequence = acknowledged = CONTROL_SEQUENCE
         try:
             frame = decode_frame(data)
@@ -158,12 +152,13 @@ class Driver:
             self.feed(event, now)
 
     def feed(self, event: Event, now: float) -> None:
-        """Take an event, and all that its computations give rise to, and record it as one step.
+        """Take an event and everything that its computations cause, and record it as one step.
 
-        The record has the event, then in their order the effects that leave the machine and the outcomes
-        of the computations that it asked for: what a replay has to feed it. After the end nothing is
-        taken any more. A step whose computation fails is not on record: started again, the party is as it was
-        before it, and its peers say again what was not acknowledged.
+        The record has the event, then in order the effects that leave the machine and the outcomes of its
+        computations: what a replay has to feed it. After the end, events are ignored. A step whose
+        computation fails
+        is not recorded: after a restart the party is as it was before the step, and its peers resend
+        unacknowledged frames.
         """
         if self.finished is not None:
             return
@@ -190,7 +185,7 @@ class Driver:
             raise failure
 
     def _run(self, effects: Iterable[Effect], now: float) -> tuple[list[Item], HushbidError | None]:
-        """Carry out effects, and what comes of them; returns what is to be recorded, and what went wrong."""
+        """Carry out effects and their consequences; returns what to record, and an error if there was one."""
         recorded: list[Item] = []
         pending = deque(effects)
         failure: HushbidError | None = None
@@ -236,7 +231,7 @@ class Driver:
 
     @property
     def seconds(self) -> float:
-        """From the first step to the last, with the time in between that the party was down."""
+        """Time from the first step to the last, including the time that the party was down."""
         return self.clock - self._began if self._began is not None else 0.0
 
     def _note_time(self, now: float) -> None:
@@ -245,7 +240,6 @@ class Driver:
             self._began = now
 
     def fire_due(self, now: float) -> None:
-        """Fire the timers that are due."""
         while self.finished is None:
             due = self._next
             if due is None or due.due > now:
@@ -255,18 +249,18 @@ class Driver:
 
     @property
     def records(self) -> int:
-        """Digest of the transcript so far."""
+        """Number of records in the transcript."""
         return self._journal.count
 
     @property
     def next_due(self) -> float | None:
-        """When the next timer is due."""
+        """Time at which the next timer is due."""
         return self._next.due if self._next is not None else None
 
     def release(self) -> list[Outgoing]:
-        """Give out what may leave, once all that was recorded before it is durable.
+        """Give out what may leave, once everything recorded before is durable.
 
-        While nothing leaves, nothing has to be durable yet: what a crash takes, the peers will send again.
+        As long as nothing leaves, nothing has to be durable: peers resend what a crash takes.
         """
         if not self._outgoing:
             return []
@@ -275,7 +269,7 @@ class Driver:
         return outgoing
 
     def settle(self) -> None:
-        """Make durable what was recorded since the last frame left; a loop does so when it has time."""
+        """Make everything recorded so far durable; a loop calls it when idle."""
         if self._boxes is not None:
             self._boxes.commit()  # before the digests of them
         self._journal.commit()
@@ -283,11 +277,10 @@ class Driver:
             self._boxes.sweep()
 
     def beat(self) -> bytes:
-        """The frame of a sign of life."""
         return self.unrecorded(Beat())
 
     def unrecorded(self, message: Message) -> bytes:
-        """The frame of a message without a number that is no step of the machine's."""
+        """The unnumbered frame of a message that is no step of the machine."""
         return encode_frame(Frame(self._session, CONTROL_SEQUENCE, 0, encode_message(message)))
 
     def _perform(self, effect: Computation) -> Event | None:
@@ -297,14 +290,14 @@ class Driver:
         return self._numerics.perform(effect)
 
     def _forget_timer(self, record: Record) -> None:
-        """A timer that had fired, and was not set again by what came of it, is not due any more."""
+        """Drop a timer that had fired, unless its own step set it again."""
         name, attempt = record.event.public["name"], record.event.public["attempt"]
         timer = self._timers.get(str(name))
         if timer is not None and timer.attempt == attempt:
             self._drop(timer)
 
     def _set(self, timer: SetTimer) -> None:
-        """Add a timer, in place of one of its name."""
+        """Add a timer, replacing one of the same name."""
         self._timers[timer.name] = timer
         self._find_next()
 

@@ -1,4 +1,4 @@
-"""Tables that a party is given in place of files: its state directory keeps them, and it reads them there."""
+"""Tables that a party gets instead of files: it keeps them in its state directory and reads them there."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["GivenPath", "is_path", "keep_table", "needs_ledger", "path_of"]
 
 GivenPath = Path | str | None
-"""A path as Python's users write it."""
+"""A path, as users of Python write it."""
 
 
 def path_of(given: GivenPath) -> Path | None:
-    """The path that was given, if one was."""
+    """The given path, if any."""
     return None if given is None else Path(given)
 
 
 def is_path(given: object) -> TypeGuard[Path | str]:
-    """Whether what was given for data is the path of a file; else it is a table (`protocol.data.frames`)."""
+    """Whether the given data are a file's path; otherwise they are a table (`protocol.data.frames`)."""
     return isinstance(given, str | Path)
 
 
@@ -32,10 +32,9 @@ def needs_ledger(what: str, ledger: Path | None) -> None:
 
     Args:
         what: The argument that the table came in.
-        ledger: Where its lifetime ledger lies; None: nothing says.
 
     Raises:
-        ConfigError: Nothing says.
+        ConfigError: There is none.
     """
     if ledger is None:
         raise ConfigError(
@@ -45,19 +44,19 @@ def needs_ledger(what: str, ledger: Path | None) -> None:
 
 
 def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) -> None:
-    """Write a table where its party reads it, readable by its owner only, replacing an earlier one.
+    """Write a table for its party to read, readable by its owner only, replacing an earlier one.
 
-    Columns that the party does not use are left out; an index of pandas is not a column.
+    Columns that the party does not use are left out, and so is an index of pandas.
 
     Args:
         table: As `protocol.data.frames.as_arrow` takes it.
         path: A Parquet file; its directory is made if need be.
-        columns: What is read of it.
-        what: What messages call it.
+        columns: The columns that the party reads.
+        what: The table's name in messages.
 
     Raises:
         DataError: It is no table.
-        ConfigError: The file cannot be written; an earlier one is as it was.
+        ConfigError: The file cannot be written; an earlier one is unchanged.
     """
     # A party that reads no table starts without pyarrow.
     import pyarrow.parquet as pq  # noqa: PLC0415

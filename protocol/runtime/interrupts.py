@@ -1,4 +1,4 @@
-"""How a program begins, and how Ctrl-C ends it while it still imports: a module that imports little."""
+"""How a program begins, and how Ctrl-C ends it during its imports; this module imports little."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Final, NoReturn
 __all__ = ["INTERRUPTED", "end_interrupted", "run_main"]
 
 INTERRUPTED: Final = 130
-"""The exit code that a shell expects of a process that Ctrl-C ended."""
+"""The exit code that shells expect after Ctrl-C."""
 
 
 def run_main(main: Callable[[], NoReturn]) -> NoReturn:
     """Run a program that imports what it needs when it is called.
 
     Args:
-        main: Ends the process. An interrupt that it does not treat itself ends it with `INTERRUPTED`.
+        main: Ends the process. An interrupt that it does not handle ends it with `INTERRUPTED`.
     """
     _open_what_is_closed()
     try:
@@ -28,10 +28,10 @@ def run_main(main: Callable[[], NoReturn]) -> NoReturn:
 
 
 def _open_what_is_closed() -> None:
-    """Lead standard streams nowhere that the process was started without.
+    """Open the null device for standard streams that the process started without.
 
-    The next file that is opened, a transcript say, would else have their number: what a library prints would
-    go into it, and processes that are started from here would read it as their stdin.
+    Otherwise the next opened file, perhaps a transcript, would get their number: libraries would print into
+    it, and child processes would read it as their stdin.
     """
     for descriptor in range(3):
         try:
@@ -51,8 +51,8 @@ def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
     """End the process as Ctrl-C does.
 
     Args:
-        as_json: Print the error as one JSON object on stdout, too.
-        notes: Lines of what was left, or was not.
+        as_json: Also print the error as one JSON object on stdout.
+        notes: Lines about what was or was not left behind.
     """
     what = "\n".join(("Interrupted.", *notes))
     sys.stderr.write(f"{what}\n")

@@ -1,13 +1,13 @@
-"""Identity keys (`protocol.crypto.identity`) and the files that hold them.
+"""Identity keys (`protocol.crypto.identity`) and their files.
 
 A key is 32 bytes, written as 40 characters of Z85. A key file is one line of ASCII::
 
     hushbid-secret 1 <Ed25519 seed, Z85> <Ed25519 verify key, Z85>
     hushbid-public 1 <Ed25519 verify key, Z85>
 
-The number is the format's version. Empty lines and lines that begin with ``#`` are comments. The secret
-file holds the public key too, so that a file whose halves do not belong together is found when it is read
-and not when a handshake fails.
+The number is the format's version. Empty lines and lines that begin with ``#`` are comments. The secret file
+also has the public key, so that reading it, not a failed handshake, reveals halves that do not belong
+together.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ __all__ = [
 ]
 
 KeyPair: TypeAlias = Identity
-"""An identity, as files and sockets see it."""
+"""An identity, in the terms of files and sockets."""
 PublicKey: TypeAlias = PublicIdentity
-"""A public identity, as files and sockets see it."""
 
 SECRET_MODE: Final = 0o600
 PUBLIC_MODE: Final = 0o644
@@ -47,7 +46,7 @@ PUBLIC_MODE: Final = 0o644
 _SECRET_TAG: Final = "hushbid-secret"  # noqa: S105 - a file format's name
 _PUBLIC_TAG: Final = "hushbid-public"
 _EARLIER_TAG: Final = "hushbid-curve-"
-"""The first words of files of former keys, which could encrypt but not sign."""
+"""The first words of former key files, whose keys could not sign."""
 _FORMAT: Final = "1"
 _LONGEST_FILE: Final = 4096
 _FIELD: Final = 2**255 - 19
@@ -62,11 +61,11 @@ def new_keypair() -> KeyPair:
 def curve_fingerprints(curve: bytes) -> tuple[str, str]:
     """The fingerprints of the two identities that can have an X25519 public key.
 
-    Operators see this for a stranger's connection; they know parties by their identities. The two differ in
-    the sign of x, which the map from Ed25519 forgets: y = (u − 1)/(u + 1) (RFC 7748, section 4.1).
+    Operators see them for a stranger's connection, as they know parties by their identities. The two differ
+    in the sign of x, which the map from Ed25519 forgets: y = (u − 1)/(u + 1) (RFC 7748, section 4.1).
 
     Args:
-        curve: 32 bytes, whatever a stranger sent as its key.
+        curve: 32 bytes, any that a stranger sent as its key.
     """
     u = int.from_bytes(curve, "little") % 2**255
     y = (u - 1) * pow(u + 1, _FIELD - 2, _FIELD) % _FIELD
@@ -78,25 +77,21 @@ def write_secret(path: Path, pair: KeyPair) -> None:
     """Write a pair to a new file that only its owner can read.
 
     Raises:
-        KeyFileError: If the file exists already, or cannot be written.
+        KeyFileError: The file exists already, or cannot be written.
     """
     _create(path, f"{_SECRET_TAG} {_FORMAT} {pair.secret} {pair.public}\n", SECRET_MODE)
 
 
 def write_public(path: Path, key: PublicKey) -> None:
-    """Write a public key to a new file.
-
-    Raises:
-        KeyFileError: If the file exists already, or cannot be written.
-    """
+    """Write a public key to a new file; raises as `write_secret`."""
     _create(path, f"{_PUBLIC_TAG} {_FORMAT} {key}\n", PUBLIC_MODE)
 
 
 def read_secret(path: Path) -> KeyPair:
-    """The pair that `write_secret` wrote.
+    """The pair of a secret key file.
 
     Raises:
-        KeyFileError: If the file is missing, can be read by anyone but its owner, or is malformed.
+        KeyFileError: The file is missing, can be read by anyone but its owner, or is malformed.
     """
     words = _read(path, _SECRET_TAG, 2, private=True)
     try:
@@ -109,10 +104,10 @@ def read_secret(path: Path) -> KeyPair:
 
 
 def read_public(path: Path) -> PublicKey:
-    """The key that `write_public` wrote.
+    """The key of a public key file.
 
     Raises:
-        KeyFileError: If the file is missing or malformed.
+        KeyFileError: The file is missing or malformed.
     """
     words = _read(path, _PUBLIC_TAG, 1, private=False)
     try:

@@ -1,17 +1,13 @@
-"""The common part of all roles' processes: state directory, transcript, one BLAS thread, ending."""
+"""The common part of all roles' processes: state directory, transcript, ending."""
 
 from __future__ import annotations
 
 import gc
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
-
-from threadpoolctl import threadpool_limits
 
 from protocol import __version__, platform
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
@@ -23,17 +19,12 @@ from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair, read_secret
 from protocol.runtime.network.transport import parse_address
-from protocol.runtime.telemetry.log_events import (
-    SESSION_ENDED_BEFORE,
-    SESSION_RESUMED,
-    TRANSCRIPT_CUT,
-    TRANSCRIPT_FROM_ELSEWHERE,
-)
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.session.session import Session
 from protocol.transcript.environment import environment_differences, environment_fingerprint
 from protocol.transcript.journal import Durability, Journal, held_by_another
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header
 from protocol.transcript.replay import EventReader
 from protocol.transcript.session_file import check_same_start
@@ -46,7 +37,6 @@ __all__ = [
     "ensure_done",
     "has_begun",
     "head_signer",
-    "one_blas_thread",
     "open_journal",
     "own_keys",
     "party_noise",
@@ -55,7 +45,6 @@ __all__ = [
     "spare_collections",
     "transcript_header",
     "transcript_path",
-    "with_one_blas_thread",
 ]
 
 
@@ -63,7 +52,7 @@ def has_begun(path: Path) -> bool:
     """Whether a transcript is there that has a record: one that is empty was cut off before anything left."""
     if not path.exists() or path.stat().st_size == 0:
         return False
-    with iterate(path) as records:
+    with TranscriptReader(path) as records:
         return next(records, None) is not None
 
 
@@ -141,7 +130,7 @@ def open_journal(session: Session, *, role: str, party: str, state: Path, durabi
     check_transcript(path, header)
     journal = Journal.reopen(path, durability=durability)
     if journal.cut:
-        log(TRANSCRIPT_CUT, path=str(path), bytes=journal.cut)
+        log(LogEvent.TRANSCRIPT_CUT, path=str(path), bytes=journal.cut)
     return journal
 
 
@@ -170,7 +159,7 @@ def check_transcript(path: Path, header: Header) -> None:
         ConfigError: It is of another session or party, or of another version of hushbid.
         TranscriptDamaged: It cannot be read.
     """
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         there = reader.header
     if there.protocol != header.protocol:
         raise ConfigError(
@@ -190,7 +179,7 @@ def check_transcript(path: Path, header: Header) -> None:
             advice=f"Finish the session with hushbid {there.software}, or start a new one.",
         )
     if environment_differences(there.environment):
-        log(TRANSCRIPT_FROM_ELSEWHERE, path=str(path))
+        log(LogEvent.TRANSCRIPT_FROM_ELSEWHERE, path=str(path))
 
 
 def resume(
@@ -217,14 +206,14 @@ def resume(
     """
     if journal.count == 0:
         return
-    with iterate(journal.path) as records:
+    with TranscriptReader(journal.path) as records:
         first = next(records)
         check_same_start(first.event, begins)
         driver.resume(chain([first], records), EventReader(driver.machine.OUTCOMES, direction, box))
     if driver.finished is None:
-        log(SESSION_RESUMED, record=journal.count - 1, path=str(journal.path))
+        log(LogEvent.SESSION_RESUMED, record=journal.count - 1, path=str(journal.path))
     else:
-        log(SESSION_ENDED_BEFORE, path=str(journal.path))
+        log(LogEvent.SESSION_ENDED_BEFORE, path=str(journal.path))
 
 
 def head_signer(session: Session, party: str, identity: Identity | None) -> Callable[[bytes], bytes] | None:
@@ -316,31 +305,6 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
             f'The session is deployed at {address}; durability = "flush" would lose records in a power cut.',
             advice='Set durability = "fsync" in the party\'s file.',
         )
-
-
-def one_blas_thread() -> None:
-    """Keep BLAS to one thread: parties share machines, and the work of one is small."""
-    threadpool_limits(limits=1)
-
-
-_BLAS: Final = threading.Lock()
-_limits: list[Any] = []
-"""What each party of this process has set, the first one first; read and written under `_BLAS`."""
-
-
-@contextmanager
-def with_one_blas_thread() -> Iterator[None]:
-    """The same while a party runs: whoever runs it from Python has all threads back after the last."""
-    with _BLAS:
-        # The second party does this too: OpenMP keeps the number for each thread separately.
-        _limits.append(threadpool_limits(limits=1))
-    try:
-        yield
-    finally:
-        with _BLAS:
-            last = _limits.pop()
-            if not _limits:  # it is the first's, which found what was set before
-                last.restore_original_limits()
 
 
 def spare_collections() -> None:

@@ -1,4 +1,4 @@
-"""A party's result of a session, as Python's users get it."""
+"""A party's result of a session, for users of Python."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ class PartyResult:
 
     @property
     def session(self) -> str:
-        """The session's name."""
         return str(self.figures["session"])
 
     @property
     def wall_seconds(self) -> float:
-        """How long the session took, with the time that the party was down."""
+        """Duration of the session, including the time that the party was down."""
         return float(self.figures["wall_seconds"])
 
     @property
@@ -42,7 +41,6 @@ class PartyResult:
 
     @property
     def transcript(self) -> Path:
-        """The party's transcript."""
         return Path(self.figures["transcript"])
 
     def as_json(self) -> dict[str, Any]:

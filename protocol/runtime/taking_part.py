@@ -44,16 +44,12 @@ def take_part(
     """Run a machine against the curator until it is done.
 
     Args:
-        file: The party's private file.
-        numerics: Carries out the machine's computations.
-        pair: Its keys; None in insecure sessions.
-        budget: Budget of the party's data.
+        pair: The party's keys; None in insecure sessions.
         data: Digest of the party's data.
-        vitals: Its signs of life.
         resumed: Called when the machine is where its transcript ends, before it connects.
 
     Returns:
-        How long the session took for it, in seconds: with the time that it was down.
+        Duration of the session for the party in seconds, including the time that it was down.
 
     Raises:
         HushbidError: It did not end well, as `protocol.errors` says.
@@ -93,7 +89,7 @@ def take_part(
 
 
 def _charged(budget: DatasetBudget) -> str:
-    """What to say of the ledger when the process is told to stop; empty where it cannot be read."""
+    """The state of the ledger, for a process told to stop; empty if it cannot be read."""
     try:
         return budget.charged_line()
     except HushbidError:

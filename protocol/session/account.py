@@ -2,17 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from protocol.privacy.payment import Errors
+from protocol.session.session import Session
+from protocol.session.settling import HandedOver, settle, settle_privately
+from protocol.session.statement import gain_errors, shared_gains, target_noise
+from protocol.space.grid import Weights
 from protocol.wire.blind import Account
 from protocol.wire.fields import Array
+from protocol.wire.messages import Target
 
-__all__ = ["account_content", "errors_of", "told_errors"]
+__all__ = ["account_content", "account_numbers", "errors_of"]
 
 _UNKNOWN = -1.0
+
+
+def account_numbers(
+    session: Session,
+    target: Target,
+    wins: Sequence[HandedOver],
+    first_weights: Weights | None,
+    noise: Sequence[Any],
+) -> dict[str, Any]:
+    """The fields of an account that say what points are worth, by name.
+
+    Args:
+        wins: The points that count.
+        first_weights: The weights of round 1.
+        noise: The noise of a private settlement; empty if the settlement is exact.
+    """
+    owners = session.file.owners
+
+    def listed(numbers: Mapping[str, float]) -> Array:
+        return np.array([numbers[owner] for owner in owners])
+
+    if session.settlement is not None:
+        errors = _told(owners, dict.fromkeys(owners, session.settlement.standard_error))
+        none = np.zeros(len(owners))
+        paid = settle_privately(wins, (), owners, first_weights, *noise)
+        return {
+            "settlement": listed(paid),
+            "errors": errors,
+            "gains": none,
+            "gain_errors": none,
+            "signal": -1,
+        }
+    weight = session.file.seed_weight
+    paid = settle(wins, (), owners, target.embedding, target.seed_total, target.seed_size, weight)
+    told = target_noise(session, target)
+    gains, theirs = shared_gains(wins, (), owners, session, target, told)
+    return {
+        "settlement": listed(paid),
+        "errors": _told(owners, gain_errors(wins, (), owners, target, told, weight)),
+        "gains": listed(gains),
+        "gain_errors": _told(owners, theirs),
+        "signal": -1 if told.signal is None else int(told.signal),
+    }
 
 
 def account_content(account: Account) -> bytes:
@@ -25,7 +74,7 @@ def account_content(account: Account) -> bytes:
     return floats + whole + account.signal.to_bytes(1, "big", signed=True)
 
 
-def told_errors(owners: Sequence[str], errors: Errors) -> Array:
+def _told(owners: Sequence[str], errors: Errors) -> Array:
     """Standard errors as an account has them: negative where one is not known."""
     known = [errors.get(owner) for owner in owners]
     return np.array([_UNKNOWN if error is None else error for error in known], dtype=np.float64)

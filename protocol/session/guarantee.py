@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
 __all__ = ["CONSUMERS_DATA", "NO_NOISE", "OWNERS_DATA", "TRUSTED", "PrivacyStatement", "privacy_lines"]
@@ -43,31 +43,31 @@ class PrivacyStatement:
     not_covered: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The statement under the names of the command line's JSON."""
-        return {
-            "protects": self.protects,
-            "from": self.against,
-            "neighbours": self.neighbours,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "claimed_epsilon": self.claimed_epsilon,
-            "noise": self.noise,
-            "why": self.why,
-            "not_covered": self.not_covered,
-        }
+        return {"from" if name == "against" else name: value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The statement that `as_json` gave."""
         return cls(against=values["from"], **{name: values[name] for name in values if name != "from"})
 
+    def promised(self, *, relation: bool) -> str:
+        """The guarantee in words; where something stands against it, with what secret noise would give.
+
+        Args:
+            relation: Whether to say which datasets are neighbours, on a line of its own.
+        """
+        if self.epsilon is None:
+            return "nothing"
+        gap, beside = ("\n", f"\n{self.neighbours}") if relation else (" ", "")
+        figures = f"ε = {self.epsilon:.4g}, δ = {self.delta:g}{beside}"
+        return f"nothing; with secret noise{gap}{figures}" if self.why else figures
+
     def without_guarantee(self, why: str) -> Self:
-        """The same, if this stands against a guarantee, too."""
+        """The same with one more reason against a guarantee."""
         return replace(self, epsilon=None, why=f"{self.why}; {why}" if self.why else why)
 
 
 def privacy_lines(statements: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Privacy statements (`PrivacyStatement.as_json`) for people, a line each."""
+    """Privacy statements (`PrivacyStatement.as_json`) for people, one per line."""
     lines = []
     for statement in statements:
         epsilon = statement["epsilon"]

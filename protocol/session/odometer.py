@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from protocol.privacy.accounting import epsilon_of, odometer
 from protocol.privacy.releases import Neighbours
 from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
+from protocol.session.privacy import objections
 from protocol.session.session import Session
 
 __all__ = ["Odometer", "odometers", "promised"]
@@ -40,7 +41,7 @@ class Odometer:
     settled: float | None = None
 
     def spent(self, rounds: int, *, settled: bool = False) -> dict[str, str | float]:
-        """ε after so many rounds, with what it is said of; where that was not read, after more of them.
+        """ε after so many rounds, and what it is about. If that was not read, the next later reading.
 
         Args:
             rounds: At most those that the odometer was made for; negative: nothing was released yet.
@@ -60,24 +61,16 @@ class Odometer:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """The readings under the names of the command line's JSON."""
-        return {
-            "protects": self.protects,
-            "neighbours": self.neighbours,
-            "delta": self.delta,
-            "rounds": list(self.rounds),
-            "epsilon": list(self.epsilon),
-            "settled": self.settled,
-        }
+        return {**asdict(self), "rounds": list(self.rounds), "epsilon": list(self.epsilon)}
 
 
 def odometers(session: Session, rounds: int, *, settled: bool) -> tuple[Odometer, ...]:
-    """The odometers of the data that a session guarantees something to; none for data that it does not.
+    """The odometers of the data that a session guarantees something for.
 
-    The reading holds where the noise is secret; `Session.privacy` says whether it is.
+    A reading holds if the noise is secret; `Session.privacy` says whether it is.
 
     Args:
-        rounds: Rounds that were run.
+        rounds: Number of rounds that were run.
         settled: Whether the session came to its end: a private settlement is released then.
     """
     found = _owners(session, rounds, settled=settled), _consumers(session)
@@ -85,12 +78,12 @@ def odometers(session: Session, rounds: int, *, settled: bool) -> tuple[Odometer
 
 
 def promised(session: Session, protects: str) -> Odometer | None:
-    """The odometer of all rounds that a session will have; None where it promises nothing.
+    """The odometer of all rounds that a session will have; None if it promises nothing.
 
     Args:
-        protects: `protocol.session.session.OWNERS_DATA` or `CONSUMERS_DATA`.
+        protects: `protocol.session.guarantee.OWNERS_DATA` or `CONSUMERS_DATA`.
     """
-    if any(whose == protects for whose, _ in session.objections()):
+    if any(whose == protects for whose, _ in objections(session)):
         return None
     if protects == CONSUMERS_DATA:
         found = _consumers(session)

@@ -49,7 +49,6 @@ def hash_points(
     """φ of points from other parties, which may differ in number type or be invalid.
 
     Args:
-        feature_map: The session's feature map.
         points: Each of shape (columns,).
         schema: The schema of the session's columns, if it has any; valid points are rows of it.
 
@@ -78,11 +77,7 @@ class _SignedBatch(NamedTuple):
 
 
 class Signatures:
-    """Checks that owners signed their sealed points, so that disputes can be attributed (DESIGN §3).
-
-    Args:
-        session: The session of the points.
-    """
+    """Checks that owners signed their sealed points, so that disputes can be attributed (DESIGN §3)."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -91,13 +86,7 @@ class Signatures:
         """The batch checked last."""
 
     def hold(self, owner: str, bid_round: int, handle: int, candidate: SealedCandidate) -> bool:
-        """Whether an owner signed a sealed point.
-
-        Args:
-            owner: The owner's roster name.
-            handle: The owner's number for the point.
-            candidate: The point.
-        """
+        """Whether an owner signed a sealed point under this number (`handle`) of its own."""
         box, features = candidate.box, candidate.features
         if not isinstance(candidate, BatchedCandidate):
             statement = candidate_statement(self._session.identifier, owner, bid_round, handle, box, features)
@@ -157,27 +146,15 @@ def check_weights(weights: npt.NDArray[Any], session: Session) -> None:
 
 
 def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
-    """Whether each row of claimed features equals the row recomputed from its point.
-
-    Args:
-        recomputed: The result of `hash_points`, shape (n, d).
-        claimed: Features that came with the points, shape (n, d).
-
-    Returns:
-        Shape (n,).
-    """
+    """Whether each row of claimed features is the one that `hash_points` recomputed: (n, d) twice to (n,)."""
     matches: npt.NDArray[np.bool_] = (recomputed == claimed).all(axis=1) & mapped(recomputed)
     return matches
 
 
 def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
-    """Whether each result of `hash_points` is from a valid point: within the bounds, and a row of the schema.
+    """Whether each row of `hash_points` is a valid point's: within the bounds, and a row of the schema.
 
-    Args:
-        recomputed: Shape (n, d).
-
-    Returns:
-        Shape (n,).
+    Takes features of shape (n, d), returns shape (n,).
     """
     found: npt.NDArray[np.bool_] = recomputed[:, 0] != NO_FEATURES
     return found
@@ -189,7 +166,6 @@ def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[
     A float32 point is compared with bounds rounded to float32, as a bound saved in that type was.
 
     Args:
-        space: The session's.
         points: Raw, shape (n, columns).
 
     Returns:

@@ -23,9 +23,6 @@ def seal_map(
     Args:
         seed: `SEED_BYTES` random bytes.
         digest: Digest of the seed's map (`FeatureMap.digest`).
-        session: The map's session.
-        owner: The recipient.
-        consumer: The consumer's keys.
         nonce: Random bytes, used for this box only.
 
     Returns:
@@ -39,12 +36,7 @@ def seal_map(
 def open_map(
     box: bytes, session: Session, consumer: PublicIdentity, owner: Identity
 ) -> tuple[FeatureMap, bytes]:
-    """Open the result of `seal_map`: the map and its seed.
-
-    Args:
-        session: The expected session.
-        consumer: The expected sender.
-        owner: The owner's keys.
+    """Open the result of `seal_map`, from this consumer in this session: the map and its seed.
 
     Raises:
         RemoteProtocolError: `MISMATCH`: the box does not open; `CONFIGURATION`: the seed gives another map

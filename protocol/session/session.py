@@ -9,39 +9,30 @@ from typing import Any, Final
 
 import numpy as np
 
-from protocol import limits
 from protocol.config.session import FeatureSection, MechanismSection, SessionFile, check_purchase
-from protocol.crypto.blinding import BROADCAST_EXTRA
 from protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.accounting import Budget, Cost, PrivacyFilter, epsilon_of
+from protocol.privacy.accounting import Budget, Cost, PrivacyFilter
 from protocol.privacy.acquisition import AcquisitionRule, acquisition_rule
 from protocol.privacy.noise import Draw, SimulatedNoise
 from protocol.privacy.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
 from protocol.privacy.settlement import PrivateSettlement, SettlementTerms
-from protocol.session.guarantee import CONSUMERS_DATA, NO_NOISE, OWNERS_DATA, TRUSTED, PrivacyStatement
+from protocol.session.guarantee import NO_NOISE, PrivacyStatement
+from protocol.session.privacy import SIMULATED, objections, owners_statement, rule_objection, statements
 from protocol.session.turns import Turns
 from protocol.session.wishes import check_wishes, prices_of, turns_of
 from protocol.space.copies import Copies
 from protocol.space.features import FeatureMap, FeatureSpace, feature_space
 from protocol.space.jitter import Jitter
 from protocol.space.prices import Prices
-from protocol.wire.arrays import pack_array
-from protocol.wire.codec import HEADER_BYTES
 from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 
 __all__ = [
-    "MOST_SHARED",
     "Session",
     "feature_space_of",
     "open_session",
 ]
-
-MOST_SHARED: Final = 0.1
-"""Largest share of D_v's distinct rows that may also be seed rows, where columns take few values."""
-_SIMULATED: Final = "the noise is simulated: who knows the session file can subtract it"
 
 _WHY: Final = {
     Neighbours.SUBSTITUTE_ONE: "the size of the validation set is public, so a record can only be another",
@@ -57,9 +48,7 @@ class Session:
     its own stream (`ReleaseMechanism.stream`).
 
     Attributes:
-        file: The session file.
         space: The public part of the feature map.
-        rule: The acquisition rule.
         public_map: The feature map; None if it is secret (`AcquisitionRule.sealed`).
         recorded_digest: The session's digest, if another version of the protocol recorded it.
     """
@@ -101,7 +90,6 @@ class Session:
 
     @cached_property
     def turns(self) -> Turns:
-        """The rounds of each owner."""
         return turns_of(self.file)
 
     @property
@@ -159,14 +147,13 @@ class Session:
     def settlement(self) -> PrivateSettlement | None:
         """The release that determines owners' payments; None: the settlement is exact, and the curator's.
 
-        Raises:
-            ConfigError: The owners have no guarantee to include it in, or no noise meets its ε.
+        Raises `ConfigError` if the owners have no guarantee to include it in, or no noise meets its ε.
         """
         section, session = self.file.settlement, self.file.session
         if section.epsilon is None:
             return None
         summary = self.summary
-        without = "" if self.rule.private else self._rule_objection()
+        without = rule_objection(self.rule)
         if not summary.private:
             without = f"the release {summary.name} has no noise"
         if without:
@@ -181,7 +168,7 @@ class Session:
     @property
     def settlement_terms(self) -> SettlementTerms:
         """Whether owners may be told the settlement, and what that costs in privacy."""
-        return SettlementTerms.of(self.settlement, "" if self.noise_protects else _SIMULATED)
+        return SettlementTerms.of(self.settlement, "" if self.noise_protects else SIMULATED)
 
     @cached_property
     def directions(self) -> int:
@@ -197,38 +184,6 @@ class Session:
         size: int = parameters.box_bytes
         return size
 
-    @property
-    def sealed_weight_bytes(self) -> int:
-        """Bytes of an encrypted broadcast (`protocol.crypto.blinding`)."""
-        weights = np.zeros(self.weight_coordinates, dtype=np.int32)
-        return len(pack_array(weights)) + BROADCAST_EXTRA
-
-    @property
-    def longest_to_curator(self) -> int:
-        """Upper bound in bytes on any frame of an owner or the consumer in this session.
-
-        It is below the protocol's limit for all sessions, because each connection can make the curator hold
-        this much. It allows for a point, a box, three arrays of the feature map's dimension, a basis of the
-        seed set's directions and all sealed maps together, as far as a message has them, and
-        `SMALL_FRAME_BYTES` for everything else.
-        """
-        if self.rule.blind:
-            boxes = self.batch * (self.box_bytes + SEAL_BYTES + DIGEST_BYTES)
-            bid = self.file.longest_bid + boxes
-            weight = 4 * self.weight_coordinates
-            told = (4 * 8 + 2 * 8) * len(self.file.roster.owners)
-            maps = limits.MAP_BOX_BYTES * len(self.file.roster.owners)
-            most = max(bid, limits.SMALL_FRAME_BYTES + max(weight, told, maps))
-            return min(HEADER_BYTES + limits.MAX_TARGET_BYTES, most)
-        point = 8 * self.space.columns + (self.box_bytes + SEAL_BYTES if self.rule.sealed else 0)
-        if self.batch > 1:
-            beside = DIGEST_BYTES + 2 * 8 + 2 * self.space.dimension
-            point = self.batch * (point + beside + (0 if self.rule.sealed else limits.MAX_ATTRIBUTES))
-        arrays = (3 * 8 + 2 * self.directions) * self.space.dimension
-        maps = limits.MAP_BOX_BYTES * len(self.file.roster.owners)
-        most = HEADER_BYTES + limits.MAX_TARGET_BYTES
-        return min(most, limits.SMALL_FRAME_BYTES + point + arrays + maps)
-
     def check_box(self, needed: int, name: str) -> None:
         """Raise `DataError` unless points of `needed` bytes, labels included, fit the session's boxes."""
         if needed > self.box_bytes:
@@ -239,15 +194,11 @@ class Session:
             )
 
     def public_identity(self, party: str) -> PublicIdentity:
-        """A party's public identity, from the roster, which verifies its signatures and seals its boxes.
+        """The public identity of a party ("curator", "consumer" or an owner's name), from the roster.
 
         If noise is simulated, so are identities: they follow from the session file, and protect nobody.
 
-        Args:
-            party: "curator", "consumer", or an owner's name.
-
-        Raises:
-            ConfigError: The roster has no usable key for it.
+        Raises `ConfigError` if the roster has no usable key for it.
         """
         if not self.noise_protects:
             return self.simulated_identity(party).public
@@ -273,8 +224,7 @@ class Session:
     def keyless(self) -> bool:
         """Whether no party has a key: the noise is secure and the connections are not.
 
-        The roster, which the digest covers, decides this, and not `network.insecure`, which it does not
-        cover.
+        The roster decides this, as the digest covers it, and not `network.insecure`, which it does not cover.
         """
         roster = self.file.roster
         return self.noise_protects and not any((roster.curator, roster.consumer, *roster.owners.values()))
@@ -286,9 +236,9 @@ class Session:
     def summary_filter(self) -> PrivacyFilter | None:
         """The filter that charges the curator's releases and asks; None if nothing is guaranteed."""
         neighbours, rule = Neighbours.ADD_REMOVE_ONE, self.rule
-        if not rule.private or not self._costs_beside_releases():
+        if not rule.private or not self.costs_beside_releases():
             return self._filter(self.summary, neighbours)
-        stated = self._owners_statement()
+        stated = owners_statement(self)
         if stated.epsilon is None:
             return None
         more_epsilon, more_delta = rule.slack
@@ -305,9 +255,9 @@ class Session:
     def owners_costs(self) -> tuple[Cost, ...]:
         """The owners' cost of all these together, without the rule's slack, which belongs to no mechanism."""
         summary = self.summary.costs(neighbours=Neighbours.ADD_REMOVE_ONE)
-        return (*summary, *self._costs_beside_releases())
+        return (*summary, *self.costs_beside_releases())
 
-    def _costs_beside_releases(self) -> tuple[Cost, ...]:
+    def costs_beside_releases(self) -> tuple[Cost, ...]:
         """The owners' costs apart from releases of the summary: the rule's asks, and a settlement."""
         return (*self.rule.costs(), *(self.settlement.costs if self.settlement is not None else ()))
 
@@ -364,84 +314,7 @@ class Session:
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """The session's guarantees, per protected party (DESIGN §4)."""
-        owners = self._owners_statement()
-        consumer = replace(
-            self._statement(
-                CONSUMERS_DATA, "the owners and the curator", self.target, Neighbours.SUBSTITUTE_ONE
-            ),
-            not_covered=self._shared_rows(),
-        )
-        trust = PrivacyStatement(
-            OWNERS_DATA,
-            TRUSTED,
-            Neighbours.ADD_REMOVE_ONE.value,
-            None,
-            self.file.session.delta,
-            None,
-            NO_NOISE,
-            f"with {self.rule.name} {self.rule.curator_sees}",
-        )
-        return owners, consumer, trust
-
-    def _shared_rows(self) -> str:
-        """The rows of D_v that the seed set, whose sum is sent without noise, may share; empty if none."""
-        values = self.file.session.column_values
-        if values is None:
-            return ""
-        return (
-            f"rows that the public seed set has too, at most {MOST_SHARED:.0%} of its different ones: a "
-            f"column takes {values} values or fewer"
-        )
-
-    def _owners_statement(self) -> PrivacyStatement:
-        """Costs of the releases, the rule's asks and a private settlement together."""
-        summary = self.summary
-        stated = self._statement(OWNERS_DATA, self.rule.against, summary, Neighbours.ADD_REMOVE_ONE)
-        if not self.rule.private:
-            return stated.without_guarantee(self._rule_objection())
-        if not self._costs_beside_releases() or stated.epsilon is None:
-            return stated
-        # The slack belongs to no mechanism: it is added and not composed (`Logistic`).
-        more_epsilon, more_delta = self.rule.slack
-        epsilon = more_epsilon + epsilon_of(self.owners_costs(), stated.delta - more_delta)
-        return replace(stated, epsilon=epsilon)
-
-    def objections(self) -> tuple[tuple[str, str], ...]:
-        """Reasons against a guarantee, as (whose records, why): those of `privacy`, without its ε.
-
-        Every party needs them when it starts, and ε takes far longer to compute.
-        """
-        found = [
-            (OWNERS_DATA, self._objection(self.summary)),
-            (OWNERS_DATA, "" if self.rule.private else self._rule_objection()),
-            (CONSUMERS_DATA, self._objection(self.target)),
-        ]
-        return tuple((whose, why) for whose, why in found if why)
-
-    def _objection(self, mechanism: ReleaseMechanism) -> str:
-        if not mechanism.private:
-            return f"the release {mechanism.name} has no noise"
-        if not self.noise_protects:
-            return _SIMULATED
-        return ""
-
-    def _rule_objection(self) -> str:
-        return f"the rule {self.rule.name} tells an owner {self.rule.learns}"
-
-    def _statement(
-        self, protects: str, against: str, mechanism: ReleaseMechanism, neighbours: Neighbours
-    ) -> PrivacyStatement:
-        guarantee = mechanism.guarantee(neighbours=neighbours, delta=self.file.session.delta)
-        return PrivacyStatement(
-            protects,
-            against,
-            neighbours.value,
-            guarantee.epsilon,
-            guarantee.delta,
-            guarantee.claimed_epsilon,
-            self.noise_name(mechanism),
-            self._objection(mechanism),
-        )
+        return statements(self)
 
 
 def open_session(file: SessionFile) -> Session:
@@ -466,9 +339,9 @@ def open_session(file: SessionFile) -> Session:
     if session.noise_protects and not file.network.insecure:
         _check_keys(session)
     _ = session.settlement  # raises if the session cannot have it
-    objections = session.objections()
-    if objections and not file.session.allow_nonprivate:
-        reasons = "; ".join(f"{whose}: {why}" for whose, why in objections)
+    reasons_against = objections(session)
+    if reasons_against and not file.session.allow_nonprivate:
+        reasons = "; ".join(f"{whose}: {why}" for whose, why in reasons_against)
         raise ConfigError(
             f"This session does not protect everybody's data: {reasons}.",
             advice="Choose other mechanisms, or set session.allow_nonprivate = true if that is meant.",
@@ -507,11 +380,7 @@ def _public_map(section: FeatureSection, space: FeatureSpace, rule: AcquisitionR
 
 
 def feature_space_of(section: FeatureSection) -> FeatureSpace:
-    """The space of a session file's [features].
-
-    Raises:
-        ConfigError: The section has a parameter that no map of that name accepts.
-    """
+    """The space of a session file's [features]. Raises `ConfigError` for a parameter that its map lacks."""
     bounds: Mapping[str, Any] = {
         name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)
         for name, value in (("lower", section.lower), ("upper", section.upper))

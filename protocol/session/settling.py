@@ -6,14 +6,14 @@ rule `blind`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from protocol.privacy.settlement import UNITS, worths
-from protocol.space.grid import Features, Totals, Weights, features_to_float
+from protocol.space.grid import Totals, Weights, features_to_float
 from protocol.space.mmd import embedding_gain
 from protocol.wire.messages import Candidate, SealedCandidate
 
@@ -39,7 +39,7 @@ class HandedOver:
 
 
 def settle(
-    wins: list[HandedOver],
+    wins: Sequence[HandedOver],
     disputed: Collection[tuple[int, str, int]],
     owners: tuple[str, ...],
     target: np.ndarray[tuple[int], np.dtype[np.float64]],
@@ -67,7 +67,7 @@ def settle(
     total = seed_weight * features_to_float(seed_total)
     size = seed_weight * seed_size
     for win in wins:
-        features = _value(win.candidate.features)
+        features = features_to_float(win.candidate.features)
         if (win.chosen_round, win.owner, win.handle) not in disputed:
             values[win.owner] += embedding_gain(target, total / size, size, features)
         total = total + features
@@ -76,7 +76,7 @@ def settle(
 
 
 def settle_privately(
-    wins: list[HandedOver],
+    wins: Sequence[HandedOver],
     disputed: Collection[tuple[int, str, int]],
     owners: tuple[str, ...],
     weights: Weights | None,
@@ -84,12 +84,10 @@ def settle_privately(
 ) -> Mapping[str, float]:
     """The worth of each owner's points, with noise; `protocol.privacy.settlement` has the proof.
 
-    Integer arithmetic up to the division by 2^15, which is exact.
+    Integer arithmetic up to the division by 2^15, which is exact. The arguments are those of `settle`, in any
+    order of the wins, and a dispute depends on the point only, never on earlier ones.
 
     Args:
-        wins: In any order.
-        disputed: As in `settle`. A dispute depends on the point only, never on earlier ones.
-        owners: All owners, winners or not.
         weights: The first broadcast's, shape (d,); None if there was none, and so no wins.
         noise: A value for each owner, in order, int64 of shape (len(owners),).
 
@@ -102,7 +100,3 @@ def settle_privately(
         for win, worth in zip(paid, worths([win.candidate.features for win in paid], weights), strict=True):
             totals[win.owner] += worth
     return {owner: total / UNITS for owner, total in totals.items()}
-
-
-def _value(features: Features) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return features_to_float(features)

@@ -116,13 +116,7 @@ def gain_errors(
 ) -> Errors:
     """Standard error of each owner's number in the exact settlement (`protocol.session.settling.settle`).
 
-    Args:
-        wins: In the order of the rounds.
-        disputed: Disputed points: they count in S, unpaid.
-        owners: All owners, winners or not.
-        target: The consumer's target.
-        noise: The target's noise.
-        seed_weight: s.
+    The arguments are those of `settle`, and the target's noise.
     """
     slopes = {owner: np.zeros(len(target.embedding)) for owner in owners}
     total = seed_weight * features_to_float(target.seed_total)
@@ -147,12 +141,7 @@ def shared_gains(
 ) -> tuple[Mapping[str, float], Errors]:
     """Each owner's value and its standard error (see above), without unit, like squared distances of φ.
 
-    Args:
-        wins: In any order.
-        disputed: Disputed points: they count in S, unpaid.
-        owners: All owners, winners or not.
-        target: The consumer's target.
-        noise: The target's noise.
+    The arguments are those of `gain_errors`; wins may be in any order.
     """
     stream = _stream(session, target)
     centre = features_to_float(stream.prior.centre)

@@ -28,16 +28,11 @@ class Turns:
 
     @classmethod
     def of(cls, caps: Mapping[str, int], *, rounds: int, batch: int) -> Turns:
-        """The turns that follow from caps.
+        """The turns that follow from caps, which are most points by owner.
 
         Turns are assigned to one owner after the other, by name, and take rounds in an order with steps of
         about T/1.618. So an owner's turns are spread evenly over the session, and the numbers of capped
         owners in any two rounds differ by at most one.
-
-        Args:
-            caps: Most points by owner.
-            rounds: T.
-            batch: b.
         """
         order = _spread(rounds) if caps else []
         given, dealt = {}, 0
@@ -52,7 +47,6 @@ class Turns:
         return owner not in self.given or number in self.given[owner]
 
     def count(self, owner: str) -> int:
-        """Number of rounds in which an owner takes part."""
         return len(self.given[owner]) if owner in self.given else self.rounds
 
     def fewest(self, owners: Sequence[str]) -> int:

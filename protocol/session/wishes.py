@@ -30,21 +30,17 @@ def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None
     """The bill of a session (`protocol.space.prices.bill`); None if it has no prices.
 
     Args:
-        file: The session file.
         sold: Number of points bought from each owner, without disputed points.
     """
     return None if file.wishes is None else bill(file.wishes.prices, sold, file.wishes.budget)
 
 
 def check_wishes(file: SessionFile) -> None:
-    """Refuse wishes that a session cannot have.
+    """Raise `ConfigError` for wishes that a session cannot have.
 
     They name owners that are not on the roster; the rule, or buying each point once, does not permit them; a
     cap is below a round's points; a round would have too few owners; or the points can cost more than the
     budget.
-
-    Raises:
-        ConfigError: Says which of these it is.
     """
     wishes = file.wishes
     if wishes is None:

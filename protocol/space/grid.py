@@ -29,7 +29,6 @@ __all__ = [
     "Weights",
     "exact_scores",
     "features_to_float",
-    "round_features",
     "round_weights",
     "weights_to_float",
 ]
@@ -48,18 +47,6 @@ WEIGHT_BITS: Final = 22
 FEATURE_UNIT: Final = 2.0**-FEATURE_BITS
 WEIGHT_UNIT: Final = 2.0**-WEIGHT_BITS
 SCORE_UNIT: Final = FEATURE_UNIT * WEIGHT_UNIT
-
-
-def round_features(values: npt.NDArray[np.float64]) -> Features:
-    """Round features to the grid.
-
-    Args:
-        values: Finite float64 of any shape, each of magnitude below 1.
-
-    Returns:
-        int16 of the same shape, in units of 2^-15, ties to even.
-    """
-    return np.rint(values * 2.0**FEATURE_BITS).astype(np.int16)
 
 
 def features_to_float(features: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:

@@ -1,7 +1,10 @@
 """Maximum Mean Discrepancy, the objective J, and marginal gains: by the exact kernel and by features.
 
-The kernel is exp(-γ‖x - y‖²) on scaled points (`FeatureMap.scale`). But for
-`kernel_matrix` nothing here forms more than a chunk of a kernel matrix.
+The kernel is exp(-γ‖x - y‖²) on scaled points (`FeatureMap.scale`), float64 of shape (n, columns). Its
+functions raise `DataError` for an empty set, and for sets with different numbers of columns. Only
+`kernel_matrix` holds more than a chunk of a kernel matrix. By features, g̃ is the mean embedding of D_v,
+released or exact; g is that of S, any vector if |S| = q = 0; both have shape (d,). φ is in values, not in
+grid units.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ __all__ = [
     "gain_constant",
     "kernel_matrix",
     "kernel_means",
-    "marginal_gains",
     "mmd2",
     "mmd2_curve",
     "objective",
@@ -33,40 +35,26 @@ Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
 
 CHUNK_VALUES: Final = 2**21
-"""Kernel values that are held at a time: 16 MiB."""
+"""Kernel values held at a time: 16 MiB."""
 MOST_COMPARED: Final = 1_000
-"""Rows of a set that stand for all of them where two sets are compared for people: time grows with the
-square, and what a thousand rows leave open is below what is told."""
+"""Rows that stand for a whole set in comparisons for people: time grows with the square, and the error of a
+thousand rows is below the shown precision.
+"""
 
 
 def at_even_distances(rows: npt.NDArray[Any], most: int = MOST_COMPARED) -> npt.NDArray[Any]:
-    """At most so many rows, at even distances in their order: all of them if there are no more.
+    """At most that many rows, evenly spaced, in order and without duplicates; the first is among them.
 
     Args:
         rows: Shape (n, ...).
         most: At least 1.
-
-    Returns:
-        Shape (min(n, most), ...); no row twice, and the first among them.
     """
     count = len(rows)
     return rows if count <= most else rows[np.arange(most) * count // most]
 
 
 def kernel_means(x: Points, y: Points, gamma: float) -> Vector:
-    """Mean over y of k(x_i, y), for each x_i.
-
-    Args:
-        x: Scaled points, shape (n, columns).
-        y: Scaled points, shape (m, columns).
-        gamma: γ.
-
-    Returns:
-        Shape (n,).
-
-    Raises:
-        DataError: An empty set, or numbers of columns that differ.
-    """
+    """Mean over y of k(x_i, y), for each x_i: shape (n,)."""
     _check(x, y)
     # The same shift for both changes no distance and keeps ‖x‖² + ‖y‖² - 2xᵀy from cancelling far away
     # from the origin.
@@ -93,18 +81,7 @@ def _kernel(x: Points, y: Points, y_squares: Vector, gamma: float) -> Points:
 
 
 def kernel_matrix(x: Points, gamma: float) -> Points:
-    """k(x_i, x_j) of all pairs: the one function here that holds all of a kernel matrix.
-
-    Args:
-        x: Scaled points, shape (n, columns).
-        gamma: γ.
-
-    Returns:
-        Shape (n, n).
-
-    Raises:
-        DataError: An empty set.
-    """
+    """k(x_i, x_j) of all pairs, shape (n, n)."""
     _check(x, x)
     x = x - x.mean(axis=0)
     squares = np.einsum("ij,ij->i", x, x)
@@ -121,14 +98,8 @@ def kernel_matrix(x: Points, gamma: float) -> Points:
 def mmd2(x: Points, y: Points, gamma: float) -> float:
     """Biased MMD² of two sets of points (DPDS eq. 1).
 
-    Args:
-        x: Scaled points, shape (n, columns).
-        y: Scaled points, shape (m, columns).
-        gamma: γ.
-
     Raises:
-        DataError: An empty set, numbers of columns that differ, or values that are not finite or so far
-            apart that their distances are not.
+        DataError: Also for values that are not finite, or so far apart that their distances are not.
     """
     _check(x, y)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -144,19 +115,14 @@ def mmd2_curve(x: Points, y: Points, gamma: float) -> Vector:
     """Biased MMD² of the first 1, 2, … n points of x against y: `mmd2` of every prefix, up to rounding.
 
     With A_i = Σ k over all pairs of the first i points, A_i - A_(i-1) is one row of kernel values, counted
-    twice except for its diagonal: all prefixes need the same n²/2 + n·m values as the last one.
-
-    Args:
-        x: Scaled points in their order, shape (n, columns).
-        y: Scaled points, shape (m, columns).
-        gamma: γ.
+    twice except
+    for its diagonal: all prefixes need the same n²/2 + n·m values as the last one.
 
     Returns:
         Shape (n,).
 
     Raises:
-        DataError: An empty set, numbers of columns that differ, or values that are not finite or so far
-            apart that their distances are not.
+        DataError: As `mmd2`.
     """
     _check(x, y)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -169,7 +135,7 @@ def mmd2_curve(x: Points, y: Points, gamma: float) -> Vector:
 
 
 def _new_pairs(x: Points, gamma: float) -> Vector:
-    """Sum of k(x_i, x_j) over the pairs that x_i adds to those of the points before it, for each i."""
+    """Sum of k(x_i, x_j) over the pairs that x_i adds to those of earlier points, for each i."""
     x = x - x.mean(axis=0)
     squares = np.einsum("ij,ij->i", x, x)
     sums = np.empty(len(x))
@@ -186,12 +152,8 @@ def objective(target: Points, summary: Points, gamma: float) -> float:
     """J(S) = 2·mean k(V, S) - mean k(S, S), the exact kernel's (DPDS eq. 3): MMD² is mean k(V, V) - J.
 
     Args:
-        target: D_v, scaled, shape (m, columns).
-        summary: S, scaled, shape (q, columns); J of no points is 0.
-        gamma: γ.
-
-    Raises:
-        DataError: An empty target, or numbers of columns that differ.
+        target: D_v, scaled.
+        summary: S, scaled; J of no points is 0.
     """
     if not len(summary):
         return 0.0
@@ -199,54 +161,18 @@ def objective(target: Points, summary: Points, gamma: float) -> float:
     return float(2.0 * cross.mean() - within.mean())
 
 
-def marginal_gains(target: Points, summary: Points, candidates: Points, gamma: float) -> Vector:
-    """J(S + x) - J(S) for each candidate x, by the exact kernel (DPDS eq. 12).
-
-    Args:
-        target: D_v, scaled, shape (m, columns).
-        summary: S, scaled, shape (q, columns); q may be 0.
-        candidates: Scaled, shape (n, columns).
-        gamma: γ.
-
-    Returns:
-        Shape (n,).
-
-    Raises:
-        DataError: An empty target or no candidates, or numbers of columns that differ.
-    """
-    q = len(summary)
-    wanted = kernel_means(candidates, target, gamma)
-    if not q:
-        return 2.0 * wanted - 1.0
-    held = kernel_means(candidates, summary, gamma)
-    cross = kernel_means(summary, target, gamma).mean()
-    within = kernel_means(summary, summary, gamma).mean()
-    # With k(x, x) = 1; see `gain_constant` for the terms without x.
-    changing = 2.0 / (q + 1) * (wanted - q / (q + 1) * held)
-    constant = -2.0 / (q + 1) * cross + (2 * q + 1) / (q + 1) ** 2 * within - 1.0 / (q + 1) ** 2
-    return np.asarray(changing + constant)
-
-
 def embedding_objective(target: Vector, mean: Vector) -> float:
-    """J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², by mean embeddings.
-
-    Args:
-        target: g̃, the mean embedding of D_v, released or exact, shape (d,).
-        mean: μ_S, shape (d,).
-    """
+    """J(S) = 2·g̃ᵀg - ‖g‖², by mean embeddings."""
     return float(2.0 * (target @ mean) - mean @ mean)
 
 
 def gain_constant(target: Vector, mean: Vector, q: float, square: float = 1.0) -> float:
     """The part of J(S + x) - J(S) besides its score term, 2/(q+1)·[g̃ᵀφ(x) - q/(q+1)·gᵀφ(x)].
 
-    const = -2/(q+1)·g̃ᵀg + (2q+1)/(q+1)²·‖g‖² - ‖φ(x)‖²/(q+1)². It orders no candidates where ‖φ‖² is the
-    same for all, as with the kernel and the `paired` map (up to rounding), but not with `cosine`.
+    const = -2/(q+1)·g̃ᵀg + (2q+1)/(q+1)²·‖g‖² - ‖φ(x)‖²/(q+1)². It orders no candidates if ‖φ‖² is the same
+    for all, as with the kernel and the `paired` map (up to rounding), but not with `cosine`.
 
     Args:
-        target: g̃, shape (d,).
-        mean: g, the mean embedding of S, shape (d,); any, where q = 0.
-        q: |S|.
         square: ‖φ(x)‖².
     """
     if q == 0:
@@ -257,17 +183,7 @@ def gain_constant(target: Vector, mean: Vector, q: float, square: float = 1.0) -
 
 
 def embedding_gains(target: Vector, mean: Vector, q: float, features: npt.NDArray[np.float64]) -> Vector:
-    """J(S + x) - J(S) for each row of features, by mean embeddings (DESIGN §1, first row).
-
-    Args:
-        target: g̃, shape (d,).
-        mean: g, the mean embedding of S, shape (d,); any, where q = 0.
-        q: |S|.
-        features: φ(x), values and not grid units, shape (n, d).
-
-    Returns:
-        Shape (n,).
-    """
+    """J(S + x) - J(S) for each row of features, by mean embeddings (DESIGN §1, first row): shape (n,)."""
     weight = target - q / (q + 1) * mean
     squares = np.einsum("ij,ij->i", features, features)
     shared = gain_constant(target, mean, q, square=0.0)
@@ -275,14 +191,7 @@ def embedding_gains(target: Vector, mean: Vector, q: float, features: npt.NDArra
 
 
 def embedding_gain(target: Vector, mean: Vector, q: float, features: Vector) -> float:
-    """J(S + x) - J(S) of one point: what settlement pays for, with the released g̃ as target.
-
-    Args:
-        target: g̃, shape (d,).
-        mean: Mean embedding of S, shape (d,); any, where q = 0.
-        q: |S|.
-        features: φ(x), values and not grid units, shape (d,).
-    """
+    """J(S + x) - J(S) of one point: what settlement pays for, with the released g̃ as target."""
     return float(embedding_gains(target, mean, q, features[None, :])[0])
 
 

@@ -1,11 +1,11 @@
 """The best of many points under a weight: exactly, and in one total order (DESIGN §1, "Exact scores").
 
-The order is: higher score first (wᵀφ, with the jitter that a session may have), then smaller bytes of φ,
-then smaller rank (the owner's position among the sorted names), then the older entry. Where a point that
-several owners hold counts once (`protocol.space.copies`), its place among points of equal φ comes in for the
-last two. Where points have prices (`protocol.space.prices`), the score for the price takes the score's place;
-among the points of one owner, which have one price, that is the same order. The order depends on nothing but
-the points themselves, as the lemma behind the sensitivity of 2 needs.
+The order is: higher score first (wᵀφ, plus jitter if the session has it), then smaller bytes of φ, then
+smaller rank (the owner's position among the sorted names), then the older entry. If a point of several owners
+counts once (`protocol.space.copies`), its place among points of equal φ precedes the rank. If points have
+prices (`protocol.space.prices`), the score for the price replaces the score; among the points of one owner,
+which have one price, that is the same order. The order depends only on the points themselves, as the lemma
+behind the sensitivity of 2 needs.
 
 A screen (`protocol.space.shortlist`) finds the few points that can be the best; these are compared exactly.
 """
@@ -30,13 +30,13 @@ from protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
 __all__ = ["NO_SCORE", "Best", "Points", "Pool", "score_bound"]
 
 NO_SCORE: Final = -(2**63)
-"""Below every score: where there is no point."""
+"""Below every score, for a missing point."""
 
 _SMALLEST: Final = 256
 _ROUNDING: Final = 2.0**-50
-"""More than what a few operations on float64 numbers are off by, as a share."""
+"""Relative rounding error of a few float64 operations is less than this."""
 _EXACT_ROWS: Final = 4096
-"""Rows that are compared exactly at a time."""
+"""Rows compared exactly at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Best:
     """The first entry in the total order."""
 
     entry: int
-    """Its number: entries are counted from 0 in the order in which they came."""
+    """Its number, counted from 0 in order of arrival."""
     score: int
     """In units of 2^-37."""
 
 
 class _Withdrawals:
-    """Which entries are out for good."""
+    """The entries that are out for good."""
 
     def __init__(self) -> None:
         self._entries = np.zeros(_SMALLEST, dtype=np.intp)
@@ -76,12 +76,12 @@ class _Withdrawals:
 
 
 class Points:
-    """An owner's points, some of which are withdrawn as they are handed over.
+    """An owner's points, which are withdrawn as they are handed over.
 
     Args:
         features: int16 of shape (n, d), in units of 2^-15; may be memory-mapped.
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
-        jitter: Of the session; None: it has none.
+        jitter: The session's, if any.
     """
 
     def __init__(self, features: Features, *, norm_bound: float, jitter: Jitter | None = None) -> None:
@@ -122,8 +122,9 @@ class Points:
 
         Args:
             weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
-            count: How many; fewer are returned if there are no more.
-            tie: Orders points of equal score instead of the bytes of φ: a function of φ, int16 of shape (d,).
+            count: The most to return.
+            tie: Orders points of equal score in place of the bytes of φ: a function of φ, int16 of shape
+                (d,).
         """
         available = len(self._features) - len(self._withdrawn)
         if available == 0:
@@ -142,9 +143,9 @@ class Pool:
     Args:
         dimension: d.
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
-        jitter: Of the session; None: it has none.
-        copies: Where a point that several owners hold counts once; None: it counts for each of them.
-        prices: Prices of owners' points; None: scores alone decide.
+        jitter: The session's, if any.
+        copies: If a point of several owners counts once; None: it counts for each of them.
+        prices: Prices of owners' points; None: only scores decide.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Pool:
         return _read_only(self._features[entry])
 
     def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> None:
-        """Add points, whose numbers follow those that are here. A copy of one that is out is out too.
+        """Add points, numbered on from the existing ones. A copy of a withdrawn point is withdrawn.
 
         Args:
             features: φ, int16 of shape (n, d).
@@ -210,7 +211,7 @@ class Pool:
 
         Args:
             weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
-            count: How many; fewer are returned if no more are available.
+            count: The most to return.
             withheld: Per rank, whether its entries are unavailable this time; None: all are available.
         """
         if len(self._withdrawn) == self._count:
@@ -244,7 +245,7 @@ class Pool:
         )
 
     def _last_resort(self, entry: int) -> tuple[int, ...]:
-        """By what entries of equal φ are in order."""
+        """The order of entries of equal φ."""
         if self._copies is not None:
             return (self._copies.place(entry),)
         return int(self._ranks[entry]), entry
@@ -256,11 +257,11 @@ class Pool:
 
         Args:
             weights: Shape (d,), in units of 2^-22.
-            count: How many ranks there are.
+            count: Number of ranks.
             withheld: As for `first`.
 
         Returns:
-            int64 of shape (count,), in units of 2^-37; `NO_SCORE` where nothing is available.
+            int64 of shape (count,), in units of 2^-37; `NO_SCORE` if nothing is available.
         """
         found = np.full(count, NO_SCORE, dtype=np.int64)
         screened = self._screen.screen(weights)
@@ -280,14 +281,14 @@ class Pool:
 
 
 def score_bound(weights: Weights, coordinate_bound: float, jitter: Jitter | None) -> int:
-    """What no score under a weight is above in magnitude, in units of 2^-37; at least 1.
+    """Upper bound on the magnitude of scores under a weight, in units of 2^-37; at least 1.
 
-    It follows from public numbers and the weight, by whole numbers: the same for all who have these.
+    It follows from public numbers and the weight by integer arithmetic, so it is the same for everybody.
 
     Args:
         weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
         coordinate_bound: At least the largest |φ_i| (`FeatureSpace.coordinate_bound`).
-        jitter: Of the session; None: it has none.
+        jitter: The session's, if any.
     """
     magnitudes = np.abs(weights.astype(np.int64))
     added = 0 if jitter is None else int(magnitudes[-1]) * LARGEST_JITTER
@@ -296,14 +297,14 @@ def score_bound(weights: Weights, coordinate_bound: float, jitter: Jitter | None
 
 
 def _parted(weights: Weights, jitters: Jitters | None) -> tuple[Weights, Scores | None]:
-    """The weight of φ, and what jitter adds to each entry's score; None: nothing."""
+    """The weight of φ, and what jitter adds to each entry's score, if anything."""
     if jitters is None:
         return weights, None
     return weights[:-1], int(weights[-1]) * jitters if weights[-1] else None
 
 
 def _jittered(screened: Screened, added: Scores | None) -> Screened:
-    """The scores with what jitter adds to them, as float64."""
+    """The scores plus jitter, as float64."""
     if added is None:
         return screened
     scores = screened.scores.astype(np.float64)
@@ -314,7 +315,7 @@ def _jittered(screened: Screened, added: Scores | None) -> Screened:
 
 
 def _near_the_top(screened: Screened, count: int) -> npt.NDArray[np.intp]:
-    """The entries whose exact score can be among the `count` highest; that many are available."""
+    """The entries whose exact score may be among the `count` highest; that many are available."""
     scores = screened.scores
     lowest = scores.max() if count == 1 else np.partition(scores, len(scores) - count)[len(scores) - count]
     threshold = float(lowest) - 2.0 * screened.error / screened.scale
@@ -327,7 +328,7 @@ def _near_the_top(screened: Screened, count: int) -> npt.NDArray[np.intp]:
 def _near_by_price(
     screened: Screened, count: int, prices: Prices, ranks: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
-    """The entries whose score for its price can be among the `count` highest; that many are available."""
+    """The entries whose score for the price may be among the `count` highest; that many are available."""
     scores = screened.scores.astype(np.float64) * screened.scale
     slack = screened.error + _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max())
     lowest = prices.about(scores - slack, ranks)

@@ -1,7 +1,7 @@
 """Approximate scores with a proven error: which points can be the best under a weight.
 
-Nothing is decided here. A screen gives every point a score and one bound E for all; whatever is more than
-2E below the top cannot be the best, and `protocol.space.scoring` compares the rest exactly.
+A screen decides nothing. It gives every point a score and one bound E for all; points more than 2E below the
+top cannot be the best, and `protocol.space.scoring` compares the rest exactly.
 
 Scoring reads every feature of every point in every round, so memory limits its speed. `FixedScreen` therefore
 keeps one byte a coordinate; its products are exact integers on any machine.
@@ -29,18 +29,19 @@ _BLOCK_ROWS: Final = 2**16
 _BLOCK_BYTES: Final = 2**26
 """Most rows packed at a time, and most bytes before packing."""
 _READ_COORDINATES: Final = 2**20
-"""Coordinates that are read at a time, at up to 16 bytes each while they are dealt with: a table that is
-memory-mapped because it is large must not be copied whole, and in wider numbers, to be made small."""
+"""Coordinates read at a time, at up to 16 bytes each while they are processed: a table that is memory-mapped
+because it is large must not be copied whole, in wider numbers.
+"""
 _FLOAT32_EPSILON: Final = 2.0**-24
 _SMALLEST: Final = 256
 
 
 class Screened(NamedTuple):
-    """Approximate scores, in units of 2^-37, and how far each may be from the exact one."""
+    """Approximate scores, in units of 2^-37, and the largest error of each."""
 
     scores: npt.NDArray[Any]
     scale: float
-    """What to multiply `scores` by to have them in those units."""
+    """Factor that brings `scores` to those units."""
     error: float
     """After scaling."""
 
@@ -95,7 +96,7 @@ class FixedScreen:
 
 
 def _parts(features: Features) -> Iterator[slice]:
-    """The rows, so many at a time that few coordinates are in memory at once, of a mapped file neither."""
+    """The rows in slices of few coordinates, of which a mapped file keeps none in memory."""
     count, dimension = features.shape
     rows = max(1, _READ_COORDINATES // dimension)
     for start in range(0, count, rows):

@@ -1,7 +1,7 @@
-"""The environment of floating-point results: recorded in a transcript's header.
+"""The environment of floating-point results, recorded in a transcript's header.
 
-Two machines may round features differently; when a replay diverges, the first question is whether the
-two environments are the same. Nothing here names a user, a host or a path.
+Two machines may round features differently. When a replay diverges, the first question is whether their
+environments are the same. Nothing here names a user, a host or a path.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ def environment_fingerprint() -> dict[str, Value]:
     """Python, numpy, BLAS and processor features of this process.
 
     Returns:
-        A map of text and sequences of text: ``python``, ``machine``, ``numpy``, ``blas`` (one text for each
-        BLAS that is loaded: name, version, and the kernels that it chose), ``cpu`` (features that numpy's
-        own kernels use).
+        A map of text and sequences of text: ``python``, ``machine``, ``numpy``, ``blas`` (name, version and
+        chosen kernels of each loaded BLAS), ``cpu`` (features that numpy's own kernels use).
     """
     build = np.show_config(mode="dicts")
     simd = build.get("SIMD Extensions", {})
@@ -48,11 +47,8 @@ def environment_fingerprint() -> dict[str, Value]:
 def environment_differences(recorded: Fields) -> dict[str, dict[str, Value]]:
     """Differences between the environment of a transcript and this process's.
 
-    A process names the BLAS libraries that it has loaded, and a replay needs fewer than the party did: where
-    all that one names are among the other's, they do not count as different.
-
-    Args:
-        recorded: The transcript's (`Header.environment`).
+    A process names its loaded BLAS libraries, and a replay needs fewer than the party did. If one names a
+    subset of the other's, they count as equal.
 
     Returns:
         By key, a map of what was `recorded` and what is `here`.

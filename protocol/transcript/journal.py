@@ -1,7 +1,7 @@
 """Writing a transcript: the one module of the protocol that touches a disk for it.
 
-A machine's driver appends one record per step and commits once per drain of its inbox, *before* any
-effect leaves. `append` only encodes; `commit` is one write, and in durability "fsync" one fsync.
+A driver appends one record per step and commits once per drain of its inbox, *before* any effect leaves.
+`append` only encodes; `commit` is one write and, with durability "fsync", one fsync.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import Final, Literal, Protocol, Self, TypeAlias
 
 from protocol import platform
 from protocol.errors import ConfigError, LocalProtocolError, TranscriptDamaged, TranscriptUnwritable
-from protocol.transcript.reader import TranscriptReader, iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
 from protocol.wire.values import Item
 
 __all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal", "held_by_another"]
 
 Durability: TypeAlias = Literal["fsync", "flush"]
-"""What a commit waits for: "fsync" the disk; "flush" only the operating system, so that the crash of the
-process loses nothing but that of the machine may. "flush" is for simulated noise only."""
+"""What a commit waits for: "fsync" the disk; "flush" only the operating system, so that records survive a
+crash of the process, though not of the machine. "flush" is for simulated noise only.
+"""
 
 _ADVICE_NOT_OLDER: Final = (
     "Put back this very file, if there is a copy of it, and never an older one: what was released since "
@@ -34,16 +35,13 @@ _ADVICE_NOT_OLDER: Final = (
 class JournalLike(Protocol):
     """The interface of a journal for its driver."""
 
-    @property
-    def head(self) -> bytes:
-        """Digest of the chain, appended records included: 32 bytes."""
-
-    @property
-    def count(self) -> int:
-        """Records appended so far."""
+    head: bytes
+    """Digest of the chain, appended records included: 32 bytes."""
+    count: int
+    """Records appended so far."""
 
     def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
-        """Take in one step: what the machine was given at `now`, and what it answered with."""
+        """Take in one step: the machine's input at `now`, and its answer."""
 
     def commit(self) -> None:
         """Make every appended record durable; only then may its effects leave."""
@@ -53,43 +51,28 @@ class JournalLike(Protocol):
 
 
 class _Chain:
-    """Encodes records one after the other and holds them until they are committed."""
+    """Encodes records in turn and holds them until they are committed."""
 
     def __init__(self, head: bytes, salts: Callable[[int], bytes]) -> None:
-        self._head = head
-        self._count = 0
+        self.head = head
+        self.count = 0
         self._salts = salts
         self._pending: list[bytes] = []
-
-    @property
-    def head(self) -> bytes:
-        """Digest of the chain, appended records included: 32 bytes."""
-        return self._head
-
-    @property
-    def count(self) -> int:
-        """Records appended so far."""
-        return self._count
 
     def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
         """Encode one record and hold it until the next commit.
 
         Raises:
-            LocalProtocolError: Something in it cannot be recorded; the journal is as it was.
+            LocalProtocolError: Part of it cannot be recorded; the journal is unchanged.
         """
-        encoded, head = encode_record(
-            self._count, now, event, effects, previous=self._head, salts=self._salts
-        )
+        encoded, head = encode_record(self.count, now, event, effects, previous=self.head, salts=self._salts)
         self._pending.append(encoded)
-        self._head = head
-        self._count += 1
+        self.head = head
+        self.count += 1
 
 
 class Journal(_Chain):
-    """A transcript file that is being written. Make one with `Journal.create` or `Journal.reopen`.
-
-    It belongs to one process at a time.
-    """
+    """A transcript file that one process writes. Make one with `Journal.create` or `Journal.reopen`."""
 
     def __init__(
         self,
@@ -108,9 +91,9 @@ class Journal(_Chain):
         self._sync = durability == "fsync"
         self._closed = False
         self._dirty = False
-        """Whether the file may hold bytes beyond `_size`, left by a write that failed."""
+        """Whether the file may hold bytes beyond `_size`, left by a failed write."""
         self.cut = 0
-        """Bytes of a last record that a crash had left unfinished, and that `reopen` cut off."""
+        """Bytes of an incomplete last record that `reopen` cut off."""
 
     @classmethod
     def create(
@@ -119,11 +102,10 @@ class Journal(_Chain):
         """Begin a new transcript, readable and writable by its owner only.
 
         Args:
-            path: A file that does not exist yet, or is empty, in a directory that exists.
-            header: What the transcript says about itself.
-            durability: What a commit waits for. With "fsync" the file's header and its name in the
-                directory are durable when this returns.
-            salts: Gives as many random bytes as it is asked for.
+            path: A missing or empty file in an existing directory.
+            durability: What a commit waits for. With "fsync", the file's header and its name in the directory
+                are durable when this returns.
+            salts: Returns the requested number of random bytes.
 
         Raises:
             ConfigError: The file exists, or cannot be created.
@@ -159,19 +141,14 @@ class Journal(_Chain):
     def reopen(
         cls, path: Path, *, durability: Durability, salts: Callable[[int], bytes] = os.urandom
     ) -> Journal:
-        """Go on with a transcript that is there. What a crash left of a last record is cut off.
+        """Continue an existing transcript, without an incomplete last record that a crash left.
 
         Every digest and commitment is checked first.
 
-        Args:
-            path: The transcript.
-            durability: What a commit waits for.
-            salts: As for `create`.
-
         Raises:
             ConfigError: It cannot be written to, or another process records to it.
-            DataError: It is no transcript, or of a newer version.
-            TranscriptDamaged: Something before its end does not hold; the file is as it was.
+            DataError: It is no transcript, or has a newer version.
+            TranscriptDamaged: A record before its end does not hold; the file is unchanged.
             TranscriptUnwritable: The disk fails.
         """
         try:
@@ -183,12 +160,12 @@ class Journal(_Chain):
             ) from error
         try:
             _lock(path, descriptor)
-            with iterate(path) as reader:
+            with TranscriptReader(path) as reader:
                 for _ in reader:
                     pass
             size = os.fstat(descriptor).st_size - reader.torn_bytes
             journal = cls(path, descriptor, size=size, head=reader.head, durability=durability, salts=salts)
-            journal._count = reader.count
+            journal.count = reader.count
             journal.cut = reader.torn_bytes
             if journal.cut:
                 journal._cut()
@@ -210,10 +187,10 @@ class Journal(_Chain):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close; after an error without the records that were not committed, no effect of which has left.
+        """Close; after an error, without the uncommitted records, no effect of which has left.
 
-        What they rely on may not be durable: where the disk was full for sealed boxes, it may have room for
-        the digests of them.
+        They may rely on data that are not durable: a disk too full for sealed boxes may have room for their
+        digests.
         """
         if kind is not None:
             self._pending.clear()
@@ -223,8 +200,8 @@ class Journal(_Chain):
         """Write every appended record in one write and, with durability "fsync", wait for the disk.
 
         Raises:
-            TranscriptUnwritable: The disk is full or fails. The file ends with the last commit's
-                record, the records that could not be written are kept, and a later commit tries again.
+            TranscriptUnwritable: The disk is full or fails. The file ends with the last committed record, the
+                others are kept, and a later commit tries again.
         """
         if not self._pending:
             return
@@ -237,8 +214,8 @@ class Journal(_Chain):
         """Commit, wait for the disk whatever the durability, and close the file.
 
         Raises:
-            TranscriptUnwritable: The records could not be written. The file stays open: closing can be
-                tried again.
+            TranscriptUnwritable: The records could not be written. The file stays open, and closing can be
+                retried.
         """
         if self._closed:
             return
@@ -251,7 +228,7 @@ class Journal(_Chain):
         os.close(self._descriptor)
 
     def _write(self, data: bytes) -> None:
-        """Append `data` wholly, or leave the file as it was."""
+        """Append `data` wholly, or leave the file unchanged."""
         try:
             if self._dirty:
                 self._cut()
@@ -279,7 +256,7 @@ class Journal(_Chain):
 
 
 def _lock(path: Path, descriptor: int) -> None:
-    """Hold the file until it is closed, or this process ends: two that record to it would end its chain."""
+    """Hold the file until it is closed, or this process ends: two writers would break its chain."""
     try:
         platform.lock(descriptor)
     except BlockingIOError:
@@ -287,7 +264,7 @@ def _lock(path: Path, descriptor: int) -> None:
 
 
 def held_by_another(path: Path) -> ConfigError:
-    """The refusal to go on beside a process that records to a transcript, or is about to."""
+    """The refusal to run beside another process of the same party."""
     return ConfigError(
         f"{path}: another process records to this transcript.",
         advice="This party runs already. Stop it first, or name another state directory.",
@@ -295,7 +272,7 @@ def held_by_another(path: Path) -> ConfigError:
 
 
 def _require_empty(path: Path, descriptor: int) -> None:
-    """Refuse to begin where there is something; an empty file is what a crash in `Journal.create` leaves."""
+    """Refuse to begin a file with content; a crash in `Journal.create` leaves an empty one."""
     if os.fstat(descriptor).st_size:
         raise ConfigError(
             f"{path}: a transcript is there already, of a session that this party took part in.",
@@ -304,7 +281,7 @@ def _require_empty(path: Path, descriptor: int) -> None:
 
 
 class MemoryJournal(_Chain):
-    """A transcript in memory: `image` is, byte for byte, the file that a `Journal` would have written."""
+    """A transcript in memory: `image` equals, byte for byte, the file of a `Journal`."""
 
     def __init__(self, header: Header, *, salts: Callable[[int], bytes] = os.urandom) -> None:
         lead, head = encode_header(header)
@@ -313,28 +290,26 @@ class MemoryJournal(_Chain):
 
     @classmethod
     def reopen(cls, image: bytes, *, salts: Callable[[int], bytes] = os.urandom) -> MemoryJournal:
-        """Go on with a transcript, as `Journal.reopen` does with a file's."""
+        """Continue a transcript, as `Journal.reopen` does with a file."""
         reader = TranscriptReader(Path("a transcript in memory"), image)
         for _ in reader:
             pass
         journal = cls(reader.header, salts=salts)
-        journal._head, journal._count = reader.head, reader.count
+        journal.head, journal.count = reader.head, reader.count
         journal._image = bytearray(image[: len(image) - reader.torn_bytes])
         return journal
 
     @property
     def image(self) -> bytes:
-        """The transcript as committed: what would survive a crash now."""
+        """The committed transcript: what would survive a crash now."""
         return bytes(self._image)
 
     def commit(self) -> None:
-        """Move every appended record into the image."""
         for encoded in self._pending:
             self._image += encoded
         self._pending.clear()
 
     def close(self) -> None:
-        """Commit. A journal in memory holds nothing that must be given back."""
         self.commit()
 
 
@@ -342,21 +317,11 @@ class NullJournal:
     """Counts steps and keeps nothing: for simulations of thousands of owners."""
 
     def __init__(self) -> None:
-        self._count = 0
-
-    @property
-    def head(self) -> bytes:
-        """32 zero bytes: there is no chain."""
-        return bytes(DIGEST_BYTES)
-
-    @property
-    def count(self) -> int:
-        """Records appended so far."""
-        return self._count
+        self.head = bytes(DIGEST_BYTES)
+        self.count = 0
 
     def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:  # noqa: ARG002
-        """Count one step."""
-        self._count += 1
+        self.count += 1
 
     def commit(self) -> None:
         """Nothing to do."""

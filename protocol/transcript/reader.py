@@ -1,11 +1,11 @@
-"""Reading a transcript back: every digest and commitment checked, never more memory than the file warrants.
+"""Reading a transcript: every digest and commitment checked, in memory bounded by the file's size.
 
-Three things can be wrong with a file, and they are told apart. It is *no transcript* that this version
-reads (`DataError`). It is *damaged*: something that was written is not there any more (`TranscriptDamaged`,
-with the record's number). It is *torn*: the process or the machine stopped while its last record was being
-written, which is no error; what comes before it stands.
+A file can be wrong in three ways. It is *no transcript* that this version reads (`DataError`). It is
+*damaged*: something that was written is missing (`TranscriptDamaged`, with the record's number). It is
+*torn*: the process or the machine stopped while writing the last record. That is no error; the records before
+it stand.
 
-A chain says nothing about records that were cut off its end whole: for that, keep its head elsewhere.
+A chain does not reveal whole records cut off its end: for that, keep its head elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 from protocol.closing import Closing
 from protocol.errors import DataError, TranscriptDamaged
@@ -36,7 +36,7 @@ from protocol.transcript.record import (
     header_digest,
 )
 
-__all__ = ["Transcript", "TranscriptReader", "iterate", "read_transcript"]
+__all__ = ["TranscriptReader"]
 
 HEADER_RECORD: Final = -1
 _CHUNK: Final = 2**16
@@ -44,39 +44,17 @@ _ADVICE_DAMAGED: Final = "Restore the file from a copy; records before this one 
 _ADVICE_OTHER: Final = "Name a file that a hushbid party has recorded."
 
 
-class Transcript(NamedTuple):
-    """A whole transcript in memory.
-
-    Args:
-        header: What it says about itself.
-        records: Its records, in order.
-        head: The chain's digest after the last of them.
-        torn_bytes: Bytes at the end that are no whole record.
-    """
-
-    header: Header
-    records: tuple[Record, ...]
-    head: bytes
-    torn_bytes: int
-
-    @property
-    def torn(self) -> bool:
-        """Whether the last record was being written when the party stopped."""
-        return self.torn_bytes > 0
-
-
 class TranscriptReader(Iterator[Record], Closing):
-    """Yields a transcript's records one by one; `head`, `count` and `torn_bytes` are of what was read.
+    """Yields a transcript's records one by one, in constant memory.
 
-    A record that is appended after the reader was made is not read.
+    Records appended after the reader was made are not read.
 
     Args:
-        path: The transcript.
-        image: Its bytes, if they are at hand already; else they are read from the file.
+        image: The transcript's bytes, if already at hand; otherwise they are read from the file.
 
     Raises:
-        DataError: The file cannot be read, is empty, or is no transcript of a version that is known.
-        TranscriptDamaged: Its header does not hold. (Iterating raises it for a record that does not.)
+        DataError: The file cannot be read, is empty, or is no transcript of a known version.
+        TranscriptDamaged: Its header does not hold; while iterating, a record.
     """
 
     def __init__(self, path: Path, image: bytes | None = None) -> None:
@@ -84,7 +62,7 @@ class TranscriptReader(Iterator[Record], Closing):
         self.count = 0
         """Records read so far."""
         self.torn_bytes = 0
-        """Once the records are exhausted: bytes at the end that are no whole record."""
+        """At the end: bytes that are no whole record."""
         self._file, self._left = _opened(path) if image is None else (BytesIO(image), len(image))
         try:
             self.header, self.head = self._read_header()
@@ -95,11 +73,6 @@ class TranscriptReader(Iterator[Record], Closing):
     def close(self) -> None:
         """Close the file. Reading to the end, or to an error, closes it too."""
         self._file.close()
-
-    @property
-    def torn(self) -> bool:
-        """Once the records are exhausted: whether the last one was not written wholly."""
-        return self.torn_bytes > 0
 
     def __next__(self) -> Record:
         if self._file.closed:
@@ -117,7 +90,7 @@ class TranscriptReader(Iterator[Record], Closing):
         return record
 
     def _take(self, size: int) -> bytes:
-        """Exactly `size` bytes, which the caller has checked are left."""
+        """Exactly `size` bytes; the caller has checked that they are left."""
         try:
             data = self._file.read(size)
         except OSError as error:
@@ -175,7 +148,7 @@ class TranscriptReader(Iterator[Record], Closing):
             raise DataError(f"{self.path}: transcript format {major}.{minor}, which never was.")
 
     def _read_record(self) -> Record | None:
-        """The next record; None at the end, with what is torn counted."""
+        """The next record; None at the end, after counting torn bytes."""
         start_left = self._left
         if start_left < FRAME_BYTES:
             self.torn_bytes = start_left
@@ -197,14 +170,14 @@ class TranscriptReader(Iterator[Record], Closing):
             raise self._damaged(str(error)) from None
 
     def _ends_in_zeros(self, left: int, *, beyond: int) -> bool:
-        """Whether the file ends in zeros that reach into the record that was just read.
+        """Whether the file ends in zeros that reach into the record just read.
 
-        A machine that stops may leave a file's new length on the disk without its new bytes. A record
-        ends in a digest, so no damage to single bytes looks like this.
+        A machine that stops may leave a file's new length on the disk without its new bytes. A record ends in
+        a digest, so damage to single bytes looks different.
 
         Args:
             left: Bytes of the file from that record's start on.
-            beyond: Bytes of the file after that record (or, where its length is unknown, its frame).
+            beyond: Bytes of the file after that record (after its frame, if its length is unknown).
         """
         wanted = min(max(DIGEST_BYTES, beyond + 1), left)
         end = self._file.tell() + self._left
@@ -231,29 +204,3 @@ def _opened(path: Path) -> tuple[BinaryIO, int]:
             f"{path}: cannot read the transcript: {error.strerror}.",
             advice="Check the path, and that this user may read it: transcripts are their owner's only.",
         ) from error
-
-
-def iterate(path: Path) -> TranscriptReader:
-    """Read a transcript record by record, in constant memory.
-
-    Returns:
-        An iterator of `Record`, also a context manager, with the `header` and, once exhausted, `head`,
-        `count` and `torn_bytes`.
-
-    Raises:
-        DataError: No transcript, or of a newer version.
-        TranscriptDamaged: Its header, or (while iterating) a record, does not hold.
-    """
-    return TranscriptReader(path)
-
-
-def read_transcript(path: Path) -> Transcript:
-    """Read a whole transcript into memory.
-
-    Raises:
-        DataError: No transcript, or of a newer version.
-        TranscriptDamaged: Its header or a record does not hold.
-    """
-    with iterate(path) as reader:
-        records = tuple(reader)
-        return Transcript(reader.header, records, reader.head, reader.torn_bytes)

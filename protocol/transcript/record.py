@@ -1,8 +1,8 @@
 """A transcript's header and records as bytes, and the digests that chain them (docs/transcript-format.md).
 
-Pure: bytes in, bytes out. The digest of the header is SHA-256 over everything before it; the digest of
-record n is SHA-256(digest of what comes before it ‖ public part of n). The public part holds a
-commitment to every private field, so the chain stands when values and salts are taken out.
+Pure: bytes in, bytes out. The header's digest is SHA-256 over everything before it; the digest of record n is
+SHA-256(previous digest ‖ public part of n). The public part has a commitment to every private field, so the
+chain holds without values and salts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 MAGIC: Final = b"hushlog\n"
 FORMAT: Final = (1, 1)
-"""Major and minor version written. A reader refuses another major and ignores what a newer minor adds."""
+"""Major and minor version written. A reader refuses another major and ignores additions of a newer minor."""
 
 DIGEST_BYTES: Final = 32
 SALT_BYTES: Final = 32
@@ -65,18 +65,17 @@ class MalformedRecord(ValueError):
 
 
 class Header(NamedTuple):
-    """What a transcript says about itself before its first record.
+    """A transcript's description of itself, before its first record.
 
     Args:
-        role: curator, owner or consumer.
         party: The party's name on the roster.
         session: The session's identifier, hexadecimal.
         config_digest: SHA-256 of the session's public configuration.
         software: Version of hushbid that wrote it.
         environment: What floating-point results may depend on (`protocol.transcript.environment`).
         noise: Source of the noise: secure, simulated, recorded, none.
-        protocol: Version of the protocol that the party spoke: what the session's digest and its feature map
-            mean. Format 1.0, which does not say it, is of version 1.
+        protocol: Version of the protocol that the party spoke, which defines the session's digest and its
+            feature map; 1 in format 1.0, which does not state it.
     """
 
     role: str
@@ -90,11 +89,9 @@ class Header(NamedTuple):
 
 
 class RecordedItem(NamedTuple):
-    """An item as it was read back.
+    """An item that was read back.
 
     Args:
-        kind: What the event or effect is.
-        public: The public fields.
         private: The private fields that are present.
         commitments: Commitment of every private field, present or not.
     """
@@ -106,12 +103,12 @@ class RecordedItem(NamedTuple):
 
     @property
     def redacted(self) -> tuple[str, ...]:
-        """Names of the private fields whose values were taken out."""
+        """Names of the private fields whose values were removed."""
         return tuple(name for name in self.commitments if name not in self.private)
 
 
 class Record(NamedTuple):
-    """One step of a machine, read back: `digest` is the chain's digest up to and including it."""
+    """One step of a machine, read back: `digest` is the chain's, up to and including it."""
 
     number: int
     now: float
@@ -121,12 +118,11 @@ class Record(NamedTuple):
 
     @property
     def items(self) -> tuple[RecordedItem, ...]:
-        """The event, then the effects."""
         return (self.event, *self.effects)
 
 
 class Preamble(NamedTuple):
-    """The file's first bytes: the part of the layout that no version will change."""
+    """The file's first bytes, whose layout no version will change."""
 
     magic: bytes
     major: int
@@ -135,7 +131,7 @@ class Preamble(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """How long a record's two parts are."""
+    """The lengths of a record's two parts."""
 
     public_bytes: int
     private_bytes: int
@@ -147,10 +143,10 @@ class Frame(NamedTuple):
 
 
 def encode_header(header: Header) -> tuple[bytes, bytes]:
-    """The bytes that a transcript begins with, digest included, and that digest.
+    """The first bytes of a transcript, digest included, and that digest.
 
     Raises:
-        LocalProtocolError: The environment holds something that cannot be encoded.
+        LocalProtocolError: The environment has a value that cannot be encoded.
     """
     body = pack_value(header._asdict())
     lead = _PREAMBLE.pack(MAGIC, *FORMAT, len(body)) + body
@@ -159,14 +155,14 @@ def encode_header(header: Header) -> tuple[bytes, bytes]:
 
 
 def decode_preamble(lead: bytes) -> Preamble:
-    """Read the first `PREAMBLE_BYTES` bytes, judging nothing."""
+    """Read the first `PREAMBLE_BYTES` bytes without judging them."""
     return Preamble(*_PREAMBLE.unpack(lead))
 
 
 def header_digest(preamble: Preamble, body: bytes) -> bytes:
-    """The digest that a header of this magic, version and body must be followed by.
+    """The digest that must follow a header of this version and body.
 
-    The magic is assumed to be right: a file whose digest then holds is a transcript with a damaged magic.
+    The magic is assumed to be right: if the digest then holds, the file is a transcript with a damaged magic.
     """
     lead = _PREAMBLE.pack(MAGIC, preamble.major, preamble.minor, preamble.header_bytes)
     return hashlib.sha256(lead + body).digest()
@@ -176,7 +172,7 @@ def decode_header(body: bytes) -> Header:
     """The header that `body` encodes. Keys that a newer minor version adds are ignored.
 
     Raises:
-        MalformedRecord: The bytes are not a record.
+        MalformedRecord: It is no header.
     """
     try:
         fields = unpack_value(body)
@@ -204,7 +200,7 @@ _HEADER_TYPES: Final[Mapping[str, type]] = {
     "protocol": int,
 }
 _ABSENT: Final[Mapping[str, Any]] = {"protocol": 1}
-"""What a key says that an older minor version of the format has not."""
+"""Values of keys that an older minor version of the format lacks."""
 
 
 def chain(previous: bytes, public: bytes | memoryview) -> bytes:
@@ -228,8 +224,8 @@ def encode_record(
     Args:
         number: Counted from 0.
         now: Seconds of the party's clock at the step.
-        event: What the machine was given.
-        effects: What the machine answered with.
+        event: The machine's input.
+        effects: The machine's answer.
         previous: The digest before this record.
         salts: Called once at most, for `SALT_BYTES` bytes for each private field.
 
@@ -264,7 +260,7 @@ def encode_record(
 
 
 def _encode_item(item: Item, salts: bytes, private: list[bytes]) -> list[Any]:
-    """The part of an item that is public; the entries of its private fields are added to `private`."""
+    """The public part of an item; the entries of its private fields are added to `private`."""
     kind, public, hidden = item
     commitments: dict[str, bytes] = {}
     for name in sorted(hidden):
@@ -280,7 +276,7 @@ def _encode_item(item: Item, salts: bytes, private: list[bytes]) -> list[Any]:
 
 
 def _refusal(number: int, items: Sequence[Item]) -> LocalProtocolError:
-    """The field and item that cannot be recorded, found by trying them after one has failed."""
+    """The error that names field and item, found by trying each after one has failed."""
     for item in items:
         for name, value in (*item.public.items(), *item.private.items()):
             try:
@@ -301,7 +297,7 @@ def _refusal(number: int, items: Sequence[Item]) -> LocalProtocolError:
 def decode_frame(frame: bytes) -> Frame:
     """The lengths that a record begins with.
 
-    Their checksum is what tells a damaged length from a record that was cut short.
+    Their checksum distinguishes a damaged length from a record that was cut short.
 
     Raises:
         MalformedRecord: The checksum does not hold, or a length is over its limit.
@@ -318,9 +314,8 @@ def decode_record(frame: Frame, rest: bytes, *, number: int, previous: bytes) ->
     """Check and decode one record.
 
     Args:
-        frame: The record's lengths.
-        rest: The `frame.remaining` bytes that follow.
-        number: What its number must be.
+        rest: The `frame.remaining` bytes after the frame.
+        number: The required number.
         previous: The digest before it.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Taking the private fields out of a transcript (docs/transcript-format.md, "Taking private fields out").
+"""Removing the private fields of a transcript (docs/transcript-format.md, "Taking private fields out").
 
-A record's digest covers its public part, and the public part holds a salted commitment to every private
-field. So a copy without values and salts is another file with the same chain: it verifies, and ends in the
-same head. Nothing is decided here about what is private: all that was recorded as private is taken out.
+A record's digest covers its public part, which has a salted commitment to every private field. So a copy
+without values and salts is another file with the same chain: it verifies, and ends in the same head.
+Everything that was recorded as private is removed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["Redaction", "redact", "redact_record"]
 _LENGTHS: Final = struct.Struct("<II")
 _CHECK: Final = struct.Struct("<I")
 _TAKEN_OUT: Final = struct.pack("<I", 0)
-"""The entry of a private field whose salt and value are not there."""
+"""The entry of a private field without salt and value."""
 
 
 class Redaction(NamedTuple):
-    """What redaction has copied, and how much it left out.
+    """What redaction copied and left out.
 
     Args:
-        header: What the transcript says about itself: unchanged in the copy.
-        records: Records that were copied.
-        head: The chain's digest after the last of them, in the original and in the copy.
-        private_fields: Private fields that were committed to; the copy has the value of none.
-        torn_bytes: Bytes at the original's end that are no whole record: left out.
+        header: The same in the copy.
+        records: Number of copied records.
+        head: The chain's final digest, in the original and in the copy.
+        private_fields: Number of private fields, none of whose values are in the copy.
+        torn_bytes: Bytes at the original's end that are no whole record, and not copied.
     """
 
     header: Header
@@ -45,15 +45,14 @@ class Redaction(NamedTuple):
 def redact(path: Path, write: Callable[[bytes], object]) -> Redaction:
     """Copy a transcript without its private fields, a record at a time.
 
-    Every record is checked before it is copied. A file that is redacted already is copied as it is.
+    Every record is checked before it is copied. A redacted file is copied unchanged.
 
     Args:
-        path: The transcript.
         write: Takes the copy's bytes, piece by piece.
 
     Raises:
         DataError: No transcript, or of a newer version.
-        TranscriptDamaged: Something in it does not hold; what was written until then is no copy.
+        TranscriptDamaged: A part of it does not hold; what was written is no copy.
     """
     fields = 0
     with _CopyingReader(path) as records:
@@ -70,9 +69,8 @@ def redact_record(frame: Frame, rest: bytes, *, private_fields: int) -> bytes:
     """A whole record without the salts and values of its private fields.
 
     Args:
-        frame: The record's lengths.
-        rest: The `frame.remaining` bytes that follow.
-        private_fields: How many private fields its event and effects have.
+        rest: The `frame.remaining` bytes after the frame.
+        private_fields: Number of private fields of its event and effects.
     """
     private = _TAKEN_OUT * private_fields
     lengths = _LENGTHS.pack(frame.public_bytes, len(private))
@@ -81,7 +79,7 @@ def redact_record(frame: Frame, rest: bytes, *, private_fields: int) -> bytes:
 
 
 class _CopyingReader(TranscriptReader):
-    """Hands out the very bytes of what it has read: a newer minor version may have added to the header."""
+    """Keeps the bytes of everything it reads: a newer minor version may have added to the header."""
 
     def __init__(self, path: Path) -> None:
         self._taken: list[bytes] = []

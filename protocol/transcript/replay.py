@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError, ReplayDivergence
+from protocol.machine.base import Machine
 from protocol.machine.machine import (
     Computation,
     Connected,
@@ -22,7 +23,6 @@ from protocol.machine.machine import (
     Finish,
     HeadSigned,
     Lost,
-    Machine,
     Offended,
     Received,
     Restarted,

@@ -17,7 +17,7 @@ from protocol.machine.machine import HeadSigned, Received, Send
 from protocol.names import CONSUMER, CURATOR
 from protocol.session.points import signs_head
 from protocol.session.session import Session, open_session
-from protocol.transcript.reader import iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header, MalformedRecord, Record, RecordedItem
 from protocol.transcript.session_file import recorded_digest, recorded_session
 from protocol.wire.codec import decode_message, said_to
@@ -122,11 +122,6 @@ class Verification(NamedTuple):
     faults: tuple[Fault, ...] = ()
 
     @property
-    def torn(self) -> bool:
-        """Whether the last record was being written when the party stopped."""
-        return self.torn_bytes > 0
-
-    @property
     def signature(self) -> Signature:
         """The state of the party's signature of its own head; failed, if any of several fails."""
         own = {signed.signature for signed in self.signed if signed.party == self.header.party}
@@ -147,7 +142,7 @@ def verify(path: Path, observe: Callable[[Record], None] | None = None) -> Verif
         TranscriptDamaged: A digest or commitment does not hold; it names the record.
     """
     private = redacted = 0
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         heads = _Heads(reader.header)
         before = reader.head
         for record in reader:

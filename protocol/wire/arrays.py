@@ -55,14 +55,10 @@ class OversizedArray(ArrayError):
 
 
 def pack_array(array: Array) -> bytes:
-    """The one encoding of an array.
+    """The one encoding of an array, as described at the top of this module.
 
     Args:
-        array: At most `limits.MAX_ARRAY_DIMENSIONS` axes, a dtype of the allow-list in little-endian byte
-            order, finite; in any memory layout.
-
-    Returns:
-        The payload described at the top of this module.
+        array: Of an allowed dtype in little-endian byte order, finite; in any memory layout.
 
     Raises:
         OversizedArray: Too many or too long axes.
@@ -86,14 +82,15 @@ def unpack_array(payload: bytes) -> Array:
     """The array that a payload encodes, without a copy.
 
     Args:
-        payload: As `pack_array` returns it. It must not change while the array lives.
+        payload: As from `pack_array`. It must not change while the array lives.
 
     Returns:
-        A read-only array that shares the payload's memory and so need not be aligned to its element size.
+        A read-only array in the payload's memory, which may be unaligned.
 
     Raises:
-        OversizedArray: More axes than allowed.
-        ArrayError: An unknown dtype, a length other than dtype and shape say, or a float that is not finite.
+        OversizedArray: Too many axes.
+        ArrayError: An unknown dtype, a length that contradicts dtype and shape, or a float that is not
+            finite.
     """
     if len(payload) < 2:
         raise ArrayError(f"an array of {len(payload)} bytes has no room for its dtype and axes")
@@ -120,14 +117,14 @@ def unpack_array(payload: bytes) -> Array:
 
 
 def unpack_extension(code: int, payload: bytes) -> Array:
-    """What msgpack is to make of an extension type: an array, or an error.
+    """The array of a msgpack extension.
 
     Args:
         code: The extension type.
         payload: Its bytes.
 
     Raises:
-        ValueError: It is another type than `ARRAY_EXT`, or as `unpack_array`.
+        ValueError: It has another type than `ARRAY_EXT`, or as `unpack_array`.
     """
     if code != ARRAY_EXT:
         raise ValueError(f"unknown extension type {code}")

@@ -1,28 +1,20 @@
-"""The messages of the rule `blind`, in which the curator passes on what it cannot read."""
+"""The messages of the rule `blind`, in which the curator forwards what it cannot read."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import FailFast, Field
 
 from protocol import limits
-from protocol.wire.fields import (
-    Box,
-    FixedSize,
-    Message,
-    Name,
-    OwnerCounts,
-    PerOwner,
-    Round,
-    Signature,
-)
+from protocol.wire import fields
+from protocol.wire.fields import Message, Part
 
 __all__ = ["Account", "Award", "BlindBid", "BlindCandidate", "BlindPurchase", "Maps", "SealedBroadcast"]
 
 
 class Maps(Message):
-    """The consumer's message instead of a target where the curator is blind: only the map."""
+    """The consumer's message in place of a target if the curator is blind: only the map."""
 
     kind: Literal["maps"] = "maps"
     maps: Annotated[bytes, Field(min_length=1, max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]
@@ -30,60 +22,56 @@ class Maps(Message):
 
 
 class SealedBroadcast(Message):
-    """A round's weight from the consumer to all owners, passed on by a curator that cannot read it."""
+    """A round's weight from the consumer to all owners, forwarded by a curator that cannot read it."""
 
     kind: Literal["sealed-broadcast"] = "sealed-broadcast"
-    round: Round
+    round: fields.Round
     box: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
     """The weight (`Broadcast.weights`) under the session's key (`protocol.crypto.blinding.BlindKeys`)."""
-    signature: Signature
+    signature: fields.Signature
     """The consumer's, of `protocol.crypto.blinding.broadcast_statement`."""
 
 
 class BlindBid(Message):
-    """An owner's answer to a sealed broadcast: b new boxes, and a masked score for each that it ever sent.
+    """An owner's answer to a sealed broadcast: b new boxes, and a masked score for each box it ever sent.
 
-    Boxes are numbered by their owner from 1 in the order in which they were sent. Where fewer points than
-    boxes are left, the rest are boxes of nothing.
+    An owner numbers its boxes from 1 in the order of sending. With fewer points left than boxes, the rest are
+    empty.
     """
 
     kind: Literal["blind-bid"] = "blind-bid"
-    round: Round
+    round: fields.Round
     boxes: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
     """b boxes of one length, sealed to the consumer."""
     scores: Annotated[bytes, Field(min_length=16, max_length=limits.MAX_MESSAGE_BYTES)]
-    """Masked scores of every box sent so far, these included, in their order: 16 bytes each
-    (`protocol.crypto.blinding.Mask`)."""
+    """Masked scores of every box sent so far, including these, in order: 16 bytes each
+    (`protocol.crypto.blinding.Mask`).
+    """
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
     """Digests of these boxes (`protocol.crypto.blinding.blind_digest`), then SHA-256 of the scores."""
-    signature: Signature
+    signature: fields.Signature
     """The owner's, of `protocol.crypto.blinding.blind_bid_statement`."""
 
 
-class BlindCandidate(BaseModel):
-    """A box as a blind curator passes it on, with what its owner signed."""
+class BlindCandidate(Part):
+    """A box as a blind curator forwards it, with what its owner signed."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    box: Box
+    box: fields.Box
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
-    """Digests of the bid that it came with."""
-    signature: Signature
-    """Signature of that bid."""
+    """Digests of its bid."""
+    signature: fields.Signature
 
 
-class BlindPurchase(BaseModel):
+class BlindPurchase(Part):
     """A box that was chosen in a round."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    owner: Name
-    bid_round: Round
-    """In which it was sent. The owner's signature covers this field and the next."""
-    handle: FixedSize
+    owner: fields.Name
+    bid_round: fields.Round
+    """The round in which it was sent. The owner's signature covers this field and the next."""
+    handle: fields.FixedSize
     """The owner's number of the box."""
     score: Annotated[bytes, Field(min_length=16, max_length=16)]
-    """As its owner masked it in this round."""
+    """As masked by its owner in this round."""
     candidate: BlindCandidate
 
 
@@ -91,31 +79,31 @@ class Award(Message):
     """The boxes that a blind curator has chosen in a round, best first."""
 
     kind: Literal["award"] = "award"
-    round: Round
+    round: fields.Round
     purchases: Annotated[tuple[BlindPurchase, ...], Field(max_length=limits.MAX_BATCH), FailFast()]
 
 
 class Account(Message):
-    """The consumer's account of a session with a blind curator: what owners are to be paid by.
+    """The consumer's account of a session with a blind curator: the numbers that owners are to be paid by.
 
-    Of each owner, in the order of their names. Where the session settles privately, that is `settlement`
-    alone, and the other numbers are 0.
+    Arrays have one value for each owner, in the order of names. If the session settles privately, only
+    `settlement` counts, and the others are 0.
     """
 
     kind: Literal["account"] = "account"
-    settlement: PerOwner
-    """What a settlement gives each owner (`protocol.session.settling`), float64 of shape (K,)."""
-    errors: PerOwner
-    """Standard errors of these; negative: not known."""
-    gains: PerOwner
-    """What the purchase gained, shared out without an order (`protocol.session.statement`)."""
-    gain_errors: PerOwner
-    """Standard errors of these; negative: not known."""
+    settlement: fields.PerOwner
+    """The settlement of each owner (`protocol.session.settling`), float64 of shape (K,)."""
+    errors: fields.PerOwner
+    """Their standard errors; negative: unknown."""
+    gains: fields.PerOwner
+    """The purchase's gain, shared out without an order (`protocol.session.statement`)."""
+    gain_errors: fields.PerOwner
+    """Their standard errors; negative: unknown."""
     signal: Annotated[int, Field(ge=-1, le=1)]
-    """Whether the released target is more than noise: 1, 0, or -1 where that is not known."""
-    sold: OwnerCounts
-    """Points that each owner sold and that hold what they should, int64 of shape (K,)."""
-    void: OwnerCounts
-    """Boxes of each owner that were chosen and do not."""
-    signature: Signature
+    """Whether the released target stands out from noise: 1, 0, or -1 if unknown."""
+    sold: fields.OwnerCounts
+    """Sold points of each owner that hold what they should, int64 of shape (K,)."""
+    void: fields.OwnerCounts
+    """Chosen boxes of each owner that do not."""
+    signature: fields.Signature
     """The consumer's, of `protocol.crypto.blinding.account_statement`."""

@@ -50,6 +50,7 @@ __all__ = [
     "encode_message",
     "read_message",
     "said_to",
+    "unpack_limited",
 ]
 
 MAGIC: Final = b"HBID"
@@ -63,7 +64,7 @@ class Direction(Enum):
     """Sender and receiver, which decide the allowed messages."""
 
     GREETING = "greeting"
-    """A peer that has not said who it is."""
+    """From a peer that has not said who it is."""
     OWNER_TO_CURATOR = "owner-to-curator"
     CONSUMER_TO_CURATOR = "consumer-to-curator"
     CURATOR_TO_OWNER = "curator-to-owner"
@@ -71,11 +72,7 @@ class Direction(Enum):
 
 
 def said_to(party: str) -> Callable[[str], Direction]:
-    """What a party's peers may say to it, by the peer's name.
-
-    Args:
-        party: "curator", "consumer", or an owner's name.
-    """
+    """What a party's peers may send to it, by the peer's name."""
     if party == CURATOR:
         return _said_to_curator
     said = Direction.CURATOR_TO_CONSUMER if party == CONSUMER else Direction.CURATOR_TO_OWNER
@@ -99,10 +96,10 @@ _LONGEST: Final = {
     Direction.CURATOR_TO_CONSUMER: limits.MAX_FRAME_BYTES,
     Direction.CONSUMER_TO_CURATOR: limits.MAX_TARGET_BYTES,
 }
-"""Longest bodies of the directions that have longer ones than `limits.MAX_MESSAGE_BYTES`."""
+"""Limits of the directions with longer bodies than `limits.MAX_MESSAGE_BYTES`."""
 
 _TOO_LONG: Final = frozenset({"too_long", "string_too_long", "bytes_too_long", "array_too_long"})
-"""What pydantic and `protocol.wire.messages` call a field that is over its limit."""
+"""The names that pydantic and `protocol.wire.messages` give to a field over its limit."""
 
 
 class Frame(NamedTuple):
@@ -130,7 +127,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def decode_frame(data: bytes) -> Frame:
-    """The parts of a frame; the body is not looked at.
+    """The parts of a frame, without decoding the body.
 
     Raises:
         RemoteProtocolError: `MAGIC`, `VERSION`, `OVERSIZED` or `MALFORMED`.
@@ -169,21 +166,8 @@ class _TooManyParts(ValueError):
     """More maps, lists and arrays than a message has."""
 
 
-def _unpack_delivery(body: bytes) -> Any:
-    # The limits keep out collections whose every element would cost an error's memory in validation.
-    return msgpack.unpackb(
-        body,
-        ext_hook=unpack_extension,
-        use_list=False,
-        raw=False,
-        strict_map_key=True,
-        max_map_len=limits.MAX_MESSAGE_FIELDS,
-        max_array_len=limits.MAX_PURCHASES,
-    )
-
-
 def _unpack_message(body: bytes) -> Any:
-    """Unpack a body that is no delivery: it has few parts, or fails at the first one too many."""
+    """Unpack a body that is no delivery: it has few parts, or fails at the first excess one."""
     left = limits.MAX_MESSAGE_PARTS
 
     def count(part: Any) -> Any:
@@ -196,35 +180,38 @@ def _unpack_message(body: bytes) -> Any:
     def count_extension(code: int, data: bytes) -> Any:
         return unpack_extension(code, count(data))
 
+    # Room for one version too many, so that the message's own check can name the field.
+    counting: dict[str, Any] = {"object_hook": count, "list_hook": count, "ext_hook": count_extension}
+    return unpack_limited(body, longest=limits.MAX_VERSIONS + 1, **counting)
+
+
+def unpack_limited(body: bytes, *, longest: int, **hooks: Any) -> Any:
+    """Unpack values with arrays and with lists of up to `longest` elements; raises as `msgpack.unpackb`.
+
+    The limits keep out collections whose every element would cost an error's memory in validation.
+    """
     return msgpack.unpackb(
         body,
-        object_hook=count,
-        list_hook=count,
-        ext_hook=count_extension,
         use_list=False,
         raw=False,
         strict_map_key=True,
         max_map_len=limits.MAX_MESSAGE_FIELDS,
-        # Room for one too many, so that the message's own check can name the field.
-        max_array_len=limits.MAX_VERSIONS + 1,
+        max_array_len=longest,
+        **({"ext_hook": unpack_extension} | hooks),
     )
 
 
 def encode_message(message: Message) -> bytes:
     """The canonical body of a message.
 
-    A model keeps its fields in declared order, and msgpack's packer writes the shortest integers: that
-    is the canonical form, with nothing left to sort.
+    A model keeps its fields in declared order, and msgpack's packer writes the shortest integers, so nothing
+    needs sorting.
     """
     return cast(bytes, msgpack.packb(message.__dict__, default=_pack_default, use_bin_type=True))
 
 
 def decode_message(direction: Direction, body: bytes) -> Message:
-    """The message that a body holds.
-
-    Args:
-        direction: Sender and receiver.
-        body: Canonical msgpack.
+    """The message in a body.
 
     Raises:
         RemoteProtocolError: `OVERSIZED`, `MALFORMED` or `NOT_CANONICAL`. The text names fields, never their
@@ -239,7 +226,7 @@ def decode_message(direction: Direction, body: bytes) -> Message:
 
 
 def read_message(direction: Direction, body: bytes) -> Message:
-    """As `decode_message`, of a body that is known to be canonical: it was decoded before it was recorded."""
+    """As `decode_message`, for a recorded body, which is known to be canonical."""
     delivers = direction is Direction.CURATOR_TO_CONSUMER
     longest = _LONGEST.get(direction, limits.MAX_MESSAGE_BYTES)
     if len(body) > longest:
@@ -247,7 +234,7 @@ def read_message(direction: Direction, body: bytes) -> Message:
             Offence.OVERSIZED, f"A body of {len(body)} bytes is over the limit of {longest}."
         )
     try:
-        value = _unpack_delivery(body) if delivers else _unpack_message(body)
+        value = unpack_limited(body, longest=limits.MAX_PURCHASES) if delivers else _unpack_message(body)
     except OversizedArray:
         raise RemoteProtocolError(
             Offence.OVERSIZED, f"An array has more than {limits.MAX_ARRAY_DIMENSIONS} axes."

@@ -32,6 +32,7 @@ __all__ = [
     "Message",
     "Name",
     "OwnerCounts",
+    "Part",
     "PerOwner",
     "Point",
     "Round",
@@ -81,7 +82,7 @@ Box: TypeAlias = Annotated[bytes, Field(min_length=1, max_length=limits.MAX_BOX_
 MapBox: TypeAlias = Annotated[bytes, Field(min_length=limits.MAP_BOX_BYTES, max_length=limits.MAP_BOX_BYTES)]
 Signature: TypeAlias = Annotated[bytes, Field(min_length=64, max_length=64)]
 HeadSignature: TypeAlias = Annotated[bytes, Field(max_length=64)]
-"""A signature of 64 bytes; empty where parties have no keys: sessions without CURVE whose noise is secret."""
+"""A signature of 64 bytes; empty if parties have no keys: without CURVE, with secret noise."""
 FixedSize: TypeAlias = Annotated[Array, _array((np.int64,), longest=1, length=1)]
 FixedSizes: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_BATCH)]
 ManyFeatures: TypeAlias = Annotated[
@@ -102,20 +103,24 @@ def fixed(value: int) -> Array:
 
 
 def sizes(values: Sequence[int]) -> Array:
-    """Integers as one field whose encoded size depends on their number alone, shape (n,)."""
+    """Integers as one field whose encoded size depends only on their number, shape (n,)."""
     array = np.array(values, dtype=np.int64)
     array.flags.writeable = False
     return array
 
 
 def unfixed(field: Array) -> int:
-    """The integer that `fixed` made a field of."""
+    """The inverse of `fixed`."""
     return int(field[0])
 
 
-class Message(BaseModel):
-    """The base of every message: frozen, strict, without unknown fields."""
+class Part(BaseModel):
+    """The base of messages and of their parts: frozen, strict, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class Message(Part):
+    """The base of every message."""
 
     kind: str

@@ -1,8 +1,7 @@
-"""One direction-pair of numbered frames between two parties: at least once, in order, without doubles.
+"""Numbered frames in both directions between two parties: at least once, in order, without duplicates.
 
-A frame is kept until the other side says, in the header of any of its frames, that it has it durably.
-After a reconnection both sides say what they have, and each resends what the other lacks, from the
-stored bytes.
+A frame is kept until the other side acknowledges it as durable, in the header of any of its frames. After a
+reconnection both sides say what they have, and each resends what the other lacks, from the stored bytes.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ class Link:
 
     def __init__(self) -> None:
         self.sent = 0
-        """Sequence of the last frame that was given out."""
+        """Sequence of the last frame given out."""
         self.received = 0
-        """Sequence of the last frame that was accepted."""
+        """Sequence of the last accepted frame."""
         self.held: deque[tuple[int, str, bytes]] = deque()
-        """Frames that the peer has not acknowledged: (sequence, kind, body)."""
+        """Unacknowledged frames: (sequence, kind, body)."""
 
     def is_new(self, sequence: int) -> bool:
-        """Whether a sequenced frame is the next one (True) or was had before (False).
+        """Whether a sequenced frame is the next one; False for a repeated one.
 
         Raises:
-            RemoteProtocolError: `SEQUENCE`: frames between it and the last are missing.
+            RemoteProtocolError: `SEQUENCE`: frames before it are missing.
         """
         if sequence > self.received + 1:
             raise RemoteProtocolError(
@@ -41,7 +40,7 @@ class Link:
         return sequence == self.received + 1
 
     def check_acknowledged(self, acknowledged: int) -> None:
-        """Raise `RemoteProtocolError` (`SEQUENCE`) if the peer claims to have what was never sent."""
+        """Raise `RemoteProtocolError` (`SEQUENCE`) if the peer claims to have unsent frames."""
         if acknowledged > self.sent:
             raise RemoteProtocolError(
                 Offence.SEQUENCE, f"The peer acknowledges frame {acknowledged} of {self.sent}."
@@ -50,7 +49,7 @@ class Link:
     def check_held(self, acknowledged: int) -> None:
         """Raise `RemoteProtocolError` (`SEQUENCE`) if the peer answers without ever acknowledging.
 
-        It has to be refused while there is still room for what is under way to it.
+        It must be refused while there is still room for the frames under way to it.
         """
         waiting = sum(1 for sequence, _, _ in self.held if sequence > acknowledged)
         if waiting > limits.MAX_UNACKNOWLEDGED:
@@ -59,12 +58,12 @@ class Link:
             )
 
     def accept(self, sequence: int, acknowledged: int) -> None:
-        """Count a new frame as received and let go of what it acknowledges."""
+        """Count a new frame as received and drop the frames that it acknowledges."""
         self.received = sequence
         self.release(acknowledged)
 
     def release(self, acknowledged: int) -> None:
-        """Let go of the frames that the peer has durably."""
+        """Drop the frames that the peer has durably."""
         while self.held and self.held[0][0] <= acknowledged:
             self.held.popleft()
 

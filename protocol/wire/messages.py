@@ -1,8 +1,8 @@
 """Every message of a session: one frozen pydantic model each, one discriminated union per direction.
 
-A model declares its fields in the order in which they are encoded (`protocol.wire.codec`). Numbers whose size
-on the wire must not tell anything (a score, a candidate's number) are one-element int64 arrays, since
-msgpack integers grow with their value.
+A model declares its fields in the order of encoding (`protocol.wire.codec`). Numbers whose size must not
+reveal anything (a score, a candidate's number) are one-element int64 arrays, since msgpack integers grow with
+their value.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Discriminator,
     FailFast,
     Field,
@@ -25,36 +23,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from protocol import limits
+from protocol.wire import fields
 from protocol.wire.blind import Account, Award, BlindBid, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
-from protocol.wire.fields import (
-    Array,
-    Attributes,
-    Basis,
-    Box,
-    Count,
-    Digest,
-    Digests,
-    Embedding,
-    Features,
-    FixedSize,
-    FixedSizes,
-    HeadSignature,
-    ManyBytes,
-    ManyFeatures,
-    ManyPoints,
-    MapBox,
-    Message,
-    Name,
-    Point,
-    Round,
-    Signature,
-    Text,
-    Totals,
-    Weights,
-    fixed,
-    sizes,
-    unfixed,
-)
+from protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
 
 __all__ = [
     "BLIND_VERSION",
@@ -108,13 +79,13 @@ __all__ = [
 ]
 
 PROTOCOL_VERSION = 2
-"""The version of the messages' meaning, negotiated at Hello; the frame's own version is `wire`'s."""
+"""The version of the messages' meaning, negotiated at Hello; frames have a version of their own."""
 
 BLIND_VERSION = 3
-"""The same with the messages of `protocol.wire.blind`: what a session of that rule needs."""
+"""The version of sessions with the rule `blind`, which add the messages of `protocol.wire.blind`."""
 
 CONTROL_SEQUENCE = 0
-"""Sequence number of the messages that make a link rather than travel on it."""
+"""Sequence number of the messages that establish a link rather than travel on it."""
 
 
 class Hello(Message):
@@ -127,14 +98,14 @@ class Hello(Message):
         FailFast(),
     ]
     role: Literal["owner", "consumer"]
-    name: Name
-    session: Digest
+    name: fields.Name
+    session: fields.Digest
     """SHA-256 of the session file's canonical form (`protocol.config.session`)."""
-    software: Text
-    sent: Count
-    """Sequence of the last frame that the peer has sent in this session."""
-    received: Count
-    """Sequence of the last frame that the peer has durably received in this session."""
+    software: fields.Text
+    sent: fields.Count
+    """Sequence of the last frame that the peer sent in this session."""
+    received: fields.Count
+    """Sequence of the last frame that the peer received durably in this session."""
 
 
 class Welcome(Message):
@@ -142,17 +113,17 @@ class Welcome(Message):
 
     kind: Literal["welcome"] = "welcome"
     version: Annotated[int, Field(ge=1, le=2**16)]
-    feature_map: Digest | None
-    """SHA-256 of the feature map's W and b, to compare with one's own; None if the curator has none."""
-    sent: Count
-    received: Count
+    feature_map: fields.Digest | None
+    """SHA-256 of the feature map's W and b, to compare with one's own; None if the curator has no map."""
+    sent: fields.Count
+    received: fields.Count
 
 
 class Refused(Message):
-    """The curator has nothing more to say to this peer, and why."""
+    """The curator's last message to this peer, with the reason."""
 
     kind: Literal["refused"] = "refused"
-    code: Name
+    code: fields.Name
     detail: Annotated[str, StringConstraints(max_length=limits.MAX_ERROR_DETAIL)]
     advice: Annotated[str, StringConstraints(max_length=limits.MAX_ERROR_DETAIL)]
 
@@ -163,136 +134,116 @@ class Beat(Message):
     kind: Literal["beat"] = "beat"
 
 
-class Candidate(BaseModel):
-    """A point as it is handed over: raw columns, features on the grid, packed label and identifier."""
+class Candidate(Part):
+    """A point in the open: raw columns, features on the grid, packed label and identifier."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    point: Point
-    features: Features
-    attributes: Attributes
+    point: fields.Point
+    features: fields.Features
+    attributes: fields.Attributes
 
 
-class SealedCandidate(BaseModel):
-    """A point as it is handed over where only the consumer may see it."""
+class SealedCandidate(Part):
+    """A point that only the consumer may see."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    features: Features
-    box: Box
+    features: fields.Features
+    box: fields.Box
     """The point with its label and identifier, padded and sealed to the consumer
-    (`protocol.crypto.sealing`)."""
-    signature: Signature
+    (`protocol.crypto.sealing`).
+    """
+    signature: fields.Signature
     """The owner's, over the session, the candidate's number and the digests of box and features."""
 
 
 class BatchedCandidate(SealedCandidate):
-    """A sealed point out of a batch: one signature speaks for all its points, by their digests."""
+    """A sealed point of a batch: one signature covers the digests of all its points."""
 
-    digests: Digests
-    """Digests of all points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`), this
-    point's included.
-    """
+    digests: fields.Digests
+    """Digests of all points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`)."""
 
 
-class Candidates(BaseModel):
-    """The points of a batch as they are handed over: those of `Candidate`, one after the other."""
+class Candidates(Part):
+    """The points of a batch in the open: the fields of `Candidate`, concatenated."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    points: ManyPoints
+    points: fields.ManyPoints
     """Shape (b·columns,)."""
-    features: ManyFeatures
+    features: fields.ManyFeatures
     """Shape (b·d,)."""
-    attributes: ManyBytes
+    attributes: fields.ManyBytes
     """b times the same number of bytes."""
 
 
-class SealedCandidates(BaseModel):
-    """The points of a batch where only the consumer may see them: those of `SealedCandidate`."""
+class SealedCandidates(Part):
+    """The points of a batch that only the consumer may see: the fields of `SealedCandidate`, concatenated."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    features: ManyFeatures
+    features: fields.ManyFeatures
     """Shape (b·d,)."""
-    boxes: ManyBytes
+    boxes: fields.ManyBytes
     """b boxes of one length."""
-    digests: Digests
+    digests: fields.Digests
     """Digests of the points (`protocol.crypto.sealing.batched_digest`)."""
-    signature: Signature
+    signature: fields.Signature
     """The owner's, over the session, the round and these digests
-    (`protocol.crypto.sealing.batch_statement`)."""
+    (`protocol.crypto.sealing.batch_statement`).
+    """
 
 
-def _way(candidate: Any) -> str:
-    """How a point is handed over; what is no point at all is refused as an open one."""
-    if isinstance(candidate, dict):
-        return "sealed" if "box" in candidate else "open"
-    return "sealed" if isinstance(candidate, SealedCandidate) else "open"
+def _held(value: Any) -> Mapping[str, Any]:
+    """The fields that decide a union's member; a value without fields is refused as an open one."""
+    return value if isinstance(value, dict) else getattr(value, "__dict__", {})
 
 
+# A point either way. Its box decides, so that a refusal names the fault of the right one.
 EitherCandidate: TypeAlias = Annotated[
-    Annotated[Candidate, Tag("open")] | Annotated[SealedCandidate, Tag("sealed")], Discriminator(_way)
+    Annotated[Candidate, Tag("open")] | Annotated[SealedCandidate, Tag("sealed")],
+    Discriminator(lambda point: "sealed" if "box" in _held(point) else "open"),
 ]
-"""A point either way. Told by its box, so that a refusal names the fault of the one that it is."""
-
-
-def _way_bought(candidate: Any) -> str:
-    if isinstance(candidate, dict):
-        return "batched" if "digests" in candidate else _way(candidate)
-    return "batched" if isinstance(candidate, BatchedCandidate) else _way(candidate)
-
-
+EitherCandidates: TypeAlias = Annotated[
+    Annotated[Candidates, Tag("open")] | Annotated[SealedCandidates, Tag("sealed")],
+    Discriminator(lambda points: "sealed" if "boxes" in _held(points) else "open"),
+]
+# A delivered point; one of a batch brings the digests that its signature covers.
 BoughtCandidate: TypeAlias = Annotated[
     Annotated[Candidate, Tag("open")]
     | Annotated[SealedCandidate, Tag("sealed")]
     | Annotated[BatchedCandidate, Tag("batched")],
-    Discriminator(_way_bought),
-]
-"""A point as it is delivered: one that came in a batch brings the digests that its signature is over."""
-
-
-def _ways(candidates: Any) -> str:
-    if isinstance(candidates, dict):
-        return "sealed" if "boxes" in candidates else "open"
-    return "sealed" if isinstance(candidates, SealedCandidates) else "open"
-
-
-EitherCandidates: TypeAlias = Annotated[
-    Annotated[Candidates, Tag("open")] | Annotated[SealedCandidates, Tag("sealed")], Discriminator(_ways)
+    Discriminator(
+        lambda point: (
+            "batched" if "digests" in _held(point) else "sealed" if "box" in _held(point) else "open"
+        )
+    ),
 ]
 
 
 class Target(Message):
-    """The consumer's release of D_v's mean embedding, and what the summary starts from."""
+    """The consumer's release of D_v's mean embedding, and the summary's start."""
 
     kind: Literal["target"] = "target"
-    embedding: Embedding
+    embedding: fields.Embedding
     """The released mean embedding g̃, shape (d,)."""
     size: Annotated[int, Field(ge=1, le=2**53)]
     """m = |D_v|."""
-    seed_total: Totals
+    seed_total: fields.Totals
     """Σφ over the public seed set D_init, in units of 2^-15, shape (d,)."""
     seed_size: Annotated[int, Field(ge=1, le=2**53)]
     maps: Annotated[bytes, Field(max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]
     """The feature map's seed, sealed to each owner, in the order of their names; empty if it is public."""
-    noise: Name
-    """The noise source's name, "none" for a release without noise."""
+    noise: fields.Name
+    """The noise source's name; "none" for a release without noise."""
 
 
 class SubspaceTarget(Target):
-    """A target, and the directions of the seed set that releases are made in (`subspace`)."""
+    """A target, and the directions of the seed set in which releases are made (`subspace`)."""
 
     kind: Literal["subspace-target"] = "subspace-target"  # type: ignore[assignment]
-    basis: Basis
-    """Coordinates of the directions, in units of 2^-12, shape (F·d,): one direction after the other."""
+    basis: fields.Basis
+    """Coordinates of the directions, in units of 2^-12, shape (F·d,), concatenated."""
 
 
 class SecretMap(Message):
-    """The feature map's seed, from the consumer to one owner, passed on unopened."""
+    """The feature map's seed, from the consumer to one owner, forwarded unopened."""
 
     kind: Literal["secret-map"] = "secret-map"
-    box: MapBox
+    box: fields.MapBox
 
 
 class Ready(Message):
@@ -305,38 +256,38 @@ class Broadcast(Message):
     """The weight that owners score their points by in one round (DESIGN §1, corrected bid)."""
 
     kind: Literal["broadcast"] = "broadcast"
-    round: Round
-    weights: Weights
+    round: fields.Round
+    weights: fields.Weights
     """w = g̃ - q/(q+b)·g in units of 2^-22, shape (d,)."""
-    noise: Name
+    noise: fields.Name
 
 
 class Bid(Message):
     """An owner's best available point under a broadcast; rules that ask everybody add the point."""
 
     kind: Literal["bid"] = "bid"
-    round: Round
+    round: fields.Round
     exhausted: bool
     """No point is left; the other fields are zeros of their usual size."""
-    score: FixedSize
+    score: fields.FixedSize
     """wᵀφ in units of 2^-37."""
-    handle: FixedSize
-    """The candidate's number, counted by its owner from 1 in the order of first bids."""
+    handle: fields.FixedSize
+    """The owner's number of the candidate, counted from 1 in the order of first bids."""
     candidate: EitherCandidate | None
 
 
 class Batch(Message):
-    """An owner's best available points under a broadcast where rounds buy several: a bid for each.
+    """An owner's best available points under a broadcast, if rounds buy several: a bid for each.
 
-    The best is first. Where fewer than b points are left, the rest is padding: zeros of the usual size, which
-    have the number 0.
+    The best is first. With fewer than b points left, the rest is padding: zeros of the usual size, numbered
+    0.
     """
 
     kind: Literal["batch"] = "batch"
-    round: Round
-    scores: FixedSizes
+    round: fields.Round
+    scores: fields.FixedSizes
     """wᵀφ of each in units of 2^-37, shape (b,)."""
-    handles: FixedSizes
+    handles: fields.FixedSizes
     """The owner's number of each, as in a bid, shape (b,)."""
     candidates: EitherCandidates
 
@@ -351,33 +302,31 @@ class Batch(Message):
 
 
 class Ask(Message):
-    """The curator wants the point behind a bid."""
+    """The curator requests the point of a bid."""
 
     kind: Literal["ask"] = "ask"
-    round: Round
-    handle: FixedSize
+    round: fields.Round
+    handle: fields.FixedSize
 
 
 class Offer(Message):
-    """The point that was asked for."""
+    """The requested point."""
 
     kind: Literal["offer"] = "offer"
-    round: Round
-    handle: FixedSize
+    round: fields.Round
+    handle: fields.FixedSize
     candidate: Candidate
 
 
-class Purchase(BaseModel):
-    """A point that was chosen, on its way to the consumer."""
+class Purchase(Part):
+    """A chosen point on its way to the consumer."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    owner: Name
-    round: Round
-    """In which it was chosen."""
-    bid_round: Round
-    """In which it was bid. The owner's signature covers this field and the next."""
-    handle: FixedSize
+    owner: fields.Name
+    round: fields.Round
+    """The round of its choice."""
+    bid_round: fields.Round
+    """The round of its bid. The owner's signature covers this field and the next."""
+    handle: fields.FixedSize
     """The owner's number of the candidate."""
     candidate: BoughtCandidate
 
@@ -397,21 +346,22 @@ class Receipt(Message):
     kind: Literal["receipt"] = "receipt"
     part: Annotated[int, Field(ge=1, le=2**31)]
     disputed: Annotated[bytes, Field(max_length=(limits.MAX_PURCHASES + 7) // 8)]
-    """One bit a point of the part, in order, the first in the highest bit of the first byte: whether it is
-    disputed (DESIGN §3). The bits that are left over are 0."""
+    """One bit for each point of the part, in order, from the highest bit of the first byte: whether it is
+    disputed (DESIGN §3). Remaining bits are 0.
+    """
 
 
 class Close(Message):
     """The session is over.
 
-    It says nothing about who won (DESIGN §3, "No feedback"): salts hide in the head what is on record.
+    It does not reveal who won (DESIGN §3, "No feedback"): salts hide the records from the head.
     """
 
     kind: Literal["close"] = "close"
     outcome: Literal["complete", "abandoned"]
-    head: Digest
+    head: fields.Digest
     """Head of the curator's transcript, before the record in which it closes the session."""
-    signature: HeadSignature
+    signature: fields.HeadSignature
     """The curator's, of `protocol.crypto.sealing.head_statement`."""
 
 
@@ -419,24 +369,24 @@ class Farewell(Message):
     """The peer has durably received the Close and leaves."""
 
     kind: Literal["farewell"] = "farewell"
-    head: Digest
+    head: fields.Digest
     """Head of the peer's transcript, before the record in which it leaves."""
-    signature: HeadSignature
+    signature: fields.HeadSignature
     """The peer's, of `protocol.crypto.sealing.head_statement`."""
 
 
-def candidate_of(fields: Mapping[str, Any]) -> Candidate | SealedCandidate:
-    """The point of its fields, which were checked when it came: as a transcript has it."""
-    kind = BatchedCandidate if "digests" in fields else SealedCandidate if "box" in fields else Candidate
-    return kind.model_construct(**fields)
+def candidate_of(recorded: Mapping[str, Any]) -> Candidate | SealedCandidate:
+    """The point of recorded fields, which were checked on arrival."""
+    kind = BatchedCandidate if "digests" in recorded else SealedCandidate if "box" in recorded else Candidate
+    return kind.model_construct(**recorded)
 
 
 class PointBid(NamedTuple):
-    """The bid of a message for one point."""
+    """The bid for one point."""
 
     round: int
     exhausted: bool
-    """It is padding: there is no point."""
+    """It is padding, without a point."""
     score: int
     """In units of 2^-37."""
     handle: int
@@ -445,10 +395,10 @@ class PointBid(NamedTuple):
 
 
 def bids_of(message: Bid | Batch) -> tuple[PointBid, ...]:
-    """The bids of a message: a batch's one by one, padding as bids that are exhausted.
+    """The bids of a message: a batch's one by one, padding as exhausted bids.
 
     Args:
-        message: A batch's arrays must have as many values as its handles ask for.
+        message: The lengths of a batch's arrays must match its handles.
     """
     if isinstance(message, Bid):
         score, handle = unfixed(message.score), unfixed(message.handle)
@@ -475,7 +425,7 @@ def _candidates_of(message: Batch) -> Iterator[Candidate | SealedCandidate]:
 
 
 def _parts(whole: Any, rows: int) -> list[Any]:
-    """`rows` equal parts of an array or of bytes; copies, so that none keeps the rest."""
+    """`rows` equal parts of an array or of bytes; copies, so that none keeps the rest alive."""
     length = len(whole) // rows
     parts = [whole[at : at + length] for at in range(0, length * rows, length)] if length else [whole] * rows
     if isinstance(whole, np.ndarray):
@@ -486,7 +436,7 @@ def _parts(whole: Any, rows: int) -> list[Any]:
 
 
 def boxes_of(message: Message) -> tuple[bytes, ...]:
-    """The sealed boxes in an owner's message; none in one without."""
+    """The sealed boxes in an owner's message, if any."""
     if isinstance(message, Bid) and isinstance(message.candidate, SealedCandidate):
         return (message.candidate.box,)
     if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
@@ -497,11 +447,11 @@ def boxes_of(message: Message) -> tuple[bytes, ...]:
 
 
 def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
-    """An owner's message with others in the places of its boxes.
+    """An owner's message with its boxes replaced.
 
     Args:
         message: With at least one box (`boxes_of`).
-        box: The value that replaces each.
+        box: Returns the replacement of each.
 
     Raises:
         TypeError: The message has no box.
@@ -513,7 +463,7 @@ def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
 
 
 def without_box(message: Message) -> Message | None:
-    """A bid with the SHA-256 of each sealed box in the box's place; None for messages without one."""
+    """A bid with each sealed box replaced by its SHA-256; None for messages without one."""
     return _with_boxes(message, boxes_of(message), lambda box: hashlib.sha256(box).digest())
 
 

@@ -1,13 +1,12 @@
 """The values of a transcript: events that entered a machine, effects that left it.
 
-An `Item` tells a thing's *public* fields from its *private* ones. Public fields are in the record's
-digest as they are. A private field enters it as a salted commitment, SHA-256(salt ‖ encoding of the
-value) with 32 random bytes of salt of its own, so that a copy without the value still verifies and
-nobody who tries all likely values finds the one that was left out. What an item's kind, its fields'
-names and the number of effects say is public.
+An `Item` has *public* and *private* fields. Public fields enter the record's digest as they are. A private
+field enters as a salted commitment, SHA-256(salt ‖ encoding of the value) with 32 random bytes of its own
+salt. So a copy without the value still verifies, and nobody can find the value by trying likely ones. An
+item's kind, its fields' names and the number of effects are public.
 
-Values have one encoding each (`pack_value`): msgpack with map keys in order, shortest integers, float64,
-and arrays as in `protocol.wire.arrays`. Two parties that recorded the same thing recorded the same bytes.
+Values have one encoding each (`pack_value`): msgpack with map keys in order, shortest integers, float64, and
+arrays as in `protocol.wire.arrays`. Two parties that recorded the same values recorded the same bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def pack_value(value: Value) -> bytes:
     """The one encoding of a value.
 
     Raises:
-        LocalProtocolError: The value, or something in it, is of no type that a transcript can hold.
+        LocalProtocolError: The value, or a part of it, has a type that a transcript cannot hold.
     """
     try:
         return _pack(value if type(value) in _ATOMS else _canonical(value))
@@ -61,7 +60,7 @@ def pack_value(value: Value) -> bytes:
 
 
 def unpack_value(encoded: bytes) -> Value:
-    """The value that `pack_value` encoded; arrays read-only, sequences as tuples.
+    """The inverse of `pack_value`; arrays are read-only, sequences are tuples.
 
     Raises:
         ValueError: The bytes are no such encoding.
@@ -75,10 +74,10 @@ def unpack_value(encoded: bytes) -> Value:
 
 
 def canonical_map(fields: Fields) -> dict[str, Any]:
-    """The fields in the order, and the containers in the types, in which they are encoded.
+    """The fields in the order and the containers of their encoding.
 
     Raises:
-        TypeError: A key is not a str, or a value of a type that cannot be encoded.
+        TypeError: A key is not a str, or a value has a type that cannot be encoded.
     """
     ordered: dict[str, Any] = {}
     for key in sorted(fields):

@@ -14,9 +14,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.features import FeatureMap, PairedSpace, RealArray
-from protocol.space.features.base import check_seed
-from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Features, round_features
+from protocol.space.features import FeatureMap, PairedSpace
+from protocol.space.features.base import RealArray, check_seed
+from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Features
+from tests.support.exact_points import round_features
 
 __all__ = ["BlasMap", "BlasSpace", "TurningSpace"]
 

@@ -30,7 +30,8 @@ from hushbid.transcripts.verification.session import verify_all
 from protocol.errors import ConfigError, ExitCode
 from protocol.privacy.acquisition import RULES, register_rule
 from protocol.privacy.acquisition.ask_all import AskAll
-from protocol.privacy.releases import RELEASES, GaussianRelease, register_release
+from protocol.privacy.releases import RELEASES, register_release
+from protocol.privacy.releases.gaussian import GaussianRelease
 from protocol.session.session import Session
 from protocol.space.grid import FEATURE_UNIT
 

@@ -18,11 +18,11 @@ from protocol.space.features import (
     SEED_BYTES,
     FeatureMap,
     FeatureSpace,
-    FourierSpace,
     feature_map,
     feature_space,
 )
 from protocol.space.features import base as features_base
+from protocol.space.features.fourier import FourierSpace
 from protocol.space.grid import FEATURE_UNIT, features_to_float
 
 COLUMNS = 6

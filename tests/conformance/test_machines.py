@@ -19,19 +19,17 @@ from owner.machine import OwnerMachine
 from protocol import limits
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine.base import Machine, Transition
 from protocol.machine.machine import (
     Connected,
     Event,
     Lost,
-    Machine,
     Offended,
     Received,
     Returned,
     SetTimer,
     Started,
     TimerFired,
-    Transition,
-    trigger_of,
 )
 from protocol.session.session import open_session
 from protocol.wire.link import Link
@@ -156,9 +154,9 @@ def test_what_is_not_in_the_table_is_a_typed_error_and_changes_nothing(machine: 
             if isinstance(event, TimerFired):
                 made._attempts[event.name] = event.attempt
             # A target in a subspace stands in the tables as a target, a batch as a bid.
-            if (phase, trigger_of(event)) in allowed:
+            if (phase, event.trigger) in allowed:
                 continue
-            assert trigger_of(event) in (trigger, "received:target", "received:bid")
+            assert event.trigger in (trigger, "received:target", "received:bid")
             before = snapshot(made)
             if isinstance(event, Received):
                 with pytest.raises(RemoteProtocolError, match="no place here") as caught:
@@ -210,7 +208,7 @@ def stands_for(machine: type[Machine], trigger: str) -> set[type]:
     """What a row of that trigger is taken for: messages, or events that the machine may be given."""
     if trigger.startswith("received:"):
         messages = (Received("p", 0, 0, b"", cls.model_construct()) for cls in all_messages())
-        return {type(event.message) for event in messages if trigger_of(event) == trigger}
+        return {type(event.message) for event in messages if event.trigger == trigger}
     given = {cls for cls in SHARED if isinstance(cls, type) and issubclass(cls, Event)}
     return {cls for cls in (*given, *machine.OUTCOMES) if trigger == cls.KIND}
 
@@ -350,8 +348,8 @@ def test_arrays_that_enter_a_machine_are_read_only(
 
     def step(self: Machine, event: Event, now: float) -> object:
         for array in arrays_in(event):
-            assert not array.flags.writeable, f"{trigger_of(event)} lets the sender change what it sent"
-            seen[trigger_of(event)] = seen.get(trigger_of(event), 0) + 1
+            assert not array.flags.writeable, f"{event.trigger} lets the sender change what it sent"
+            seen[event.trigger] = seen.get(event.trigger, 0) + 1
         return original(self, event, now)
 
     monkeypatch.setattr(Machine, "step", step)

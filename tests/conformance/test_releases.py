@@ -28,7 +28,6 @@ from protocol.privacy.accounting import epsilon_of, merge_costs
 from protocol.privacy.noise import Draw, SimulatedNoise
 from protocol.privacy.releases import (
     RELEASES,
-    Guarantee,
     Neighbours,
     Prior,
     ReleaseMechanism,
@@ -36,7 +35,9 @@ from protocol.privacy.releases import (
     Setting,
     release_mechanism,
 )
-from protocol.space.features import FeatureMap, LshSpace, feature_map
+from protocol.privacy.releases.base import Guarantee
+from protocol.space.features import FeatureMap, feature_map
+from protocol.space.features.lsh import LshSpace
 from protocol.space.grid import FEATURE_UNIT, Features, Totals
 
 D, COUNT, RELEASES_MADE, DELTA = 12, 40, 4, 1e-5

@@ -19,6 +19,7 @@ from protocol.crypto.sealing import content_bytes
 from protocol.errors import ConfigError
 from protocol.runtime.keys import new_keypair
 from protocol.runtime.party import check_durability
+from protocol.session.privacy import objections
 from protocol.session.session import Session, open_session
 from tests.conftest import ROOT
 
@@ -83,7 +84,7 @@ def test_a_cluster_makes_a_session_that_may_run_on_this_machine(path: Path) -> N
 @pytest.mark.parametrize("path", CLUSTERS, ids=path_of)
 def test_a_cluster_that_allows_less_than_privacy_is_one_that_needs_it(path: Path) -> None:
     session = session_of(path)
-    assert session.file.session.allow_nonprivate is bool(session.objections())
+    assert session.file.session.allow_nonprivate is bool(objections(session))
 
 
 @pytest.mark.parametrize(

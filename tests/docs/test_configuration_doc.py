@@ -14,8 +14,8 @@ import pytest
 from pydantic import BaseModel
 
 from hushbid.cluster.file import ClusterFile
-from protocol.config import ConsumerFile, CuratorFile, NoiseSection, OwnerFile, SessionFile, TimeoutSection
-from protocol.config.party import BudgetSection
+from protocol.config.party import BudgetSection, ConsumerFile, CuratorFile, OwnerFile
+from protocol.config.session import NoiseSection, SessionFile, TimeoutSection
 from protocol.crypto.sealing import default_content_size
 from protocol.privacy.noise import NOISE_SOURCES
 from protocol.privacy.releases import RELEASES

@@ -13,12 +13,12 @@ from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
 from protocol.errors import DataError
 from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.reader import TranscriptReader, read_transcript
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.session_file import recorded_digest
 from protocol.transcript.verify import verify
 from protocol.wire.values import Item
 from tests.golden.make_transcripts import golden_images
-from tests.support.transcripts import HEADER, STEPS, redact, same, transcript
+from tests.support.transcripts import HEADER, STEPS, read_transcript, redact, same, transcript
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 EARLIER = TRANSCRIPTS / "session-1"

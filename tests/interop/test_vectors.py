@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from zmq.utils import z85
 
-from consumer.blind import BlindConsumerNumerics, CheckAward
-from consumer.events import PurchasesChecked
+from consumer.events import CheckAward, PurchasesChecked
+from consumer.numerics import BlindConsumerNumerics
 from consumer.party import consumer_party
 from hushbid.interop.exchange import key_of
 from hushbid.interop.vectors import check_vectors, vector_files, write_vectors
-from protocol.config import SessionFile
 from protocol.config.loading import load_toml, load_toml_text
+from protocol.config.session import SessionFile
 from protocol.data import Dataset
 from protocol.errors import ConfigError, DataError, ExitCode, HushbidError, VectorMismatch
 from protocol.privacy.noise import SimulatedNoise

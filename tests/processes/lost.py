@@ -75,4 +75,4 @@ def codes(ended: dict[str, Ended]) -> dict[str, int]:
 
 
 def all_verify(cluster: Cluster) -> bool:
-    return not any(cluster.verified(name).torn for name in PROCESSES)
+    return not any(cluster.verified(name).torn_bytes for name in PROCESSES)

@@ -188,7 +188,7 @@ def test_what_the_others_sent_and_received_is_what_the_curator_has(story: Story)
         late = {key for key in own.keys() - of_curator.keys() if key[2] == "farewell"}
         own = {key: sent for key, sent in own.items() if key not in late}
         assert own == {key: sent for key, sent in of_curator.items() if name in key[:2]}
-        assert not story.cluster.verified(name).torn
+        assert not story.cluster.verified(name).torn_bytes
 
 
 def test_nobody_is_told_what_is_anothers(story: Story) -> None:

@@ -88,4 +88,6 @@ def test_no_point_is_bought_twice(session: Session) -> None:
 
 
 def test_nothing_recorded_is_lost(session: Session) -> None:
-    assert not any(session.cluster.verified(name).torn for name in ("curator", "consumer", "heron", "magpie"))
+    assert not any(
+        session.cluster.verified(name).torn_bytes for name in ("curator", "consumer", "heron", "magpie")
+    )

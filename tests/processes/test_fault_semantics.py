@@ -86,7 +86,7 @@ def test_what_was_bought_is_kept_for_a_consumer_that_comes_after_the_curator_has
     assert {name: end.code for name, end in ended.items()} == {CURATOR: 0, CONSUMER: 0, "heron": 0}
     assert ended[CONSUMER].json["points_delivered"] == ROUNDS
     assert "restarted" in kinds(cluster.records(CURATOR))
-    assert not any(cluster.verified(name).torn for name in (CURATOR, CONSUMER, "heron"))
+    assert not any(cluster.verified(name).torn_bytes for name in (CURATOR, CONSUMER, "heron"))
 
 
 def test_a_curator_that_is_started_again_while_it_delivers_sends_the_part_again(cluster: Cluster) -> None:

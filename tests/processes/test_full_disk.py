@@ -13,9 +13,9 @@ import pytest
 from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.files.box_file import read_boxes
-from protocol.transcript.reader import read_transcript
 from tests.processes.cluster import Cluster, Ended
 from tests.processes.recovery import OWNERS, check_whole, end_well, recorded_bytes, session
+from tests.support.transcripts import read_transcript
 
 OWNER = OWNERS[0]
 UNDER_WAY = 30_000

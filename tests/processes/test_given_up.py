@@ -18,7 +18,7 @@ def test_a_consumer_that_never_comes_ends_the_session_with_3(make: Make) -> None
     assert codes(ended) == {"curator": 3, "heron": 1}
     assert "consumer" in ended["curator"].error["what"]
     assert "abandoned" in ended["heron"].error["what"]
-    assert not cluster.verified("curator").torn
+    assert not cluster.verified("curator").torn_bytes
 
 
 @pytest.mark.parametrize(

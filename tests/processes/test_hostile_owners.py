@@ -185,7 +185,7 @@ def test_the_others_finish(session: Session) -> None:
 
 def test_nothing_recorded_is_lost(session: Session) -> None:
     for name in ("curator", "consumer", HONEST):
-        assert not session.cluster.verified(name).torn
+        assert not session.cluster.verified(name).torn_bytes
 
 
 @pytest.mark.parametrize("name", BREACHES)

@@ -133,4 +133,4 @@ def test_started_again_it_goes_on_and_every_release_keeps_its_one_value(killed: 
         assert seen == kept
         assert before.items() <= kept.items()
         assert {puppet.finish.code for puppet in cluster.puppets if puppet.finish is not None} == {0}
-        assert not cluster.verified("curator").torn
+        assert not cluster.verified("curator").torn_bytes

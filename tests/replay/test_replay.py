@@ -22,11 +22,11 @@ from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.replay_view import replay_all
 from protocol.errors import ConfigError, DataError, ReplayDivergence, TranscriptDamaged
 from protocol.privacy.acquisition import RULES, Logistic
-from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header, Record, encode_header, encode_record
 from protocol.transcript.redaction import redact
 from protocol.wire.values import Item
 from tests.conftest import ROOT
+from tests.support.transcripts import read_transcript
 
 OWNERS = ("owner-0", "owner-1")
 PARTIES = ("curator", "consumer", *OWNERS)

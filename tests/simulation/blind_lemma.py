@@ -17,21 +17,25 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-import consumer.blind
+import consumer.numerics
 import curator.blind
-import owner.blind
-from consumer.blind import BlindConsumer, BlindConsumerNumerics, MakeAccount
-from consumer.events import ReleaseTarget, TargetReleased
-from curator.blind import BlindCurator, CheckBids
-from owner.blind import BlindOwner, BlindOwnerNumerics, BlindScored, ScoreBlind
-from owner.events import MapOpened, OpenMap
-from owner.numerics import Sealer
+import curator.verification
+import owner.numerics
+from consumer.blind import BlindConsumer
+from consumer.events import MakeAccount, ReleaseTarget, TargetReleased
+from consumer.numerics import BlindConsumerNumerics
+from curator.blind import BlindCurator
+from curator.events import CheckBids
+from owner.blind import BlindOwner
+from owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind
+from owner.numerics import BlindOwnerNumerics, Sealer
 from protocol import limits
 from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, blind_digest
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.data import Dataset
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.machine.machine import Computation, Connected, Effect, Event, Machine, Received, Send, Started
+from protocol.machine.base import Machine
+from protocol.machine.machine import Computation, Connected, Effect, Event, Received, Send, Started
 from protocol.machine.weighing import ComputeWeights, WeightsComputed
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import SimulatedNoise
@@ -62,14 +66,14 @@ def cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RemoteProtocolError(Offence.MISMATCH, "The box does not open.")
         return box[:-SEAL_BYTES]
 
-    monkeypatch.setattr(owner.blind, "seal", lambda content, key, drawn: content + b"\1" * SEAL_BYTES)
-    monkeypatch.setattr(consumer.blind, "open_sealed", opened)
+    monkeypatch.setattr(owner.numerics, "seal", lambda content, key, drawn: content + b"\1" * SEAL_BYTES)
+    monkeypatch.setattr(consumer.numerics, "open_sealed", opened)
     monkeypatch.setattr(
-        consumer.blind, "hash_points", lambda of, points, schema: np.array(points).astype(np.int16)
+        consumer.numerics, "hash_points", lambda of, points, schema: np.array(points).astype(np.int16)
     )
-    for module in (owner.blind, consumer.blind, curator.blind):
+    for module in (owner.numerics, consumer.numerics, curator.blind, curator.verification):
         monkeypatch.setattr(module, "verify_signature", signed)
-    for module in (owner.blind, consumer.blind):
+    for module in (owner.numerics, consumer.numerics):
         monkeypatch.setattr(module, "sign", lambda statement, key: SIGNED)
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from consumer.blind import AccountMade, BlindConsumer, CheckAward, MakeAccount, SealWeight, WeightSealed
-from consumer.events import Delivered, PurchasesChecked
+from consumer.blind import BlindConsumer
+from consumer.events import (
+    AccountMade,
+    CheckAward,
+    Delivered,
+    MakeAccount,
+    PurchasesChecked,
+    SealWeight,
+    WeightSealed,
+)
 from consumer.machine import ConsumerMachine
-from owner.blind import BlindOwner, BlindScored, BroadcastRefused, ScoreBlind
-from owner.events import Withdraw
+from owner.blind import BlindOwner
+from owner.events import BlindScored, BroadcastRefused, ScoreBlind, Withdraw
 from owner.machine import OwnerMachine
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
 from protocol.machine.machine import Effect, Event

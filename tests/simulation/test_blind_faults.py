@@ -16,16 +16,19 @@ from typing import Any
 import pytest
 
 import protocol.crypto.blinding
-from consumer.blind import BlindConsumer, BlindConsumerNumerics
-from curator.blind import BlindCurator, BlindCuratorNumerics, UncheckedBid
+from consumer.blind import BlindConsumer
+from consumer.numerics import BlindConsumerNumerics
+from curator.blind import BlindCurator
 from curator.ledger import Dispute
+from curator.numerics import BlindCuratorNumerics
+from curator.verification import UncheckedBid
 from hushbid.evidence.sweep import course
 from hushbid.evidence.sweep.blind_mutation import blind_mutations
 from hushbid.evidence.sweep.course import Evidence, run_plan
 from hushbid.evidence.sweep.fault_sweep import FaultSweep, seeds_of, sweep_faults
 from hushbid.evidence.sweep.invariants import INVARIANTS, broken, invariants_of
 from hushbid.evidence.sweep.plan import Plan, plan_of
-from owner.blind import BlindOwnerNumerics
+from owner.numerics import BlindOwnerNumerics
 from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, Mask
 from protocol.crypto.sealing import open_sealed, unpack_content
 from protocol.errors import ExitCode, RemoteProtocolError
@@ -52,7 +55,7 @@ def swept(share: int) -> FaultSweep:
 )
 def test_whatever_goes_wrong_what_must_hold_holds(share: int) -> None:
     result = swept(share)
-    assert [failure.as_json() for failure in result.failures] == []
+    assert result.failures == []
     assert result.sessions == SEEDS // SHARES
     assert result.rules == {"blind": SEEDS // SHARES}
 

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from consumer.events import PurchasesChecked
-from owner.blind import BlindOwnerNumerics, BlindScored, ScoreBlind
+from owner.events import BlindScored, ScoreBlind
+from owner.numerics import BlindOwnerNumerics
 from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_digest
 from protocol.machine.machine import Event
 from protocol.space.grid import Features, Weights

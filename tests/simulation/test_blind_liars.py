@@ -15,7 +15,7 @@ import pytest
 
 from consumer.blind import BlindConsumer
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
-from owner.blind import BlindOwnerNumerics
+from owner.numerics import BlindOwnerNumerics
 from owner.party import owner_party
 from protocol.crypto.blinding import BlindKeys, Mask
 from protocol.data import Dataset

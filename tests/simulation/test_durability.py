@@ -22,11 +22,11 @@ from protocol.privacy.releases import RELEASES
 from protocol.runtime.driver import Driver, Outgoing
 from protocol.session.session import Session, open_session
 from protocol.transcript.journal import JournalLike, MemoryJournal
-from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header
 from protocol.wire.codec import Direction, decode_frame, decode_message
 from protocol.wire.messages import Broadcast, Target
 from tests.simulation.harness import names, session_file
+from tests.support.transcripts import read_transcript
 
 COLUMNS = 3
 ROUNDS = 20

@@ -14,12 +14,12 @@ import numpy as np
 
 from protocol import limits
 from protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
+from protocol.machine.base import Machine
 from protocol.machine.machine import (
     Effect,
     Event,
     Finish,
     Lost,
-    Machine,
     Offended,
     Received,
     Restarted,
@@ -27,7 +27,6 @@ from protocol.machine.machine import (
     SignHead,
     Started,
     TimerFired,
-    trigger_of,
 )
 from protocol.machine.weighing import ComputeWeights, DrawNoise
 from protocol.names import CONSUMER
@@ -166,7 +165,7 @@ class Walk:
         if not effects:
             self._state = snapshot(self.machine)
         if effects or self._state != before:
-            self.edges.add((phase, trigger_of(event), reached))
+            self.edges.add((phase, event.trigger, reached))
         if SignHead() in effects:
             self.step(HEAD_SIGNED)  # a driver lets nothing come between
         elif any(type(effect) is Finish and not effect.final for effect in effects):
@@ -188,7 +187,7 @@ class Walk:
 
     def note(self, phase: str, event: Event) -> None:
         """Count an edge whose step need not change anything."""
-        self.edges.add((phase, trigger_of(event), self.reached))
+        self.edges.add((phase, event.trigger, self.reached))
 
 
 class CuratorWalk:

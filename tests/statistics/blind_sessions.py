@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.datasets import load_digits
 
 from hushbid.simulation.simulator import Simulation
-from owner.blind import BlindOwnerNumerics
+from owner.numerics import BlindOwnerNumerics
 from owner.party import owner_party
 from protocol.config.session import SessionFile
 from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, Mask

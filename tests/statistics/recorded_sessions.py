@@ -17,13 +17,12 @@ from protocol.session.session import Session, open_session
 from protocol.space.features import FeatureMap, feature_map
 from protocol.space.grid import Features
 from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.reader import Transcript, read_transcript
 from protocol.transcript.record import Header, RecordedItem
 from protocol.transcript.redaction import redact
 from protocol.wire.codec import Direction, decode_frame, decode_message
 from protocol.wire.messages import Bid, SealedCandidate
 from tests.simulation.harness import MAP_SEED, names, session_file
-from tests.support.transcripts import fixed_salts
+from tests.support.transcripts import Transcript, fixed_salts, read_transcript
 
 __all__ = [
     "COLUMNS",

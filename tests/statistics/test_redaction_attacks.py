@@ -22,7 +22,6 @@ import pytest
 from protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
 from protocol.names import CONSUMER, CURATOR
 from protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
-from protocol.transcript.reader import Transcript
 from protocol.transcript.session_file import recorded_session
 from protocol.transcript.verify import verify
 from protocol.wire.codec import Direction, decode_message, encode_message
@@ -40,6 +39,7 @@ from tests.statistics.recorded_sessions import (
     recorded,
     redacted,
 )
+from tests.support.transcripts import Transcript
 
 Array = npt.NDArray[np.float64]
 RULES = ("ask-all", "sealed")

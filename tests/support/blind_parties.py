@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, cast
 
-from consumer.blind import BlindConsumerNumerics, CheckAward, SealWeight, WeightSealed
-from consumer.events import Delivered, PurchasesChecked
-from curator.blind import CheckBids
-from owner.blind import BlindOwnerNumerics, BlindScored, ScoreBlind
-from owner.events import MapOpened, OpenMap, Withdraw
+from consumer.events import CheckAward, Delivered, PurchasesChecked, SealWeight, WeightSealed
+from consumer.numerics import BlindConsumerNumerics
+from curator.events import CheckBids
+from owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Withdraw
+from owner.numerics import BlindOwnerNumerics
 from protocol import limits
 from protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
 from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, sign
@@ -18,6 +18,7 @@ from protocol.data import Dataset
 from protocol.machine.machine import Started
 from protocol.names import CONSUMER
 from protocol.session.session import Session
+from protocol.session.sizes import sealed_weight_bytes
 from protocol.space.grid import Weights
 from protocol.space.scoring import score_bound
 from protocol.wire.blind import Award, BlindBid, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
@@ -179,7 +180,7 @@ class BlindBench(CuratorBench):
         """A round's broadcast, which a curator cannot tell from any other bytes of its length."""
         values: dict[str, Any] = {
             "round": number,
-            "box": number.to_bytes(4, "big").rjust(self.opened.sealed_weight_bytes, b"\2"),
+            "box": number.to_bytes(4, "big").rjust(sealed_weight_bytes(self.opened), b"\2"),
             "signature": bytes(SIGNATURE_BYTES),
         }
         return SealedBroadcast(**(values | changes))

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.releases import GaussianRelease, ReleaseStream, register_release
+from protocol.privacy.releases import ReleaseStream, register_release
+from protocol.privacy.releases.gaussian import GaussianRelease
 from protocol.space.grid import Totals
 
 STEP = 2.0**-10

@@ -20,7 +20,6 @@ from protocol.machine.machine import (
     SignHead,
     Started,
     TimerFired,
-    trigger_of,
 )
 from protocol.names import CONSUMER, CURATOR
 from protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Close, Delivery, Refused, Welcome
@@ -52,7 +51,7 @@ class Recorded(CuratorBench):
                 event.peer, event.sequence, event.acknowledged, error.offence, error.what, error.advice
             )
             effects = super().take(event)
-        self.record.append(trigger_of(event))
+        self.record.append(event.trigger)
         return effects
 
     def come(self, *peers: str) -> Recorded:

@@ -20,13 +20,12 @@ from protocol.privacy.noise import NoiseSource
 from protocol.runtime.driver import Numerics, Outgoing
 from protocol.session.session import Session, open_session
 from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header, Record, RecordedItem, encode_header, encode_record
 from protocol.wire.codec import decode_message, encode_message, said_to
 from protocol.wire.messages import Broadcast, Close, Farewell, SealedBroadcast
 from protocol.wire.values import Item
 from tests.simulation.harness import names, session_file
-from tests.support.transcripts import fixed_salts
+from tests.support.transcripts import fixed_salts, read_transcript
 
 __all__ = [
     "TWO_FACED_ROUND",

@@ -7,8 +7,8 @@ from typing import Any
 
 import tomli_w
 
-from protocol.config import SessionFile
 from protocol.config.loading import load_toml_text
+from protocol.config.session import SessionFile
 
 __all__ = ["SESSION", "at", "changed", "load", "text"]
 

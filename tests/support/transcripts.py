@@ -7,13 +7,16 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
+from typing import NamedTuple
 
 import msgpack
 import numpy as np
 from hypothesis import strategies as st
 
 from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.record import Header
+from protocol.transcript.reader import TranscriptReader
+from protocol.transcript.record import Header, Record
 from protocol.wire.values import Item, Value
 
 HEADER = Header(
@@ -25,6 +28,35 @@ HEADER = Header(
     environment={"python": "cpython 3.11.7", "blas": ["openblas 0.3 Haswell"]},
     noise="simulated",
 )
+
+
+class Transcript(NamedTuple):
+    """A whole transcript in memory.
+
+    Args:
+        header: What it says about itself.
+        records: Its records, in order.
+        head: The chain's digest after the last of them.
+        torn_bytes: Bytes at the end that are no whole record.
+    """
+
+    header: Header
+    records: tuple[Record, ...]
+    head: bytes
+    torn_bytes: int
+
+
+def read_transcript(path: Path) -> Transcript:
+    """Read a whole transcript into memory.
+
+    Raises:
+        DataError: No transcript, or of a newer version.
+        TranscriptDamaged: Its header or a record does not hold.
+    """
+    with TranscriptReader(path) as reader:
+        records = tuple(reader)
+        return Transcript(reader.header, records, reader.head, reader.torn_bytes)
+
 
 Step = tuple[float, Item, tuple[Item, ...]]
 

@@ -101,10 +101,8 @@ def _attack(session: Session, *, stated: Stated, better: int = 0) -> SessionAtta
         )
         constant = {owner: first if place < better else last for place, owner in enumerate(others)}
         constant["watcher"] = probe
-        return SessionData(
-            owners=(constant | {"victim": last}, constant | {"victim": np.concatenate([last, x[:1]])}),
-            validation=first,
-            seed_set=seed_set(feature_map, SEED_SET),
+        return SessionData.one_more(
+            constant, last, x[:1], validation=first, seed_set=seed_set(feature_map, SEED_SET)
         )
 
     target = STRENGTH * np.repeat([math.sqrt(2.0 / DIMENSION), 0.0], DIMENSION // 2)
@@ -116,7 +114,6 @@ def _attack(session: Session, *, stated: Stated, better: int = 0) -> SessionAtta
         stated=stated,
         session=session,
         data=data,
-        watcher="watcher",
         read=asks,
         curator=choosing_targets([target] * rounds),
     )

@@ -96,7 +96,6 @@ class Attack(ABC):
 
         Args:
             neighbour: 0 for D, 1 for D'.
-            seeds: Seeds of the noise.
 
         Returns:
             The attacker's evidence.
@@ -112,7 +111,6 @@ class ReleaseAttack(Attack):
     """One broadcast: the consumer's release of D_v, with one record replaced.
 
     Args:
-        stated: The claim.
         session: The session whose ``[target]`` is attacked.
         validation: D_v and its neighbour, raw.
         seed_set: D_init, raw.
@@ -188,6 +186,21 @@ class SessionData:
     seed_set: Points
     other_validation: Points | None = None
 
+    @classmethod
+    def one_more(
+        cls, others: Mapping[str, Points], victims: Points, extra: Points, **public: Points
+    ) -> SessionData:
+        """The victim has one record more in D', its last one.
+
+        Args:
+            others: The other owners' points.
+            victims: The victim's in D.
+            extra: The record, shape (1, columns).
+            **public: `validation` and `seed_set`.
+        """
+        more = np.concatenate([victims, extra])
+        return cls(({**others, "victim": victims}, {**others, "victim": more}), **public)
+
 
 _Datasets: TypeAlias = tuple[Mapping[str, Dataset], Dataset, Dataset]
 """The owners' data, D_v and D_init."""
@@ -198,10 +211,9 @@ class SessionAttack(Attack):
     """A whole session: an owner's view of it, with one record of another owner added or not.
 
     Args:
-        stated: The claim.
         data: Makes all data for a feature map; the guarantee holds for every map, including a secret one.
+        read: Extracts numbers from the attacking owner's view.
         watcher: The attacking owner.
-        read: Extracts numbers from its view.
         away: As `SteadyNetwork` has it.
         curator: Makes the curator from session and noise.
         consumer: Makes the consumer; its arguments are those of `consumer_party`.
@@ -212,8 +224,8 @@ class SessionAttack(Attack):
     stated: Stated
     session: Session
     data: Callable[[FeatureMap], SessionData]
-    watcher: str
     read: Reading
+    watcher: str = "watcher"
     away: Callable[[int], Collection[str]] | None = None
     curator: Callable[[Session, NoiseSource], CuratorParty] = _curator
     consumer: Callable[..., ConsumerParty] = consumer_party

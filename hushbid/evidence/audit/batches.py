@@ -9,24 +9,15 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-from hushbid.evidence.audit.attack import SessionAttack, SessionData, stated_by
-from hushbid.evidence.audit.broken import choosing_targets
-from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
-from hushbid.evidence.audit.points import points_at, seed_set
-from hushbid.evidence.audit.readings import broadcasts
-from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
-from protocol.privacy.releases import Neighbours
+from hushbid.evidence.audit.attack import SessionAttack, SessionData
+from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, SEED_SET, attack_on_circles, points_on_first
+from hushbid.evidence.audit.points import seed_set
 from protocol.space.features import FeatureMap
 
 __all__ = ["batches"]
 
-DIMENSION: Final = 16
 ROUNDS: Final = 5
 BATCH: Final = 3
-SEED_SET: Final = 400
 _AT: Final = 0.5
 """The target's angle on the first circle."""
 _CLOSE: Final = 0.3
@@ -35,37 +26,30 @@ _FAR: Final = 1.5
 
 def batches() -> SessionAttack:
     """A session with `filtered-gaussian`, the default release, that buys `BATCH` points per round."""
-    session = session_of(
+    return attack_on_circles(
+        "filtered-gaussian",
         owners=("rival", "victim", "watcher"),
-        points=ROUNDS * BATCH,
+        data=_data,
+        angles=[_AT] * ROUNDS,
         batch=BATCH,
         jitter=1.0,
-        dimension=DIMENSION,
-        delta=SESSION_DELTA,
-        summary=release_table("filtered-gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON),
-    )
-    return SessionAttack(
-        stated=stated_by(session.privacy()[0]),
-        session=session,
-        data=_data,
-        watcher="watcher",
-        read=broadcasts(opposite(DIMENSION, first=1), ROUNDS, SEED_SET, batch=BATCH),
-        curator=choosing_targets([target(DIMENSION, _AT)] * ROUNDS),
     )
 
 
 def _data(feature_map: FeatureMap) -> SessionData:
-    def point(angle: float, others: float, count: int = 1) -> npt.NDArray[np.float64]:
-        return points_at(feature_map, np.array([placed(DIMENSION, others, {0: angle})] * count))
-
-    most = ROUNDS * BATCH
-    extra, others = point(_AT, LIKE_X), point(_AT + _FAR, LIKE_X, most)
-    there = {"rival": point(_AT + _CLOSE, LIKE_Y, most), "watcher": point(_AT - _FAR, LIKE_Y)}
-    return SessionData(
-        owners=(
-            {**there, "victim": others},
-            {**there, "victim": np.concatenate([others, extra])},
-        ),
-        validation=there["watcher"],
+    extra, others, rivals, own = (
+        points_on_first(feature_map, [place] * count)
+        for place, count in (
+            ((_AT, LIKE_X), 1),
+            ((_AT + _FAR, LIKE_X), ROUNDS * BATCH),
+            ((_AT + _CLOSE, LIKE_Y), ROUNDS * BATCH),
+            ((_AT - _FAR, LIKE_Y), 1),
+        )
+    )
+    return SessionData.one_more(
+        {"rival": rivals, "watcher": own},
+        others,
+        extra,
+        validation=own,
         seed_set=seed_set(feature_map, SEED_SET),
     )

@@ -26,15 +26,20 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.evidence.audit import switching
-from hushbid.evidence.audit.attack import SessionAttack, SessionData, Stated, View, stated_by
-from hushbid.evidence.audit.broken import weighing_with_targets
+from hushbid.evidence.audit.attack import SessionAttack, SessionData, Stated, View
 from hushbid.evidence.audit.broken_blind import sending_a_void_box
-from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
-from hushbid.evidence.audit.points import points_at, seed_set
-from hushbid.evidence.audit.readings import broadcasts
+from hushbid.evidence.audit.circles import (
+    DIMENSION,
+    LIKE_X,
+    LIKE_Y,
+    SEED_SET,
+    attack_on_circles,
+    points_on_first,
+)
+from hushbid.evidence.audit.points import seed_set
 from hushbid.evidence.audit.settings import DELTA, SESSION_DELTA, SESSION_EPSILON, release_table, session_of
 from hushbid.evidence.audit.statistic import Evidence
+from hushbid.evidence.audit.switching import angle_of, switching
 from hushbid.simulation.simulator import Crash
 from protocol.crypto.blinding import MASK_BYTES
 from protocol.names import CONSUMER, CURATOR
@@ -47,11 +52,7 @@ from protocol.wire.codec import Direction, decode_frame, decode_message
 
 __all__ = ["CuratorAttack", "CuratorView", "curator", "restarted", "sizes", "void"]
 
-DIMENSION: Final = 16
 ROUNDS: Final = 7
-SEED_SET: Final = 400
-STEP: Final = 0.36
-"""Radians between one place on the first circle and the next."""
 NEXT_TO: Final = 0.12
 """Radians between a point and another owner's neighbouring point."""
 CRASH: Final = 5
@@ -65,50 +66,32 @@ Floats = npt.NDArray[np.float64]
 
 
 def restarted() -> SessionAttack:
-    """`switching.switching` with a blind curator, and a consumer that dies and resumes from its record."""
-    return replace(switching.switching("blind"), crashes=(Crash(CONSUMER, step=CRASH, left=0),))
+    """`switching` with a blind curator, and a consumer that dies and resumes from its record."""
+    return replace(switching("blind"), crashes=(Crash(CONSUMER, step=CRASH, left=0),))
 
 
 def void() -> SessionAttack:
     """A session with an owner that sells a void box, which is discovered in D and not in D'."""
-    session = session_of(
+    return attack_on_circles(
+        "filtered-gaussian",
         owners=("liar", "victim", "watcher"),
-        points=ROUNDS,
-        dimension=DIMENSION,
-        delta=SESSION_DELTA,
-        summary=release_table("filtered-gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON),
-        rule="blind",
-    )
-    targets = [target(DIMENSION, _angle(place)) for place in range(ROUNDS)]
-    return SessionAttack(
-        stated=stated_by(session.privacy()[0]),
-        session=session,
         data=_with_a_void_box,
-        watcher="watcher",
-        read=broadcasts(opposite(DIMENSION, first=1), ROUNDS, SEED_SET),
-        consumer=weighing_with_targets(targets),
+        angles=[angle_of(place) for place in range(ROUNDS)],
+        rule="blind",
         owner=sending_a_void_box("liar", row=0),
     )
 
 
-def _angle(place: int) -> float:
-    return 0.5 + STEP * place
-
-
 def _with_a_void_box(feature_map: FeatureMap) -> SessionData:
-    def at(angle: float, others: float) -> Floats:
-        return placed(DIMENSION, others, {0: angle})
-
-    first, last = points_at(feature_map, np.array([at(_angle(0), LIKE_X), at(-1.0, LIKE_Y)]))
-    lies = [at(_angle(0) + NEXT_TO, LIKE_X), *(at(_angle(place), LIKE_X) for place in range(1, ROUNDS))]
-    beside = [at(_angle(place) + NEXT_TO, LIKE_Y) for place in range(1, ROUNDS)]
-    others = {
-        "liar": points_at(feature_map, np.array(lies)),
-        "watcher": points_at(feature_map, np.array(beside)),
-    }
-    return SessionData(
-        owners=(others | {"victim": last[None]}, others | {"victim": np.stack([last, first])}),
-        validation=last[None],
+    later = range(1, ROUNDS)
+    lies = [(angle_of(0) + NEXT_TO, LIKE_X), *((angle_of(place), LIKE_X) for place in later)]
+    beside = [(angle_of(place) + NEXT_TO, LIKE_Y) for place in later]
+    first, last = np.split(points_on_first(feature_map, [(angle_of(0), LIKE_X), (-1.0, LIKE_Y)]), 2)
+    return SessionData.one_more(
+        {"liar": points_on_first(feature_map, lies), "watcher": points_on_first(feature_map, beside)},
+        last,
+        first,
+        validation=last,
         seed_set=seed_set(feature_map, SEED_SET),
     )
 
@@ -196,8 +179,7 @@ def sizes() -> CuratorAttack:
     """Sizes and order of all frames, where an owner runs out of points a round earlier or later."""
 
     def data(feature_map: FeatureMap) -> SessionData:
-        one, more = (points_at(feature_map, np.array(_places(count))) for count in (FEW - 1, FEW))
-        others = points_at(feature_map, np.array(_places(2 * FEW)))
+        one, more, others = (_consecutive(feature_map, count) for count in (FEW - 1, FEW, 2 * FEW))
         return SessionData(
             owners=({_ALIKE[0]: one, _ALIKE[1]: others}, {_ALIKE[0]: more, _ALIKE[1]: others}),
             validation=others[:1],
@@ -225,15 +207,14 @@ def _small(mechanism: str, **keys: float) -> Session:
     )
 
 
-def _places(count: int) -> list[Floats]:
+def _consecutive(feature_map: FeatureMap, count: int) -> Floats:
     """Points that are alike on all circles but the first."""
-    return [placed(DIMENSION, LIKE_X, {0: _angle(place)}) for place in range(count)]
+    return points_on_first(feature_map, [(angle_of(place), LIKE_X) for place in range(count)])
 
 
 def _with_other_targets(feature_map: FeatureMap) -> SessionData:
-    points = points_at(feature_map, np.array(_places(4 * FEW)))
-    wanted = [placed(DIMENSION, others, {0: _angle(0)}) for others in (LIKE_X, LIKE_Y)]
-    one, other = points_at(feature_map, np.array(wanted))
+    points = _consecutive(feature_map, 4 * FEW)
+    one, other = points_on_first(feature_map, [(angle_of(0), others) for others in (LIKE_X, LIKE_Y)])
     data = {_ALIKE[0]: points[::2], _ALIKE[1]: points[1::2]}
     return SessionData(
         owners=(data, data),

@@ -31,6 +31,7 @@ from protocol.space.scoring import Best, Pool
 __all__ = [
     "ChosenTargets",
     "CuratorFault",
+    "OtherOutcomes",
     "OtherWeights",
     "believing_features",
     "checking_no_features",
@@ -48,21 +49,15 @@ Targets: TypeAlias = Sequence[npt.NDArray[np.float64]]
 
 
 class OtherWeights(ABC):
-    """Numerics that compute a round's weights from something else.
-
-    Args:
-        numerics: The curator's own.
-    """
+    """Numerics that compute a round's weights from something else."""
 
     def __init__(self, numerics: Numerics) -> None:
         self._numerics = numerics
 
     def perform(self, effect: Computation) -> Event | None:
-        """Return the effect's outcome as an event; None for effects of other kinds."""
         return self._numerics.perform(self._instead_of(effect))
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Restore the state computed before a restart."""
         self._numerics.restore(self._instead_of(effect), outcome)
 
     def _instead_of(self, effect: Computation) -> Computation:
@@ -73,6 +68,21 @@ class OtherWeights(ABC):
         """The inputs from which the weights are computed."""
 
 
+class OtherOutcomes(ABC):
+    """Numerics that report other outcomes than were computed."""
+
+    def __init__(self, numerics: Any) -> None:
+        self._numerics = numerics
+        self.restore = numerics.restore
+
+    def perform(self, effect: Computation) -> Event | None:
+        return self._reported(effect, self._numerics.perform(effect))
+
+    @abstractmethod
+    def _reported(self, effect: Computation, outcome: Event | None) -> Event | None:
+        """What is reported in place of an outcome."""
+
+
 class ChosenTargets(OtherWeights):
     """Numerics that make each round's weight with the attacker's target; nothing is broken.
 
@@ -80,7 +90,6 @@ class ChosenTargets(OtherWeights):
     target lets it decide which points win, as the lemma's proof permits.
 
     Args:
-        numerics: The curator's own.
         targets: g̃ of every round, each of shape (d,).
     """
 
@@ -168,22 +177,19 @@ class _StopsEarly(CuratorMachine):
             super()._go_on()
 
 
+def _with_pool(kind: type[Pool], session: Session, party: CuratorParty) -> CuratorParty:
+    party[0]._pool = kind(session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter)
+    return party
+
+
 def keeping_absent_pools(session: Session, party: CuratorParty) -> CuratorParty:
     """The presence rule does not cover the pool: an absent owner's points can still win."""
-    machine, numerics = party
-    machine._pool = _NothingWithheld(
-        session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter
-    )
-    return machine, numerics
+    return _with_pool(_NothingWithheld, session, party)
 
 
 def filling_batches_from_one_owner(session: Session, party: CuratorParty) -> CuratorParty:
     """A batch comes from the owner with the best point, so that one extra record can change all of it."""
-    machine, numerics = party
-    machine._pool = _OneOwnersBatch(
-        session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter
-    )
-    return machine, numerics
+    return _with_pool(_OneOwnersBatch, session, party)
 
 
 def counting_actual_points(_session: Session, party: CuratorParty) -> CuratorParty:
@@ -210,20 +216,13 @@ class _AdmitsAll:
         return getattr(self._space, name)
 
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Accept everything."""
         return np.ones(len(features), dtype=np.bool_)
 
 
-class _BelievesFeatures:
+class _BelievesFeatures(OtherOutcomes):
     """Numerics that report the features claimed by owners for every point."""
 
-    def __init__(self, numerics: Numerics) -> None:
-        self._numerics = numerics
-        self.restore = numerics.restore
-
-    def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
-        outcome = self._numerics.perform(effect)
+    def _reported(self, effect: Computation, outcome: Event | None) -> Event | None:
         if type(effect) is not CheckCandidates or not isinstance(outcome, CandidatesChecked):
             return outcome
         claimed = np.stack([entry.point.candidate.features for entry in effect.entries])

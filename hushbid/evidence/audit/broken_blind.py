@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, cast
 
 from curator.blind import BlindCurator
 from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty, OwnerParty
-from owner.blind import BlindOwnerNumerics, BlindScored, ScoreBlind
+from hushbid.evidence.audit.broken import OtherOutcomes
+from owner.events import BlindScored, ScoreBlind
 from owner.party import owner_party
 from protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
 from protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign
@@ -42,16 +43,14 @@ ConsumerMaker: TypeAlias = Callable[..., ConsumerParty]
 # -- an attacker --------------------------------------------------------------------------------------
 
 
-class _VoidBox:
+class _VoidBox(OtherOutcomes):
     """Numerics of an owner that hands over a void box instead of one of its points, and signs it."""
 
-    def __init__(self, session: Session, name: str, numerics: BlindOwnerNumerics, row: int) -> None:
-        self._session, self._name, self._numerics, self._row = session, name, numerics, row
-        self.restore = numerics.restore
+    def __init__(self, session: Session, name: str, numerics: Any, row: int) -> None:
+        super().__init__(numerics)
+        self._session, self._name, self._row = session, name, row
 
-    def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
-        outcome = self._numerics.perform(effect)
+    def _reported(self, effect: Computation, outcome: Event | None) -> Event | None:
         if type(effect) is not ScoreBlind or not isinstance(outcome, BlindScored):
             return outcome
         size = self._session.box_bytes + SEAL_BYTES
@@ -71,18 +70,13 @@ class _VoidBox:
 
 
 def sending_a_void_box(liar: str, *, row: int) -> OwnerMaker:
-    """Makes owners, one of which hands over a box that does not open instead of one of its points.
-
-    Args:
-        liar: Its name.
-        row: The row of that point.
-    """
+    """Makes owners, one of which hands over a box that does not open instead of one of its points."""
 
     def owner(session: Session, name: str, dataset: Dataset, **given: Any) -> OwnerParty:
         machine, numerics = owner_party(session, name, dataset, **given)
         if name != liar:
             return machine, numerics
-        return machine, _VoidBox(session, name, cast("BlindOwnerNumerics", numerics), row)
+        return machine, _VoidBox(session, name, numerics, row)
 
     return owner
 
@@ -121,38 +115,26 @@ def excluding_for_void_boxes(session: Session, party: CuratorParty) -> CuratorPa
     return _ExcludesForVoidBoxes(session), party[1]
 
 
-class _HoldsAll:
+class _HoldsAll(OtherOutcomes):
     """Numerics that report all bids as signed."""
 
-    def __init__(self, party: CuratorParty) -> None:
-        self._numerics = party[1]
-        self.restore = party[1].restore
-
-    def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
-        outcome = self._numerics.perform(effect)
+    def _reported(self, effect: Computation, outcome: Event | None) -> Event | None:  # noqa: ARG002
         held = getattr(outcome, "held", None)
         return outcome if held is None else replace(cast("Any", outcome), held=(True,) * len(held))
 
 
 def taking_shorter_bids(session: Session, party: CuratorParty) -> CuratorParty:
     """The curator for owners that do not pad."""
-    return _TakesShorterBids(session), _HoldsAll(party)
+    return _TakesShorterBids(session), _HoldsAll(party[1])
 
 
 # -- sizes --------------------------------------------------------------------------------------------
 
 
-class _WithoutPadding:
+class _WithoutPadding(OtherOutcomes):
     """Numerics of an owner that leaves out the scores of empty boxes."""
 
-    def __init__(self, numerics: BlindOwnerNumerics) -> None:
-        self._numerics = numerics
-        self.restore = numerics.restore
-
-    def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
-        outcome = self._numerics.perform(effect)
+    def _reported(self, effect: Computation, outcome: Event | None) -> Event | None:  # noqa: ARG002
         if not isinstance(outcome, BlindScored):
             return outcome
         points = sum(row >= 0 for row in self._numerics._sent)
@@ -164,7 +146,7 @@ def without_padding(owner: OwnerMaker) -> OwnerMaker:
 
     def made(*given: Any, **more: Any) -> OwnerParty:
         machine, numerics = owner(*given, **more)
-        return machine, _WithoutPadding(cast("BlindOwnerNumerics", numerics))
+        return machine, _WithoutPadding(numerics)
 
     return made
 

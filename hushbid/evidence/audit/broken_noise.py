@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -31,41 +30,23 @@ Noise = npt.NDArray[np.int64]
 
 
 class _OtherNoise(OtherWeights):
-    """Numerics that release with other noise than was drawn; a release of public points only has none."""
+    """Numerics that release with other noise than was drawn; a release of public points only has none.
+
+    Args:
+        instead: The noise in place of a round's, in grid units of the released total, shape (width,).
+    """
+
+    def __init__(self, numerics: Numerics, instead: Callable[[int, Noise], Noise]) -> None:
+        super().__init__(numerics)
+        self._instead = instead
 
     def _changed(self, effect: ComputeWeights) -> ComputeWeights:
         if not effect.noise:
             return effect
         return replace(effect, noise=(self._instead(effect.round, effect.noise[0]),))
 
-    @abstractmethod
-    def _instead(self, number: int, noise: Noise) -> Noise:
-        """The noise of round `number`, in grid units of the released total, shape (width,)."""
 
-
-class _Function(_OtherNoise):
-    """Noise that is a function of the drawn noise."""
-
-    def __init__(self, numerics: Numerics, function: Callable[[int, Noise], Noise]) -> None:
-        super().__init__(numerics)
-        self._function = function
-
-    def _instead(self, number: int, noise: Noise) -> Noise:
-        return self._function(number, noise)
-
-
-class _First(_OtherNoise):
-    """The noise of the first noisy release, reused in all of them."""
-
-    _first: Noise | None = None
-
-    def _instead(self, number: int, noise: Noise) -> Noise:  # noqa: ARG002
-        if self._first is None:
-            self._first = noise
-        return self._first
-
-
-class _AgainAfterRestart(_OtherNoise):
+class _AgainAfterRestart(OtherWeights):
     """After a restart, noise starts again with that of the first release."""
 
     _restarted = False
@@ -76,21 +57,18 @@ class _AgainAfterRestart(_OtherNoise):
         self._again = 0
 
     def restore(self, effect: Computation, outcome: Event | None) -> None:
-        """Take up what was computed before a restart."""
         super().restore(effect, outcome)
         self._restarted = True
 
     def perform(self, effect: Computation) -> Event | None:
-        """The effect's outcome as an event; None for effects of other kinds."""
         if self._restarted and type(effect) is ComputeWeights and self._again < len(self._drawn):
-            effect = replace(effect, noise=(self._drawn[self._again],))
             self._again += 1
-            return self._numerics.perform(effect)
+            return self._numerics.perform(replace(effect, noise=(self._drawn[self._again - 1],)))
         return super().perform(effect)
 
-    def _instead(self, number: int, noise: Noise) -> Noise:  # noqa: ARG002
-        self._drawn.append(noise)
-        return noise
+    def _changed(self, effect: ComputeWeights) -> ComputeWeights:
+        self._drawn += effect.noise[:1]
+        return effect
 
 
 def scaled(factor: float) -> CuratorFault:
@@ -106,7 +84,13 @@ def scaled_for_one_release(session: Session, party: CuratorParty) -> CuratorPart
 
 def same_in_every_round(_session: Session, party: CuratorParty) -> CuratorParty:
     """Noise is drawn once for all releases."""
-    return party[0], _First(party[1])
+    drawn: list[Noise] = []
+
+    def first(_number: int, noise: Noise) -> Noise:
+        drawn.append(noise)
+        return drawn[0]
+
+    return party[0], _OtherNoise(party[1], first)
 
 
 def missing_from_last_release(session: Session, party: CuratorParty) -> CuratorParty:
@@ -138,4 +122,4 @@ def reused_after_restart(_session: Session, party: CuratorParty) -> CuratorParty
 
 
 def _fault(function: Callable[[int, Noise], Noise]) -> CuratorFault:
-    return lambda _session, party: (party[0], _Function(party[1], function))
+    return lambda _session, party: (party[0], _OtherNoise(party[1], function))

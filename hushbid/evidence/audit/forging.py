@@ -14,16 +14,20 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.evidence.audit.attack import OwnerParty, SessionAttack, SessionData, stated_by
-from hushbid.evidence.audit.broken import choosing_targets
-from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
-from hushbid.evidence.audit.points import points_at, seed_set
-from hushbid.evidence.audit.readings import broadcasts
-from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
+from hushbid.evidence.audit.attack import OwnerParty, SessionAttack, SessionData
+from hushbid.evidence.audit.circles import (
+    DIMENSION,
+    LIKE_X,
+    LIKE_Y,
+    SEED_SET,
+    attack_on_circles,
+    opposite,
+    points_on_first,
+)
+from hushbid.evidence.audit.points import seed_set
 from owner.numerics import OwnerNumerics
 from owner.party import owner_party
 from protocol.errors import LocalProtocolError
-from protocol.privacy.releases import Neighbours
 from protocol.session.session import Session
 from protocol.space.features import FeatureMap
 from protocol.space.grid import FEATURE_BITS, Features
@@ -31,9 +35,7 @@ from protocol.space.scoring import Points
 
 __all__ = ["forged"]
 
-DIMENSION: Final = 16
 ROUNDS: Final = 5
-SEED_SET: Final = 400
 FORGER: Final = "watcher"
 
 _X, _BESIDE_X, _NEXT, _FILLER = 0.0, 0.12, 0.6, math.pi
@@ -42,36 +44,24 @@ _X, _BESIDE_X, _NEXT, _FILLER = 0.0, 0.12, 0.6, math.pi
 
 def forged() -> SessionAttack:
     """A session with `gaussian`, whose sensitivity rests on the length of φ."""
-    session = session_of(
+    return attack_on_circles(
+        "gaussian",
         owners=("other", "victim", FORGER),
-        points=ROUNDS,
-        dimension=DIMENSION,
-        delta=SESSION_DELTA,
-        summary=release_table("gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON),
-    )
-    angles = [_X, *[_FILLER] * (ROUNDS - 1)]
-    return SessionAttack(
-        stated=stated_by(session.privacy()[0]),
-        session=session,
         data=_data,
-        watcher=FORGER,
-        read=broadcasts(opposite(DIMENSION, first=1), ROUNDS, SEED_SET),
-        curator=choosing_targets([target(DIMENSION, angle) for angle in angles]),
+        angles=[_X, *[_FILLER] * (ROUNDS - 1)],
         owner=_owner,
     )
 
 
 def _data(feature_map: FeatureMap) -> SessionData:
     x, other, own, filler = (
-        points_at(feature_map, np.array([placed(DIMENSION, others, {0: angle})]))
-        for angle, others in ((_X, LIKE_X), (_NEXT, LIKE_Y), (_BESIDE_X, LIKE_Y), (_FILLER, LIKE_Y))
+        points_on_first(feature_map, [place])
+        for place in ((_X, LIKE_X), (_NEXT, LIKE_Y), (_BESIDE_X, LIKE_Y), (_FILLER, LIKE_Y))
     )
-    fillers = np.repeat(filler, ROUNDS, axis=0)
-    return SessionData(
-        owners=(
-            {"other": fillers, "victim": other, FORGER: own},
-            {"other": fillers, "victim": np.concatenate([other, x]), FORGER: own},
-        ),
+    return SessionData.one_more(
+        {"other": np.repeat(filler, ROUNDS, axis=0), FORGER: own},
+        other,
+        x,
         validation=x,
         seed_set=seed_set(feature_map, SEED_SET),
     )

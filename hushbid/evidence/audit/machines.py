@@ -19,17 +19,10 @@ __all__ = ["AuditOptions", "audit_machines"]
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
-    """A request to audit.
+    """A request to audit: what its options' help says.
 
     Attributes:
-        suites: Names of suites; None: all.
-        trials: Runs on each of the two neighbouring datasets; None: the suite's own number.
-        confidence: Confidence of each lower bound on ε.
-        jobs: Processes; None: one per core.
-        seed: Seed of all noise: the same seed gives the same result.
-        repeat: Number of audits of each suite, each with other noise.
-        faults: Run planted faults only: each has to be caught.
-        progress: Called with a suite's name, its runs so far, and its total runs.
+        progress: As `hushbid.evidence.audit.run.Progress`.
     """
 
     suites: Sequence[str] | None = field(

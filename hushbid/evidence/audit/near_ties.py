@@ -19,17 +19,15 @@ import numpy.typing as npt
 
 from hushbid.evidence.audit.attack import SessionAttack, SessionData, public_map, stated_by
 from hushbid.evidence.audit.broken import choosing_targets
-from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
+from hushbid.evidence.audit.circles import DIMENSION, LIKE_X, LIKE_Y, opposite, placed, target
 from hushbid.evidence.audit.points import points_at, seed_set
 from hushbid.evidence.audit.readings import broadcasts
-from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
-from protocol.privacy.releases import Neighbours
+from hushbid.evidence.audit.settings import protected_session
 from protocol.space.features import FeatureMap
 from protocol.space.grid import FEATURE_UNIT, features_to_float
 
 __all__ = ["near_ties"]
 
-DIMENSION: Final = 16
 TIES: Final = 4
 ROUNDS: Final = TIES + 2
 SEED_SET: Final = 4000
@@ -43,18 +41,11 @@ _ALIKE, _BEHIND, _OPPOSITE = math.pi / 2.0, 0.8 * math.pi, math.pi
 
 def near_ties() -> SessionAttack:
     """A session with `gaussian`; the victim has an even number of records, or one more."""
-    session = session_of(
-        owners=("victim", "watcher"),
-        points=ROUNDS,
-        dimension=DIMENSION,
-        delta=SESSION_DELTA,
-        summary=release_table("gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON),
-    )
+    session = protected_session("gaussian", owners=("victim", "watcher"), points=ROUNDS, dimension=DIMENSION)
     return SessionAttack(
         stated=stated_by(session.privacy()[0]),
         session=session,
         data=_data,
-        watcher="watcher",
         read=broadcasts(_direction(), ROUNDS, SEED_SET),
         curator=choosing_targets(_targets(public_map(session))),
     )
@@ -64,11 +55,10 @@ def _data(feature_map: FeatureMap) -> SessionData:
     victims, own = _tied(feature_map)
     fillers = points_at(feature_map, np.array([_at(LIKE_X, None)] * ROUNDS))
     more = points_at(feature_map, np.array([placed(DIMENSION, LIKE_Y, dict.fromkeys(range(TIES), _BEHIND))]))
-    return SessionData(
-        owners=(
-            {"victim": victims, "watcher": np.concatenate([own, fillers])},
-            {"victim": np.concatenate([victims, more]), "watcher": np.concatenate([own, fillers])},
-        ),
+    return SessionData.one_more(
+        {"watcher": np.concatenate([own, fillers])},
+        victims,
+        more,
         validation=more,
         seed_set=seed_set(feature_map, SEED_SET),
     )

@@ -94,7 +94,6 @@ def points_near(
         feature_map: A paired map of a `feature_table`.
         angle: In radians.
         spread: Largest deviation from that angle, in radians.
-        count: Number of points.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED_SET))
     angles = generator.uniform(angle - spread, angle + spread, (count, feature_map.space.dimension // 2))

@@ -20,7 +20,6 @@ def broadcasts(direction: Floats, rounds: int, seed_size: int, *, batch: int = 1
         direction: Shape (d,).
         rounds: Number of rounds; a round without a broadcast gives 0.
         seed_size: |D_init|.
-        batch: Points bought per round.
 
     Returns:
         For a view, shape (rounds, d + 1): all coordinates, and the projection.
@@ -44,7 +43,6 @@ def with_betrayed_counts(reading: Reading, target: Floats, rounds: int, seed_siz
     Args:
         reading: The reading, which gets one more number per round.
         target: g̃, shape (d,).
-        rounds: p.
         seed_size: |D_init|.
     """
     counts = seed_size + np.arange(rounds)

@@ -148,7 +148,6 @@ class SketchAttack(Attack):
     The attacker computes their likelihood ratio between the two datasets.
 
     Args:
-        stated: The claim.
         session: Supplies the hash functions.
         records: The points and their neighbour, raw.
         draws: Discrete Laplace noise of the counts, and of the number of points if that is published.

@@ -37,15 +37,12 @@ class AuditResult:
     """The outcome of one suite.
 
     Attributes:
-        suite: Its name.
-        stated: The claim.
         epsilon_lower: The highest lower bound on ε of all repeats; picked from many, it does not have the
             stated confidence.
         confidence: Confidence of each repeat's bound.
         trials: Runs on each of D and D' in a repeat; half of them fit the attack.
         expected: "pass" or "reject".
         alarms: Number of repeats whose bound exceeded the stated ε.
-        repeats: Number of repeats.
     """
 
     suite: str
@@ -70,7 +67,6 @@ class AuditResult:
         return self.rejected and self.alarms >= self.repeats - self.repeats // 20
 
     def as_json(self) -> dict[str, Any]:
-        """The result under the names of the command line's JSON."""
         return {
             "suite": self.suite,
             "attacked": suite_of(self.suite).about,
@@ -123,12 +119,8 @@ def audit(
     Args:
         suites: Suites as from `suite_of`.
         trials: Runs on each of D and D', at least `FEWEST_TRIALS`; None: each suite's own number.
-        confidence: Confidence of each lower bound, in (0, 1): the bound is too high in at most 1 - confidence
-            of all audits.
-        jobs: Processes that share the runs.
-        seed: Seed of all noise.
-        repeats: Number of runs of each suite, each with other noise.
-        progress: Called with the progress.
+        confidence: In (0, 1): a lower bound is too high in at most 1 - confidence of all audits.
+        repeats: Number of audits of each suite, each with other noise.
 
     Yields:
         Each suite's result as soon as it is available.

@@ -10,7 +10,7 @@ The watcher has a point that it chose itself: also a y, so that the supply of th
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,7 @@ from hushbid.evidence.audit.attack import SessionAttack, SessionData, public_map
 from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite
 from hushbid.evidence.audit.points import points_at_angle, points_near, seed_set
 from hushbid.evidence.audit.readings import broadcasts, with_betrayed_counts
-from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
-from protocol.privacy.releases import Neighbours
+from hushbid.evidence.audit.settings import protected_session
 from protocol.session.session import Session
 from protocol.space.features import FeatureMap
 from protocol.space.grid import features_to_float
@@ -35,10 +34,6 @@ SMALL_SEED_SET: Final = 20
 """Small enough that the grid of Σφ, divided by q, is visible on the grid of the weights."""
 SPREAD: Final = 0.05
 """Spread of a concentrated seed set about one angle, in radians."""
-
-_NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
-_VICTIM: Final = "victim"
-_WATCHER: Final = "watcher"
 
 
 def gaussian() -> SessionAttack:
@@ -71,27 +66,15 @@ def exhausted() -> SessionAttack:
     return SessionAttack(
         stated=stated_by(session.privacy()[0]),
         session=session,
-        data=lambda feature_map: SessionData(
-            owners=(
-                {_VICTIM: one, _WATCHER: one},
-                {_VICTIM: np.concatenate([one, more]), _WATCHER: one},
-            ),
-            validation=more,
-            seed_set=seed_set(feature_map, SMALL_SEED_SET),
+        data=lambda feature_map: SessionData.one_more(
+            {"watcher": one}, one, more, validation=more, seed_set=seed_set(feature_map, SMALL_SEED_SET)
         ),
-        watcher=_WATCHER,
         read=with_betrayed_counts(sums, target, ROUNDS, SMALL_SEED_SET),
     )
 
 
-def _session(mechanism: str, **keys: Any) -> Session:
-    return session_of(
-        owners=(_VICTIM, _WATCHER),
-        points=ROUNDS,
-        dimension=DIMENSION,
-        delta=SESSION_DELTA,
-        summary=release_table(mechanism, _NEIGHBOURS, epsilon=SESSION_EPSILON, **keys),
-    )
+def _session(mechanism: str) -> Session:
+    return protected_session(mechanism, owners=("victim", "watcher"), points=ROUNDS, dimension=DIMENSION)
 
 
 def _substituting(session: Session, *, seeds: npt.NDArray[np.float64] | None = None) -> SessionAttack:
@@ -100,19 +83,12 @@ def _substituting(session: Session, *, seeds: npt.NDArray[np.float64] | None = N
     def data(feature_map: FeatureMap) -> SessionData:
         worse = points_at_angle(feature_map, *[LIKE_Y] * (ROUNDS + 1))
         better = points_at_angle(feature_map, LIKE_X)
-        return SessionData(
-            owners=(
-                {_VICTIM: worse, _WATCHER: worse[:1]},
-                {_VICTIM: np.concatenate([worse, better]), _WATCHER: worse[:1]},
-            ),
-            validation=better,
-            seed_set=seed_set(feature_map, SEED_SET) if seeds is None else seeds,
-        )
+        public = seed_set(feature_map, SEED_SET) if seeds is None else seeds
+        return SessionData.one_more({"watcher": worse[:1]}, worse, better, validation=better, seed_set=public)
 
     return SessionAttack(
         stated=stated_by(session.privacy()[0]),
         session=session,
         data=data,
-        watcher=_WATCHER,
         read=broadcasts(opposite(DIMENSION), ROUNDS, SEED_SET),
     )

@@ -16,6 +16,7 @@ __all__ = [
     "EXACT",
     "SESSION_DELTA",
     "SESSION_EPSILON",
+    "protected_session",
     "release_table",
     "session_of",
 ]
@@ -43,6 +44,12 @@ def release_table(mechanism: str, neighbours: Neighbours, **keys: Any) -> dict[s
     return {"mechanism": mechanism, "neighbours": neighbours.value, **keys}
 
 
+def protected_session(mechanism: str, **keys: Any) -> Session:
+    """A session that is run as a whole, whose owners a mechanism protects; keys are those of `session_of`."""
+    summary = release_table(mechanism, Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON)
+    return session_of(delta=SESSION_DELTA, summary=summary, **keys)
+
+
 def session_of(
     *,
     owners: Sequence[str],
@@ -61,18 +68,12 @@ def session_of(
     """A session in one process, with simulated noise.
 
     Args:
-        owners: Their names.
-        points: p.
         dimension: d of the map, which is public unless the rule keeps it secret.
         target: ``[target]``; None: no noise.
         summary: ``[summary]``; None: no noise.
-        rule: The acquisition rule.
         delta: The δ at which privacy is stated.
         features: ``[features]`` without a seed; None: a paired map's.
-        batch: Points bought per round.
         seed_weight: Weight of a point of the seed set.
-        jitter: In points.
-        **parameters: Of the rule.
     """
     features = dict(features or feature_table(dimension))
     if not RULES[rule].sealed:

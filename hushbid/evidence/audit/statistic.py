@@ -81,8 +81,6 @@ def fit(first: Evidence, second: Evidence, *, delta: float, confidence: float) -
     Args:
         first: Evidence of runs on D.
         second: Evidence of as many runs on D'.
-        delta: δ of the bound.
-        confidence: Confidence of the bound.
     """
     best: tuple[_Promise, Event] | None = None
     for statistic in _statistics(first, second):

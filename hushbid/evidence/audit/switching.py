@@ -14,24 +14,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
-from hushbid.evidence.audit.attack import SessionAttack, SessionData, stated_by
-from hushbid.evidence.audit.broken import with_targets
-from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
-from hushbid.evidence.audit.points import points_at, seed_set
-from hushbid.evidence.audit.readings import broadcasts
-from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
+from hushbid.evidence.audit.attack import SessionAttack, SessionData
+from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, SEED_SET, attack_on_circles, points_on_first
+from hushbid.evidence.audit.points import seed_set
 from hushbid.simulation.simulator import Crash
 from protocol.names import CURATOR
-from protocol.privacy.releases import Neighbours
 from protocol.space.features import FeatureMap
 
-__all__ = ["restarted", "switching"]
+__all__ = ["ROUNDS", "angle_of", "restarted", "switching"]
 
-DIMENSION: Final = 16
 ROUNDS: Final = 7
-SEED_SET: Final = 400
 STEP: Final = 0.36
 """Radians between one place on the first circle and the next."""
 CRASH: Final = 11
@@ -41,27 +33,13 @@ after it whose noise a broken curator confuses differ in what they show.
 
 
 def switching(rule: str = "ask-all") -> SessionAttack:
-    """A session with `filtered-gaussian`, the default release.
-
-    Args:
-        rule: The acquisition rule.
-    """
-    session = session_of(
+    """A session with `filtered-gaussian`, the default release."""
+    return attack_on_circles(
+        "filtered-gaussian",
         owners=("victim", "watcher"),
-        points=ROUNDS,
-        dimension=DIMENSION,
-        delta=SESSION_DELTA,
-        summary=release_table("filtered-gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON),
-        rule=rule,
-    )
-    targets = [target(DIMENSION, _angle(place)) for place in range(ROUNDS)]
-    return SessionAttack(
-        stated=stated_by(session.privacy()[0]),
-        session=session,
         data=_data,
-        watcher="watcher",
-        read=broadcasts(opposite(DIMENSION, first=1), ROUNDS, SEED_SET),
-        **with_targets(session, targets),
+        angles=[angle_of(place) for place in range(ROUNDS)],
+        rule=rule,
     )
 
 
@@ -70,21 +48,19 @@ def restarted() -> SessionAttack:
     return replace(switching(), crashes=(Crash(CURATOR, step=CRASH, left=0),))
 
 
-def _angle(place: int) -> float:
+def angle_of(place: int) -> float:
+    """The angle of a place on the first circle."""
     return 0.5 + STEP * place
 
 
 def _data(feature_map: FeatureMap) -> SessionData:
-    angles = [
-        placed(DIMENSION, LIKE_Y if place % 2 else LIKE_X, {0: _angle(place)}) for place in range(ROUNDS + 1)
-    ]
-    first, *others = points_at(feature_map, np.array(angles))
-    last = points_at(feature_map, np.array([placed(DIMENSION, LIKE_Y, {0: -1.0})]))
-    return SessionData(
-        owners=(
-            {"victim": np.array(others), "watcher": last},
-            {"victim": np.array([*others, first]), "watcher": last},
-        ),
+    places = [(angle_of(place), LIKE_Y if place % 2 else LIKE_X) for place in range(ROUNDS + 1)]
+    victims = points_on_first(feature_map, places)
+    last = points_on_first(feature_map, [(-1.0, LIKE_Y)])
+    return SessionData.one_more(
+        {"watcher": last},
+        victims[1:],
+        victims[:1],
         validation=last,
         seed_set=seed_set(feature_map, SEED_SET),
     )

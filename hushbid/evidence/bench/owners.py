@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from hushbid.cluster.file import open_cluster
@@ -40,14 +39,10 @@ def bench_owners(
     CURVE, records and secure noise, and every record is on the disk before a frame leaves.
 
     Args:
-        owners: K.
         setting: "private", which is sealed, or "blind" (`hushbid.evidence.bench.rules`).
         place: Directory for the parties' data and the run's directory; created if need be.
         say: Told the last lines of parties that fail.
         follow: Called about ten times a second.
-
-    Returns:
-        The figures under the names of the command line's JSON.
 
     Raises:
         ConfigError: This is not Linux, or the directory cannot be written.
@@ -114,9 +109,7 @@ class _Memory:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._ended.set()
         self._thread.join()
 

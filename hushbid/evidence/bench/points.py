@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 import numpy as np
@@ -63,17 +64,9 @@ def bench_points(
     ratio to it: a round of either would be little but the delay.
 
     Args:
-        owners: K.
-        points: Points of each owner.
-        columns: Feature columns of a point.
-        bought: p.
-        batch: b, the points that a round buys; divides p.
+        bought: p, which `batch` divides.
         repeats: Sessions; their median counts.
         delay: Delay of a byte on its way through the network, in seconds; 0: no relay.
-        say: Told what is being measured.
-
-    Returns:
-        The figures under the names of the command line's JSON.
     """
     broadcast = Broadcast(round=1000, weights=np.zeros(DIMENSION, dtype=np.int32), noise="secure")
     candidate = SealedCandidate(
@@ -106,7 +99,7 @@ def bench_points(
                 found.append(_measure(files[setting], place / "runs", delay, say))
         after = bare()
     rates, blind = ([rounds * batch / each.session for each in found] for found in measured.values())
-    rate, reference = _median(rates), (before + after) / 2
+    rate, reference = median_high(rates), (before + after) / 2
     return {
         "owners": owners,
         "points": points,
@@ -120,14 +113,14 @@ def bench_points(
         "points_per_second_low": min(rates),
         "points_per_second_high": max(rates),
         "ratio": None if delay else rate / reference,
-        "blind_points_per_second": _median(blind),
+        "blind_points_per_second": median_high(blind),
         "blind_points_per_second_low": min(blind),
         "blind_points_per_second_high": max(blind),
-        "blind_ratio": _median(blind) / rate,
+        "blind_ratio": median_high(blind) / rate,
         "delay": delay,
-        "session_seconds": _median([each.session for each in measured["private"]]),
-        "whole_seconds": _median([each.whole for each in measured["private"]]),
-        "blind_whole_seconds": _median([each.whole for each in measured["blind"]]),
+        "session_seconds": median_high([each.session for each in measured["private"]]),
+        "whole_seconds": median_high([each.whole for each in measured["private"]]),
+        "blind_whole_seconds": median_high([each.whole for each in measured["blind"]]),
     }
 
 
@@ -148,7 +141,3 @@ def _measure(file: Path, runs: Path, delay: float, say: Callable[[str], None]) -
             if any(item.kind == PurchasesChecked.KIND for item in record.items)
         )
     return _Measured(session=float(curator["wall_seconds"]), whole=delivered - started)
-
-
-def _median(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2]

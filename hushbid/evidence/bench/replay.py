@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 from hushbid.cluster.file import open_cluster
@@ -15,7 +16,7 @@ from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.transcripts.replay import replayed
 from protocol.names import CURATOR
-from protocol.runtime.party import one_blas_thread
+from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.transcript.verify import verify
 
 __all__ = ["bench_replay"]
@@ -26,20 +27,10 @@ def bench_replay(
 ) -> dict[str, Any]:
     """Measure how many of a curator's rounds are replayed in a second, on one core.
 
-    The limit is what reading and checking the same file costs, without a machine.
-
-    Args:
-        owners: K.
-        points: Points of each owner.
-        columns: Feature columns of a point.
-        rounds: p.
-        repeats: Replays of each transcript; the median counts.
-        say: Told what is being measured.
-
-    Returns:
-        The figures under the names of the command line's JSON.
+    The limit is what reading and checking the same file costs, without a machine. Each transcript is replayed
+    `repeats` times; the median counts.
     """
-    one_blas_thread()
+    keep_one_blas_thread()
     found: dict[str, Any] = {"owners": owners, "points": points, "columns": columns, "rounds": rounds}
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
         place = Path(name)
@@ -71,4 +62,4 @@ def _median(repeats: int, job: Callable[[], object]) -> float:
         started = time.perf_counter()
         job()
         seconds.append(time.perf_counter() - started)
-    return sorted(seconds)[len(seconds) // 2]
+    return median_high(seconds)

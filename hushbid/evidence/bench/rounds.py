@@ -30,17 +30,8 @@ def bench_rounds(
 ) -> dict[str, Any]:
     """Measure rounds per second: bare, with ``durability = "flush"``, with "fsync", and bare again.
 
-    The session is `exact` and `ask-all` with CURVE and recording on, over points drawn at random.
-
-    Args:
-        owners: K.
-        points: Points of each owner.
-        columns: Feature columns of a point, float64.
-        rounds: p.
-        say: Told what is being measured.
-
-    Returns:
-        The figures under the names of the command line's JSON; `ratio` is flush over bare.
+    The session is `exact` and `ask-all` with CURVE and recording on, over points drawn at random. `ratio` is
+    flush over bare.
     """
     broadcast, reply = _frame_sizes(columns)
 

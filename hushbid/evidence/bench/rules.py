@@ -7,6 +7,7 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median_high
 from typing import Any, Final
 
 import tomli_w
@@ -59,16 +60,9 @@ def bench_rules(
     that the machine's moods hit them alike.
 
     Args:
-        owners: K.
-        points: Points of each owner.
-        columns: Feature columns of a point.
-        rounds: p.
         repeats: Sessions of each setting; their median counts.
-        say: Told what is being measured, and about how long the rest takes.
+        say: Told about how long the rest takes, too.
         progress: Called with the rounds of all sessions that were run, and how many there will be.
-
-    Returns:
-        The figures under the names of the command line's JSON.
     """
     measured: dict[str, list[float]] = {name: [] for name in SETTINGS}
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
@@ -88,7 +82,7 @@ def bench_rules(
             )
             took[setting] = time.monotonic() - began
             measured[setting].append(float(ended.results[CURATOR]["rounds_per_second"]))
-    median = {setting: sorted(rates)[len(rates) // 2] for setting, rates in measured.items()}
+    median = {setting: median_high(rates) for setting, rates in measured.items()}
     return {
         "owners": owners,
         "points": points,

@@ -143,14 +143,6 @@ _ROUNDS: Final = 50
 def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Measure cells around K owners of 100 points each, p = 100 and d = 140; fit and extend their cost.
 
-    Args:
-        rule: The acquisition rule.
-        owners: K of the base cell.
-        say: Told what is being measured.
-
-    Returns:
-        The figures under the names of the command line's JSON.
-
     Raises:
         ConfigError: There is no such rule, or it is not for so many owners.
         HushbidError: A session did not end well.

@@ -21,8 +21,9 @@ from protocol.machine.machine import Event
 from protocol.names import CONSUMER, CURATOR
 from protocol.platform import peak_memory
 from protocol.privacy.acquisition import RULES
+from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.runtime.driver import Outgoing
-from protocol.runtime.party import ensure_done, one_blas_thread
+from protocol.runtime.party import ensure_done
 from protocol.session.session import Session, open_session
 
 __all__ = ["ScaleCell", "ScaleCost", "measure", "session_of"]
@@ -40,7 +41,6 @@ class ScaleCell:
     """A session whose cost is measured.
 
     Attributes:
-        rule: The acquisition rule.
         owners: K.
         points: p, points that are bought.
         batch: b, points that a round buys; 1 for rules that ask.
@@ -158,7 +158,7 @@ def measure(cell: ScaleCell) -> ScaleCost:
     Raises:
         HushbidError: The session cannot be, or did not end well.
     """
-    one_blas_thread()
+    keep_one_blas_thread()
     generator = np.random.Generator(np.random.PCG64(_SEED))
     digits = len(str(cell.owners))
     names = [f"owner-{number:0{digits}}" for number in range(cell.owners)]

@@ -30,16 +30,7 @@ def write_cluster(
     """Write the parties' points and a cluster file with exact releases and `ask-all`.
 
     Args:
-        place: Where to write them.
-        owners: K.
-        points: Points of each owner.
-        columns: Feature columns of a point.
-        rounds: How many.
-        batch: Points that a round buys.
         whole: Whether points are bytes, as pixels are, in place of float64.
-
-    Returns:
-        The cluster file.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED))
 

@@ -21,8 +21,9 @@ from protocol.config.loading import validated
 from protocol.config.session import SessionFile
 from protocol.data import Dataset, read_attributes
 from protocol.privacy.releases import Neighbours
+from protocol.runtime.blas_threads import keep_one_blas_thread
 from protocol.runtime.driver import Outgoing
-from protocol.runtime.party import ensure_done, one_blas_thread
+from protocol.runtime.party import ensure_done
 from protocol.session.session import Session, open_session
 
 __all__ = ["SESSIONS", "SessionMethod", "buy", "opened", "played", "selection_of"]
@@ -176,15 +177,10 @@ def played(
 ) -> SimulationOutcome:
     """A session run to its end, with the rows' numbers as identifiers of the points.
 
-    Args:
-        market: Whose data.
-        session: The session.
-        tap: Sees every frame that is sent.
-
     Raises:
         HushbidError: It did not end well.
     """
-    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
     held = market.partition
     outcome = Simulation(
         session,

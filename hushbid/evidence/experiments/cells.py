@@ -39,9 +39,6 @@ class Cell:
     """One configuration with one seed.
 
     Attributes:
-        experiment: The experiment's name.
-        configuration: What is run.
-        seed: With which seed.
         data: Name and SHA-256 of each data file, in the order in which the experiment names them.
     """
 

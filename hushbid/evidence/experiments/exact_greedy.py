@@ -32,7 +32,6 @@ def exact_greedy(candidates: Points, wanted: Points, gamma: float, p: int) -> np
     Args:
         candidates: Scaled, shape (n, columns).
         wanted: D_v, scaled, shape (m, columns).
-        gamma: γ.
         p: Points to choose; all, if there are fewer.
 
     Returns:

@@ -9,20 +9,15 @@ noise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
-from hushbid.datasets import build
 from hushbid.evidence.experiments.cells import Configuration
-from hushbid.evidence.experiments.market import Market
-from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_experiment
+from hushbid.evidence.experiments.market import market_of
+from hushbid.evidence.experiments.purchases import judged, pairs_of, purchase_experiment
 from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import run
 from hushbid.evidence.purchase_options import InsuranceOptions
-from protocol.runtime.command import keywords_of
 
-__all__ = ["EXPERIMENT", "insurance"]
+__all__ = ["insurance"]
 
 METHODS: Final = (
     "greedy-kernel",
@@ -46,33 +41,13 @@ def _pairs(options: InsuranceOptions) -> Iterator[tuple[Configuration, int]]:
 
 
 def _measure(options: InsuranceOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
-    market = _market(options.data, configuration["owner_points"], seed)
-    return judged(market, configuration, exact=True)
+    return judged(market_of(options, configuration, seed), configuration, exact=True)
 
 
-@lru_cache(maxsize=1)
-def _market(data: Path | None, owner_points: int | None, seed: int) -> Market:
-    limits = {} if owner_points is None else {"owner_points": owner_points}
-    return Market(build("insurance", path=data, seed=seed, options=limits), GAMMA, MODEL, seed)
-
-
-EXPERIMENT: Final = purchase_experiment(
+insurance: Final = purchase_experiment(
+    InsuranceOptions,
     "Insurance customers (DPDS §4): what each method buys",
     _pairs,
     _measure,
     Figure("points", "weighted.accuracy", ("method", "epsilon")),
 )
-
-
-@keywords_of(InsuranceOptions)
-def insurance(options: InsuranceOptions) -> list[PurchaseRow]:
-    """Buy by each method; arguments are those of `InsuranceOptions`.
-
-    Returns:
-        A row for each method, ε and p.
-
-    Raises:
-        ConfigError: Nothing to run, or no such method.
-        DataError: The dataset's file cannot be used.
-    """
-    return run(EXPERIMENT, options).rows

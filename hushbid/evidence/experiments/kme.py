@@ -5,7 +5,8 @@ Settings of their experiment: N = 100,000 points of a Gaussian mixture, kernel e
 *random*: M points of N(0, 500²·I), the authors' own draw (`authors_points`). Figures are RKHS distances, by
 the exact kernel, between the empirical embedding of all N points and the release. What is ours is the noise:
 √2/N in place of 2/N for Algorithm 1, and that of the analytic Gaussian mechanism in place of the classical
-formula. Public bounds are ±1000 in each column, twice the public standard deviation of the authors.
+formula. Public bounds are ±1000 in each column, twice the public standard deviation of the authors. A seed
+draws *leak*'s public points, the feature map, the optimiser's start and simulated noise.
 """
 
 from __future__ import annotations
@@ -24,14 +25,13 @@ import numpy.typing as npt
 from hushbid.evidence.experiment_options import KmeOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown, run
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.kme import KernelMeanRelease, kernels
 from hushbid.kme.subspace import COORDINATE_UNIT, span
 from protocol.errors import DataError
 from protocol.privacy.noise import SecureNoise, SimulatedNoise
-from protocol.runtime.command import keywords_of
 
-__all__ = ["DELTA", "EXPERIMENT", "FEATURES", "SETTINGS", "KmeRow", "Setting", "authors_points", "kme"]
+__all__ = ["DELTA", "FEATURES", "SETTINGS", "KmeRow", "Setting", "authors_points", "kme"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
 
@@ -129,27 +129,7 @@ _NAMED: Final = {setting.name: setting for setting in SETTINGS}
 
 @dataclass(frozen=True, kw_only=True)
 class KmeRow(ExperimentRow):
-    """One setting and ε, over all seeds.
-
-    Attributes:
-        setting: Its name.
-        epsilon: ε that was asked for; one record is substituted.
-        delta: δ.
-        distance: Mean RKHS distance of our releases.
-        distance_each: Of each seed.
-        published: The authors' figure; None for an ε that they have none for.
-        limit: What ours was to stay below (`Setting.limit`).
-        met: Whether it does; None without a limit.
-        stated: Mean of what the releases themselves say of their distance (`Release.span_distance`): within
-            the span of the public points, for Algorithm 2 of all of it.
-        baseline: Mean distance of the public points with equal weights; None for Algorithm 2.
-        published_baseline: The authors' figure of that; for *random* the same draw, so the same figure.
-        projection: Mean distance of the noiseless projection on their span; None for Algorithm 2.
-        noise: Name of its source.
-        wall_seconds: Of a release, mean.
-        cpu_seconds: Of all cores, mean.
-        bound: Mean of the bound that releases give on the whole distance (`Release.distance`).
-    """
+    """One setting and ε, over all seeds."""
 
     setting: str
     epsilon: float
@@ -269,7 +249,8 @@ def _row_of(configuration: Configuration, measured: Sequence[Measured]) -> KmeRo
     )
 
 
-EXPERIMENT: Final = Experiment(
+kme: Final = Experiment(
+    options=KmeOptions,
     title="Kernel mean releases: RKHS distance to the data they stand for",
     pairs=_pairs,
     measure=_measure,
@@ -278,22 +259,6 @@ EXPERIMENT: Final = Experiment(
     files=_files,
     figure=Figure("epsilon", "distance", ("setting",), log_y=True),
 )
-
-
-@keywords_of(KmeOptions)
-def kme(options: KmeOptions) -> list[KmeRow]:
-    """Release the authors' data in their settings, with each ε and seed; arguments are those of `KmeOptions`.
-
-    A seed is that of *leak*'s public points, of the feature map and the optimiser, and of simulated noise.
-
-    Returns:
-        A row for each setting and ε.
-
-    Raises:
-        ConfigError: Nothing to run, or an unknown setting.
-        DataError: The files cannot be used.
-    """
-    return run(EXPERIMENT, options).rows
 
 
 def authors_points(count: int, columns: int) -> Points:

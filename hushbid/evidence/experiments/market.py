@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,15 +13,17 @@ import numpy.typing as npt
 
 from consumer.appraisal import Judge
 from hushbid.cluster.evaluation import Selection, greedy
-from hushbid.datasets import Partition
+from hushbid.datasets import Partition, build
+from hushbid.evidence.experiments.cells import Configuration
 from hushbid.evidence.experiments.exact_greedy import exact_greedy
+from hushbid.evidence.purchase_options import PurchaseOptions
 from protocol.config.session import FeatureSection
 from protocol.session.session import feature_space_of
 from protocol.space.features import FeatureMap
 from protocol.space.grid import Features
 from protocol.space.mmd import Points, kernel_means
 
-__all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Labels", "Market"]
+__all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Labels", "Market", "dealt", "market_of"]
 
 DELTA: Final = 1e-5
 """Of every ε."""
@@ -120,38 +123,65 @@ class Market:
 
     def greedy_kernel(self, p: int) -> Selection:
         """The exact greedy choice (`exact_greedy`); a shorter one is the beginning of a longer one."""
-        found = self._chosen.get("kernel", [])
-        if len(found) < min(p, sum(self.sizes.values())):
-            names = sorted(self.sizes)
-            scale = self.map.space.scale
-            rows = np.concatenate([scale(self.partition.owners[name].features) for name in names])
-            starts = np.cumsum([0, *(self.sizes[name] for name in names)])
-            places = exact_greedy(rows, self.wanted, self.gamma, p)
-            whose = np.searchsorted(starts, places, side="right") - 1
-            found = [
-                (names[owner], int(place - starts[owner])) for owner, place in zip(whose, places, strict=True)
-            ]
-            self._chosen["kernel"] = found
-        return found[:p]
+        return self._first(p, self._by_kernel)
 
     def greedy_features(self, p: int) -> Selection:
         """The papers' greedy choice (`hushbid.cluster.evaluation.greedy`), likewise."""
-        found = self._chosen.get("features", [])
+        return self._first(p, self._by_features)
+
+    def _first(self, p: int, choose: Callable[[int], Selection]) -> Selection:
+        found = self._chosen.get(choose.__name__, [])
         if len(found) < min(p, sum(self.sizes.values())):
-            held = self.partition
-            found = greedy(
-                self.hashed,
-                self.map.hash(held.validation.features),
-                self.map.hash(held.seed_set.features),
-                p,
-                self.map.space.norm_bound,
-            )
-            self._chosen["features"] = found
+            found = self._chosen[choose.__name__] = choose(p)
         return found[:p]
+
+    def _by_kernel(self, p: int) -> Selection:
+        names = sorted(self.sizes)
+        scale = self.map.space.scale
+        rows = np.concatenate([scale(self.partition.owners[name].features) for name in names])
+        starts = np.cumsum([0, *(self.sizes[name] for name in names)])
+        places = exact_greedy(rows, self.wanted, self.gamma, p)
+        whose = np.searchsorted(starts, places, side="right") - 1
+        return [
+            (names[owner], int(place - starts[owner])) for owner, place in zip(whose, places, strict=True)
+        ]
+
+    def _by_features(self, p: int) -> Selection:
+        held, hashed = self.partition, self.map.hash
+        wanted, seeds = hashed(held.validation.features), hashed(held.seed_set.features)
+        return greedy(self.hashed, wanted, seeds, p, self.map.space.norm_bound)
 
     @cached_property
     def _spread(self) -> float:
         return float(kernel_means(self.wanted, self.wanted, self.gamma).mean())
+
+
+def market_of(
+    options: PurchaseOptions, configuration: Configuration, seed: int, wanted_labels: tuple[int, ...] = ()
+) -> Market:
+    """The market of a configuration (`dataset`, `owner_points`, `gamma`, `model`); the last one is kept."""
+    names = ("dataset", "owner_points", "gamma", "model")
+    return _market(options.data, *(configuration[name] for name in names), seed, wanted_labels)
+
+
+@lru_cache(maxsize=1)
+def _market(
+    data: Path | None,
+    dataset: str,
+    owner_points: int | None,
+    gamma: float,
+    model: str,
+    seed: int,
+    wanted_labels: tuple[int, ...],
+) -> Market:
+    return Market(dealt(dataset, data, owner_points, seed), gamma, model, seed, wanted_labels)
+
+
+@lru_cache(maxsize=1)
+def dealt(dataset: str, data: Path | None, owner_points: int | None, seed: int) -> Partition:
+    """A dataset dealt out, with so many points of an owner at most; the last one is kept."""
+    limits = {} if owner_points is None else {"owner_points": owner_points}
+    return build(dataset, path=data, seed=seed, options=limits)
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,8 +51,6 @@ def merf(
         classes: All labels there can be; they are public.
         gamma: γ of the kernel exp(-γ‖x - x'‖²).
         count: Synthetic points; classes share them by their released sizes.
-        epsilon: ε.
-        delta: δ.
         generator: Draws frequencies, starts and the noise, which is simulated.
 
     Returns:
@@ -81,14 +79,10 @@ def noisy_sums(
 ) -> tuple[Points, Vector]:
     """Each class's sum of φ, shape (classes, 2·waves), and its size, at least 1: the one release.
 
+    Arguments are those of `merf`.
+
     Args:
-        points: As `merf`, as are the others.
-        labels: Likewise.
-        classes: Likewise.
         waves: Frequencies, shape (columns, waves).
-        epsilon: As `merf`.
-        delta: Likewise.
-        generator: Draws the noise.
     """
     features = _features(points, waves)
     sums = np.stack([features[labels == each].sum(axis=0) for each in classes])
@@ -106,7 +100,6 @@ def fitted_points(target: Vector, waves: Points, count: int, generator: np.rando
         target: Shape (2·waves,).
         waves: Shape (columns, waves).
         count: How many; may be 0.
-        generator: Draws where they start.
     """
     made = generator.random((count, len(waves)))
     if not count:

@@ -38,9 +38,7 @@ def proportional(sizes: Mapping[str, int], p: int, generator: np.random.Generato
     """Rows of each owner at random, as many as its share of all points, by largest remainders.
 
     Args:
-        sizes: Points of each owner.
         p: Points to choose; all, if there are fewer.
-        generator: Draws the rows.
     """
     names = sorted(sizes)
     total = sum(sizes.values())

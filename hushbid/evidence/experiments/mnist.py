@@ -9,21 +9,17 @@ data out and draws all noise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
-from hushbid.datasets import Partition, build
 from hushbid.datasets.digit_groups import WANTED_DIGITS
 from hushbid.evidence.experiments.cells import Configuration
-from hushbid.evidence.experiments.market import Market
-from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_experiment
+from hushbid.evidence.experiments.market import market_of
+from hushbid.evidence.experiments.purchases import judged, pairs_of, purchase_experiment
 from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import refuse_none, run
+from hushbid.evidence.experiments.runner import refuse_none
 from hushbid.evidence.purchase_options import MnistOptions
-from protocol.runtime.command import keywords_of
 
-__all__ = ["EXPERIMENT", "mnist"]
+__all__ = ["mnist"]
 
 METHODS: Final = ("greedy-kernel", "greedy-features", "uniform", "published", "private")
 EPSILONS: Final = (0.3, 1.0, 3.0, 10.0)
@@ -45,38 +41,14 @@ def _pairs(options: MnistOptions) -> Iterator[tuple[Configuration, int]]:
 
 
 def _measure(options: MnistOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
-    market = _market(options.data, configuration["owner_points"], configuration["gamma"], seed)
+    market = market_of(options, configuration, seed, WANTED_DIGITS)
     return judged(market, configuration, exact=configuration["exact"])
 
 
-@lru_cache(maxsize=1)
-def _market(data: Path | None, owner_points: int | None, gamma: float, seed: int) -> Market:
-    return Market(_dealt(data, owner_points, seed), gamma, MODEL, seed, WANTED_DIGITS)
-
-
-@lru_cache(maxsize=1)
-def _dealt(data: Path | None, owner_points: int | None, seed: int) -> Partition:
-    limits = {} if owner_points is None else {"owner_points": owner_points}
-    return build("mnist", path=data, seed=seed, options=limits)
-
-
-EXPERIMENT: Final = purchase_experiment(
+mnist: Final = purchase_experiment(
+    MnistOptions,
     "Handwritten digits (DPDS, appendix G): what each method buys",
     _pairs,
     _measure,
     Figure("points", "plain.increase", ("method", "epsilon"), panel="gamma"),
 )
-
-
-@keywords_of(MnistOptions)
-def mnist(options: MnistOptions) -> list[PurchaseRow]:
-    """Buy by each method; arguments are those of `MnistOptions`.
-
-    Returns:
-        A row for each γ, method, ε and p.
-
-    Raises:
-        ConfigError: Nothing to run, or no such method.
-        DataError: The dataset's files cannot be used.
-    """
-    return run(EXPERIMENT, options).rows

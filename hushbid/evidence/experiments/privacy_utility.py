@@ -8,20 +8,16 @@ across.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 from hushbid.datasets import build
 from hushbid.evidence.experiments.cells import Configuration
-from hushbid.evidence.experiments.market import Market
-from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_experiment
+from hushbid.evidence.experiments.market import market_of
+from hushbid.evidence.experiments.purchases import judged, pairs_of, purchase_experiment
 from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import run
 from hushbid.evidence.purchase_options import PrivacyUtilityOptions
-from protocol.runtime.command import keywords_of
 
-__all__ = ["EXPERIMENT", "privacy_utility"]
+__all__ = ["privacy_utility"]
 
 METHODS: Final = (
     "greedy-features",
@@ -49,36 +45,13 @@ def _pairs(options: PrivacyUtilityOptions) -> Iterator[tuple[Configuration, int]
 
 
 def _measure(options: PrivacyUtilityOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
-    names = ("dataset", "owner_points", "gamma", "model")
-    market = _market(options.data, *(configuration[name] for name in names), seed)
-    return judged(market, configuration, exact=False)
+    return judged(market_of(options, configuration, seed), configuration, exact=False)
 
 
-@lru_cache(maxsize=1)
-def _market(
-    data: Path | None, name: str, owner_points: int | None, gamma: float, model: str, seed: int
-) -> Market:
-    limits = {} if owner_points is None else {"owner_points": owner_points}
-    return Market(build(name, path=data, seed=seed, options=limits), gamma, model, seed)
-
-
-EXPERIMENT: Final = purchase_experiment(
+privacy_utility: Final = purchase_experiment(
+    PrivacyUtilityOptions,
     "Quality over ε, for every release",
     _pairs,
     _measure,
     Figure("epsilon", "weighted.mmd2", ("method",), log_y=True),
 )
-
-
-@keywords_of(PrivacyUtilityOptions)
-def privacy_utility(options: PrivacyUtilityOptions) -> list[PurchaseRow]:
-    """Buy by each release at each ε; arguments are those of `PrivacyUtilityOptions`.
-
-    Returns:
-        A row for each release, ε and p.
-
-    Raises:
-        ConfigError: Nothing to run, or no such method or dataset.
-        DataError: The dataset's files cannot be used.
-    """
-    return run(EXPERIMENT, options).rows

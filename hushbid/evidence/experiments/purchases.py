@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -17,20 +17,21 @@ from hushbid.evidence.experiments.market import DELTA, Market
 from hushbid.evidence.experiments.methods import METHODS, check_methods
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, Pairs, refuse_none
-from hushbid.evidence.purchase_options import PurchaseOptions
+from hushbid.evidence.purchase_options import PurchaseOptions, RivalsOptions
 
 __all__ = [
     "MOST_WEIGHED",
     "PurchaseRow",
+    "data_files",
     "figures_of",
     "judged",
     "means",
     "pairs_of",
     "purchase_experiment",
-    "purchase_row",
-    "said_of",
+    "quality_columns",
 ]
 
+_Arguments = ParamSpec("_Arguments")
 _Options = TypeVar("_Options", bound=PurchaseOptions)
 
 MOST_WEIGHED: Final = 4_000
@@ -39,31 +40,7 @@ MOST_WEIGHED: Final = 4_000
 
 @dataclass(frozen=True, kw_only=True)
 class PurchaseRow(ExperimentRow):
-    """One method with its settings, over all seeds. MMD² is the exact kernel's against D_v.
-
-    Attributes:
-        dataset: Its name.
-        share: Of the owners' points, those that are wanted; None where that is as the dataset has it.
-        gamma: γ on scaled points.
-        points: p that was asked for.
-        method: One of `hushbid.evidence.experiments.methods.METHODS`.
-        epsilon: ε that each side was calibrated to, for D_v's records (substitute one) and for one record of
-            one owner (add or remove one); None for methods without.
-        delta: The δ of all ε.
-        epsilon_owners, epsilon_consumer: What the accountant states for the noise that was drawn; None:
-            nothing protects.
-        seeds: How many.
-        bought: Points that were bought, the mean over the seeds, as all that follow.
-        wanted: Of them, those with a label that the consumer looks for; None where no label tells.
-        mmd2, mmd2_weighted: MMD², with equal weights and with matching ones.
-        increase, increase_weighted: How far that is above greedy's by features, in percent of it.
-        increase_exact, increase_exact_weighted: Likewise above greedy's by the exact kernel; None where that
-            is not worked out.
-        accuracy, accuracy_weighted: Of the downstream model on the test set.
-        effective_points: 1/Σw² of the matching weights.
-        accuracy_each, accuracy_weighted_each, effective_points_each: Of each seed.
-        seconds: Processor time of a session, all parties together; None for other methods.
-    """
+    """One method with its settings, over all seeds. MMD² is the exact kernel's against D_v."""
 
     dataset: str
     share: float | None
@@ -104,11 +81,8 @@ def pairs_of(
     """Every setting, method, ε and p with every seed; what shares data comes together.
 
     Args:
-        options: What is asked for.
         settings: Keys of a configuration that say what is bought from.
-        methods: Those of the experiment, where `options` have none.
-        epsilons: Likewise.
-        points: Likewise.
+        methods, epsilons, points: Those of the experiment, where `options` have none.
         once: A method that is run at ε = 1 alone where nothing is said of ε: its rounds take long.
 
     Raises:
@@ -144,7 +118,6 @@ def judged(market: Market, configuration: Configuration, *, exact: bool) -> dict
     """Buy, and judge what was bought.
 
     Args:
-        market: What is bought from.
         configuration: With `points`, `method` and `epsilon`.
         exact: Whether the purchase is compared with greedy by the exact kernel, too, which takes long.
     """
@@ -194,38 +167,37 @@ def _finite(value: float | None) -> float | None:
 def purchase_row(configuration: Configuration, measured: Sequence[Measured]) -> PurchaseRow:
     """The row that a configuration's seeds make."""
     plain, weighted = ([each[kind] for each in measured] for kind in ("plain", "weighted"))
+    figures: dict[str, Any] = means([{name: each[name] for name in _WHOLE} for each in measured])
     of_plain, of_weighted = means(plain), means(weighted)
-    whole = means([{name: each[name] for name in _WHOLE} for each in measured])
+    for name in ("increase", "increase_exact"):
+        figures |= {name: of_plain.get(name), f"{name}_weighted": of_weighted.get(name)}
     return PurchaseRow(
-        dataset=configuration["dataset"],
+        **{name: configuration[name] for name in ("dataset", "gamma", "points", "method", "epsilon")},
         share=configuration.get("share"),
-        gamma=configuration["gamma"],
-        points=configuration["points"],
-        method=configuration["method"],
-        epsilon=configuration["epsilon"],
         delta=DELTA,
-        epsilon_owners=whole["epsilon_owners"],
-        epsilon_consumer=whole["epsilon_consumer"],
         seeds=len(measured),
         bought=fmean(each["bought"] for each in measured),
-        wanted=whole["wanted"],
-        mmd2=of_plain["mmd2"],
-        mmd2_weighted=of_weighted["mmd2"],
-        increase=of_plain["increase"],
-        increase_weighted=of_weighted["increase"],
-        increase_exact=of_plain.get("increase_exact"),
-        increase_exact_weighted=of_weighted.get("increase_exact"),
-        accuracy=of_plain["accuracy"],
-        accuracy_weighted=of_weighted["accuracy"],
-        effective_points=of_weighted["effective_points"],
-        accuracy_each=tuple(each["accuracy"] for each in plain),
-        accuracy_weighted_each=tuple(each["accuracy"] for each in weighted),
+        **figures,
+        **quality_columns(plain, weighted),
         effective_points_each=tuple(each["effective_points"] for each in weighted),
-        seconds=whole["seconds"],
     )
 
 
 _WHOLE: Final = ("epsilon_owners", "epsilon_consumer", "wanted", "seconds")
+
+
+def quality_columns(
+    plain: Sequence[Mapping[str, float | None]], weighted: Sequence[Mapping[str, float | None]]
+) -> dict[str, Any]:
+    """The columns on how good a choice is, of each seed's figures without matching weights and with them."""
+    of_plain, of_weighted = means(plain), means(weighted)
+    return {
+        **{name: of_plain[name] for name in ("mmd2", "accuracy")},
+        **{f"{name}_weighted": of_weighted[name] for name in ("mmd2", "accuracy")},
+        "effective_points": of_weighted["effective_points"],
+        "accuracy_each": tuple(each["accuracy"] for each in plain),
+        "accuracy_weighted_each": tuple(each["accuracy"] for each in weighted),
+    }
 
 
 def means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
@@ -235,22 +207,25 @@ def means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | No
 
 
 def purchase_experiment(
+    options: Callable[_Arguments, _Options],
     title: str,
     pairs: Callable[[_Options], Pairs],
     measure: Callable[[_Options, Configuration, int], Measured],
     figure: Figure,
-) -> Experiment[_Options, PurchaseRow]:
+) -> Experiment[_Arguments, _Options, PurchaseRow]:
     """An experiment on purchases from the dataset of `data`, whose measurements are those of `judged`."""
     return Experiment(
+        options=options,
         title=title,
         pairs=pairs,
         measure=measure,
         row=purchase_row,
         said=said_of,
-        files=_files,
+        files=data_files,
         figure=figure,
     )
 
 
-def _files(options: PurchaseOptions, _configuration: Configuration) -> list[Path]:
+def data_files(options: PurchaseOptions | RivalsOptions, _configuration: Configuration) -> list[Path]:
+    """The dataset's files, if it needs any."""
     return [] if options.data is None else [options.data]

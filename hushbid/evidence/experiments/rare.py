@@ -16,19 +16,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushbid.datasets import Partition, Table, build
+from hushbid.datasets import Partition, Table
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.datasets.partition import limited
 from hushbid.evidence.experiments.cells import Configuration
-from hushbid.evidence.experiments.market import Market
-from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_experiment
+from hushbid.evidence.experiments.market import Market, dealt
+from hushbid.evidence.experiments.purchases import judged, pairs_of, purchase_experiment
 from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import refuse_none, run
+from hushbid.evidence.experiments.runner import refuse_none
 from hushbid.evidence.purchase_options import RareOptions
 from protocol.errors import ConfigError
-from protocol.runtime.command import keywords_of
 
-__all__ = ["EXPERIMENT", "SHARES", "rare"]
+__all__ = ["SHARES", "rare"]
 
 SHARES: Final = (0.005, 0.02, 0.1, 0.2)
 METHODS: Final = ("greedy-features", "uniform", "published", "published-sound", "private")
@@ -57,22 +56,18 @@ def _measure(options: RareOptions, configuration: Configuration, seed: int) -> d
 
 @lru_cache(maxsize=1)
 def _market(data: Path | None, owner_points: int | None, pool: int, share: float, seed: int) -> Market:
-    dealt = deal_rare(_dealt(data, seed), pool, share, owner_points, np.random.default_rng([seed, pool]))
-    return Market(dealt, GAMMA, MODEL, seed, WANTED_DIGITS)
-
-
-@lru_cache(maxsize=1)
-def _dealt(data: Path | None, seed: int) -> Partition:
-    return build("mnist", path=data, seed=seed)
+    rare_among = deal_rare(
+        dealt("mnist", data, None, seed), pool, share, owner_points, np.random.default_rng([seed, pool])
+    )
+    return Market(rare_among, GAMMA, MODEL, seed, WANTED_DIGITS)
 
 
 def deal_rare(
-    dealt: Partition, pool: int, share: float, most: int | None, generator: np.random.Generator
+    everywhere: Partition, pool: int, share: float, most: int | None, generator: np.random.Generator
 ) -> Partition:
     """The same consumer, and owners among whose points few are wanted.
 
     Args:
-        dealt: MNIST, dealt out.
         pool: Points of all owners together.
         share: Of them, those with a wanted label.
         most: Most points of an owner; None: all.
@@ -81,7 +76,7 @@ def deal_rare(
     Raises:
         ConfigError: There are not as many points of a kind.
     """
-    tables = list(dealt.owners.values())
+    tables = list(everywhere.owners.values())
     everything = Table(
         *(np.concatenate([getattr(t, name) for t in tables]) for name in ("features", "labels"))
     )
@@ -105,26 +100,13 @@ def deal_rare(
         f"owner-{number}": everything.take(limited(np.sort(part), most, generator))
         for number, part in enumerate(parts, start=1)
     }
-    return replace(dealt, owners=owners)
+    return replace(everywhere, owners=owners)
 
 
-EXPERIMENT: Final = purchase_experiment(
+rare: Final = purchase_experiment(
+    RareOptions,
     "Rare wanted points: what each method buys",
     _pairs,
     _measure,
     Figure("share", "weighted.accuracy", ("method", "epsilon"), panel="points"),
 )
-
-
-@keywords_of(RareOptions)
-def rare(options: RareOptions) -> list[PurchaseRow]:
-    """Buy by each method; arguments are those of `RareOptions`.
-
-    Returns:
-        A row for each share, method, ε and p.
-
-    Raises:
-        ConfigError: Nothing to run, no such method, or a pool that there are too few images for.
-        DataError: The dataset's files cannot be used.
-    """
-    return run(EXPERIMENT, options).rows

@@ -23,16 +23,15 @@ from sklearn.model_selection import KFold
 from hushbid.evidence.experiment_options import RegressionOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.experiments.runner import Experiment, refuse_none
 from hushbid.race.regressor import RaceRegressor
 from hushbid.race.release import PoorModelWarning
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.accounting.gaussian import gaussian_mu
 from protocol.privacy.noise import SimulatedNoise
 from protocol.privacy.releases import Neighbours
-from protocol.runtime.command import keywords_of
 
-__all__ = ["DATASETS", "DELTA", "EXPERIMENT", "RegressionRow", "adassp", "regression"]
+__all__ = ["DATASETS", "DELTA", "RegressionRow", "adassp", "regression"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Fitted: TypeAlias = Callable[[Array], Array]
@@ -48,20 +47,7 @@ _CONFIDENCE: Final = 0.05  # AdaSSP's ϱ
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionRow(ExperimentRow):
-    """One method at one ε on one dataset.
-
-    Attributes:
-        dataset: Its name.
-        method: ``mean``, ``least-squares``, ``adassp``, ``race``, or ``race-plain`` without a reference.
-        neighbours: Which datasets ε compares; None for methods without privacy.
-        epsilon: None for methods without privacy.
-        delta: Of the guarantee.
-        points: That a model is fitted to.
-        relative_error: Held-out mean squared error over that of the mean: 1 - R². Mean over folds and seeds;
-            None where the method refused to fit, as there are too few points for its noise.
-        worst: Largest of a seed; None likewise.
-        seeds: How many.
-    """
+    """One method at one ε on one dataset."""
 
     dataset: str
     method: str
@@ -209,7 +195,6 @@ def adassp(
         target: Shape (n,), in [-1, 1].
         epsilon: Positive.
         delta: In (0, 1).
-        generator: Of the noise.
 
     Returns:
         Slope, shape (d,).
@@ -294,7 +279,8 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Regressi
     )
 
 
-EXPERIMENT: Final = Experiment(
+regression: Final = Experiment(
+    options=RegressionOptions,
     title="Private linear regression: held-out squared error over that of the mean",
     pairs=_pairs,
     measure=_measure,
@@ -303,17 +289,3 @@ EXPERIMENT: Final = Experiment(
     files=_files,
     figure=Figure("epsilon", "relative_error", ("method", "neighbours"), log_y=True),
 )
-
-
-@keywords_of(RegressionOptions)
-def regression(options: RegressionOptions) -> list[RegressionRow]:
-    """Fit every method at every ε, under both neighbour relations (`RegressionOptions`).
-
-    Returns:
-        A row for each method without privacy; then for each ε, relation and method.
-
-    Raises:
-        ConfigError: No such dataset, or nothing to run.
-        DataError: The dataset's file is not there.
-    """
-    return run(EXPERIMENT, options).rows

@@ -42,10 +42,12 @@ _PANEL_INCHES: Final = 7.0
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentRow:
-    """A row of an experiment's table: its attributes are what it has."""
+    """A row of an experiment's table.
+
+    docs/results.md, docs/experiments.md and docs/catalogue.md say what each field is.
+    """
 
     def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
         return asdict(self)
 
 
@@ -75,9 +77,6 @@ def write_results(
     """Write the table as Parquet and CSV, the figure as PNG and SVG, and the page.
 
     Args:
-        directory: Where.
-        title: Of the page.
-        figure: What is drawn.
         rows: Dataclasses of one kind, one for each configuration.
         measured: What was measured of each cell.
 
@@ -99,11 +98,7 @@ def write_results(
 
 
 def rows_table(rows: Sequence[Any]) -> str:
-    """The rows as CSV, with what is one value alone, figures to four digits.
-
-    Args:
-        rows: Dataclasses of one kind.
-    """
+    """The rows as CSV, with what is one value alone, figures to four digits."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     names = _single(rows)

@@ -16,20 +16,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushbid.datasets import build
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.compression import COMPRESSED, compressed, installed
-from hushbid.evidence.experiments.market import DELTA, Market
+from hushbid.evidence.experiments.market import DELTA, Market, dealt
 from hushbid.evidence.experiments.methods import METHODS
 from hushbid.evidence.experiments.publishing import PUBLISHED
-from hushbid.evidence.experiments.purchases import figures_of, means
+from hushbid.evidence.experiments.purchases import data_files, figures_of, quality_columns
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown, run
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.evidence.purchase_options import RivalsOptions
 from protocol.extras import OTHERS
-from protocol.runtime.command import keywords_of
 
-__all__ = ["EXPERIMENT", "RIVALS", "RivalRow", "rivals"]
+__all__ = ["RIVALS", "RivalRow", "rivals"]
 
 BUYING: Final = ("private", "uniform", "greedy-features")
 RIVALS: Final = (*BUYING, *PUBLISHED, *COMPRESSED)
@@ -39,26 +37,7 @@ POINTS: Final = (1000,)
 
 @dataclass(frozen=True, kw_only=True)
 class RivalRow(ExperimentRow):
-    """One rival with its settings, over all seeds.
-
-    Attributes:
-        dataset: Its name.
-        rival: One of `RIVALS`.
-        kind: ``buy``, ``publish`` or ``compress``.
-        points: How many were asked for.
-        epsilon: ε of the owners' records, one more or less, and of D_v where it is used before points are
-            there; None without privacy.
-        delta: δ.
-        seeds: How many.
-        mmd2, mmd2_weighted: MMD² against D_v, with equal weights and with matching ones; means over the
-            seeds, as all that follow. None where there are no points.
-        accuracy, accuracy_weighted: Of the downstream model on the test set. A release that is a model has
-            its own, and no weights.
-        effective_points: 1/Σw² of the matching weights.
-        accuracy_each, accuracy_weighted_each: Of each seed.
-        seconds: Processor time of choosing or publishing.
-        note: Why there are no figures; empty if there are.
-    """
+    """One rival with its settings, over all seeds."""
 
     dataset: str
     rival: str
@@ -93,10 +72,6 @@ def _pairs(options: RivalsOptions) -> Iterator[tuple[Configuration, int]]:
                     yield {**fixed, "points": count, "rival": name, "epsilon": epsilon, **package}, seed
 
 
-def _files(options: RivalsOptions, _configuration: Configuration) -> list[Path]:
-    return [] if options.data is None else [options.data]
-
-
 def _said(configuration: Configuration, seed: int) -> str:
     epsilon = configuration["epsilon"]
     protected = "" if epsilon is None else f", ε = {epsilon:g}"
@@ -105,9 +80,8 @@ def _said(configuration: Configuration, seed: int) -> str:
 
 @lru_cache(maxsize=1)
 def _market(name: str, data: Path | None, owner_points: int | None, seed: int) -> Market:
-    limits = {} if owner_points is None else {"owner_points": owner_points}
-    dealt = build(name, path=data, seed=seed, options=limits)
-    return Market(dealt, float(dealt.suggested["gamma"]), str(dealt.suggested["model"]), seed)
+    held = dealt(name, data, owner_points, seed)
+    return Market(held, float(held.suggested["gamma"]), str(held.suggested["model"]), seed)
 
 
 def _measure(options: RivalsOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
@@ -148,7 +122,6 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> RivalRow
     plain, weighted = (
         [{**none, **each.get(kind, {})} for each in measured] for kind in ("plain", "weighted")
     )
-    of_plain, of_weighted = means(plain), means(weighted)
     name = configuration["rival"]
     return RivalRow(
         dataset=configuration["dataset"],
@@ -158,38 +131,19 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> RivalRow
         epsilon=configuration["epsilon"],
         delta=DELTA,
         seeds=len(measured),
-        mmd2=of_plain["mmd2"],
-        mmd2_weighted=of_weighted["mmd2"],
-        accuracy=of_plain["accuracy"],
-        accuracy_weighted=of_weighted["accuracy"],
-        effective_points=of_weighted["effective_points"],
-        accuracy_each=tuple(each["accuracy"] for each in plain),
-        accuracy_weighted_each=tuple(each["accuracy"] for each in weighted),
+        **quality_columns(plain, weighted),
         seconds=fmean(each["seconds"] for each in measured),
         note=measured[0]["note"],
     )
 
 
-EXPERIMENT: Final = Experiment(
+rivals: Final = Experiment(
+    options=RivalsOptions,
     title="Buying, publishing and compressing at the same ε and size",
     pairs=_pairs,
     measure=_measure,
     row=_row,
     said=_said,
-    files=_files,
+    files=data_files,
     figure=Figure("epsilon", "weighted.accuracy", ("rival",)),
 )
-
-
-@keywords_of(RivalsOptions)
-def rivals(options: RivalsOptions) -> list[RivalRow]:
-    """Buy, publish and compress; arguments are those of `RivalsOptions`.
-
-    Returns:
-        A row for each rival, ε and number of points.
-
-    Raises:
-        ConfigError: Nothing to run, or no such rival or dataset.
-        DataError: The dataset's files cannot be used.
-    """
-    return run(EXPERIMENT, options).rows

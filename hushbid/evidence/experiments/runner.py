@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
-from hushbid.evidence.experiment_options import ExperimentOptions, declaration
+from hushbid.evidence.experiment_fields import ExperimentOptions
+from hushbid.evidence.experiment_options import declaration
 from hushbid.evidence.experiments.cells import (
     Cell,
     CellFiles,
@@ -32,17 +33,20 @@ __all__ = ["DECLARATION", "Experiment", "Outcome", "refuse_none", "refuse_unknow
 DECLARATION = "experiment.toml"
 """The file of a directory of results that says what was run."""
 
+_Arguments = ParamSpec("_Arguments")
 _Options = TypeVar("_Options", bound=ExperimentOptions)
 _Row = TypeVar("_Row")
 Pairs: TypeAlias = Iterable[tuple[Configuration, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment(Generic[_Options, _Row]):
-    """What there is to say of one experiment. Its functions are a module's: other processes import them.
+class Experiment(Generic[_Arguments, _Options, _Row]):
+    """One experiment, which is called with its options' fields and returns its rows; raises as `run`.
+
+    Its functions are a module's: other processes import them.
 
     Attributes:
-        title: What it shows, in words.
+        options: The class of its options.
         pairs: The configurations and seeds that options ask for, in the order in which they are best run:
             what those after one another share, a process need not load or work out again. Raises
             `ConfigError` if options cannot hold.
@@ -50,9 +54,9 @@ class Experiment(Generic[_Options, _Row]):
         row: A row of the table, of a configuration and what was measured of it, in the order of its seeds.
         said: A pair in words.
         files: The data that a configuration is measured on, files or directories; some may not be there.
-        figure: What is drawn.
     """
 
+    options: Callable[_Arguments, _Options]
     title: str
     pairs: Callable[[_Options], Pairs]
     measure: Callable[[_Options, Configuration, int], Measured]
@@ -60,6 +64,9 @@ class Experiment(Generic[_Options, _Row]):
     said: Callable[[Configuration, int], str]
     files: Callable[[_Options, Configuration], Sequence[Path]]
     figure: Figure
+
+    def __call__(self, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> list[_Row]:
+        return run(self, self.options(*arguments, **named)).rows
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Outcome(Generic[_Row]):
     damaged: Sequence[Path]
 
 
-def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_Row]:
+def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outcome[_Row]:
     """Measure what is not measured yet, and make rows of all.
 
     Args:
@@ -141,9 +148,6 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, severa
     """Refuse names that nothing has.
 
     Args:
-        names: What is asked for.
-        known: What there is.
-        what: What one is called.
         several: What several are called, as the first word of a sentence.
 
     Raises:
@@ -155,13 +159,13 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, severa
         )
 
 
-def _cells(experiment: Experiment[_Options, _Row], options: _Options) -> Iterator[Cell]:
+def _cells(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Iterator[Cell]:
     for configuration, seed in experiment.pairs(options):
         data = data_of(experiment.files(options, configuration))
         yield Cell(options.NAME, configuration, seed, data)
 
 
-def _rows(experiment: Experiment[Any, _Row], measured: Mapping[Cell, Measured]) -> Iterator[_Row]:
+def _rows(experiment: Experiment[Any, Any, _Row], measured: Mapping[Cell, Measured]) -> Iterator[_Row]:
     """A row for each configuration, in the order in which they are first asked for."""
     found: dict[str, tuple[Configuration, list[Measured]]] = {}
     for cell, values in measured.items():
@@ -170,7 +174,7 @@ def _rows(experiment: Experiment[Any, _Row], measured: Mapping[Cell, Measured]) 
 
 
 def _told(
-    cells: Sequence[Cell], experiment: Experiment[_Options, _Row], say: Callable[[str], None] | None
+    cells: Sequence[Cell], experiment: Experiment[Any, _Options, _Row], say: Callable[[str], None] | None
 ) -> Iterator[Cell]:
     """The cells, each of which is said when it is handed out."""
     for cell in cells:

@@ -21,14 +21,13 @@ from hushbid.evidence.experiments.bought_in_session import SESSIONS, opened, pla
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.market import Market
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown, run
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.evidence.purchase_options import ScalingOptions
 from protocol.errors import ConfigError
 from protocol.privacy.acquisition import RULES
-from protocol.runtime.command import keywords_of
 from protocol.runtime.driver import Outgoing
 
-__all__ = ["EXPERIMENT", "ScalingRow", "scaling"]
+__all__ = ["ScalingRow", "scaling"]
 
 OWNERS: Final = (4, 32, 256, 2048)
 BATCHES: Final = (1, 5)
@@ -41,28 +40,7 @@ _BLIND: Final = "blind"
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingRow(ExperimentRow):
-    """One rule with one number of owners and one batch, over all seeds: means.
-
-    Attributes:
-        rule: The acquisition rule.
-        owners: K.
-        batch: b.
-        points: p.
-        owner_points: Points of each owner.
-        rounds: How many there were.
-        raw_points: Different raw points that the curator was handed.
-        features: Points whose φ it was handed, raw ones included.
-        raw_per_point: `raw_points` over the points that were bought: DPDS proves O(K^(1/3)) of its auction.
-        mmd2: Of what was bought, against D_v.
-        epsilon_owners: ε that the accountant states for an owner's record against other owners; None: the
-            rule protects none.
-        seconds: Processor time.
-        bytes_sent: In all frames.
-        bytes_per_bid: Over rounds and owners.
-        memory_mb: The most memory that the process had resident, in 10^6 bytes.
-        seeds: How many.
-        note: Why there are no figures; empty if there are.
-    """
+    """One rule with one number of owners and one batch, over all seeds: means."""
 
     rule: str
     owners: int
@@ -201,7 +179,8 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> ScalingR
     )
 
 
-EXPERIMENT: Final = Experiment(
+scaling: Final = Experiment(
+    options=ScalingOptions,
     title="What a session costs and shows its curator, by the number of owners",
     pairs=_pairs,
     measure=_measure,
@@ -210,16 +189,3 @@ EXPERIMENT: Final = Experiment(
     files=_files,
     figure=Figure("owners", "raw_per_point", ("rule", "batch"), log_y=True),
 )
-
-
-@keywords_of(ScalingOptions)
-def scaling(options: ScalingOptions) -> list[ScalingRow]:
-    """Run a session for each rule, K and b; arguments are those of `ScalingOptions`.
-
-    Returns:
-        A row for each.
-
-    Raises:
-        ConfigError: Nothing to run, or no such rule.
-    """
-    return run(EXPERIMENT, options).rows

@@ -19,15 +19,16 @@ from typing import Any, Final
 import numpy as np
 import tomli_w
 
+from hushbid.catalogue.consumer_release import Consumer
 from hushbid.catalogue.publishing import Publication, publish
-from hushbid.catalogue.screening import Consumer, Screening, ScreeningResult, screen
+from hushbid.catalogue.screening import Screening, ScreeningResult, screen
 from hushbid.cluster.file import Cluster, open_cluster
 from hushbid.datasets import Partition, Table
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.evidence.experiment_options import ScreeningOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.experiments.runner import Experiment, refuse_none
 from hushbid.roster.file import RosterFile
 from hushbid.running.simulate import simulate
 from protocol.crypto.identity import simulated_identity
@@ -35,9 +36,8 @@ from protocol.data import DataColumns, Dataset
 from protocol.errors import ConfigError
 from protocol.privacy.noise import SimulatedNoise
 from protocol.privacy.releases import Neighbours
-from protocol.runtime.command import keywords_of
 
-__all__ = ["BEST", "EXPERIMENT", "SETTINGS", "Row", "screening"]
+__all__ = ["BEST", "SETTINGS", "Row", "screening"]
 
 BEST: Final = 2
 """Owners that are chosen, of five."""
@@ -55,22 +55,7 @@ assert WANTED_DIGITS in DIGIT_GROUPS
 
 @dataclass(frozen=True, kw_only=True)
 class Row(ExperimentRow):
-    """One setting, over all seeds.
-
-    Attributes:
-        epsilon: ε of each entry (add or remove one record), its number of points included.
-        owner_points: N, most points of an owner; None: all, some 12,000.
-        target_epsilon: ε of the consumer's release (substitute one record).
-        delta: The δ of both.
-        seeds: Number of seeds.
-        right_first: In how many of them the owner of the wanted digits is ranked first.
-        right_chosen: In how many it is among the `BEST` that are chosen.
-        points: p of the sessions that were run; None: none was.
-        mmd2_full: Mean MMD² of what a session with all five owners buys.
-        mmd2_screened: The same with the chosen owners, who see the release by which they were chosen.
-        ratio: The second of these means divided by the first.
-        ratio_each: For each seed.
-    """
+    """One setting, over all seeds."""
 
     epsilon: float
     owner_points: int | None
@@ -241,7 +226,8 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
     )
 
 
-EXPERIMENT: Final = Experiment(
+screening: Final = Experiment(
+    options=ScreeningOptions,
     title="Screening: how often catalogue entries rank the right owner first",
     pairs=_pairs,
     measure=_measure,
@@ -250,17 +236,3 @@ EXPERIMENT: Final = Experiment(
     files=_files,
     figure=Figure("epsilon", "right_first", ("owner_points",)),
 )
-
-
-@keywords_of(ScreeningOptions)
-def screening(options: ScreeningOptions) -> list[Row]:
-    """Publish, screen and, if asked for, procure; arguments are those of `ScreeningOptions`.
-
-    Returns:
-        A row for each setting.
-
-    Raises:
-        ConfigError: Nothing to run.
-        DataError: The dataset's files cannot be used.
-    """
-    return run(EXPERIMENT, options).rows

@@ -7,28 +7,26 @@ stated ε needs, but whoever has the seed could subtract it.
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
 import tomli_w
 
-from consumer.appraisal import Quality
 from hushbid.cluster.file import Cluster, open_cluster, read_cluster
 from hushbid.evidence.experiment_options import SelectionOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
+from hushbid.evidence.experiments.purchases import figures_of, means
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.experiments.runner import Experiment, refuse_none
 from hushbid.running.simulate import simulate
 from protocol.errors import ConfigError
 from protocol.privacy.releases import Neighbours
-from protocol.runtime.command import keywords_of
 
-__all__ = ["DELTA", "EXPERIMENT", "Row", "selection"]
+__all__ = ["DELTA", "Row", "selection"]
 
 DELTA: Final = 1e-5
 _MAP_SEED: Final = 20190101
@@ -36,27 +34,7 @@ _MAP_SEED: Final = 20190101
 
 @dataclass(frozen=True, kw_only=True)
 class Row(ExperimentRow):
-    """One setting, over all seeds. MMD² is the exact kernel's, of the bought points against D_v.
-
-    Attributes:
-        dataset: Its name.
-        mechanism: Release mechanism of target and summary.
-        points: p.
-        batch: b, the points that a round bought.
-        seed_weight: s, what a point of the seed set counted for.
-        jitter: N, the points' worth of jitter.
-        epsilon: What each of the two was calibrated to: D_v's records (substitute one), and one record of
-            one owner (add or remove one).
-        delta: The δ of both.
-        epsilon_owners, epsilon_consumer: What the accountant states for the noise that was drawn.
-        mmd2: Mean over seeds.
-        mmd2_each: For each seed, in the order in which they were given.
-        mmd2_greedy, mmd2_uniform: Means of the baselines.
-        accuracy: Mean of the consumer's downstream model; None without labels.
-        choices: Of ``run``, ``greedy`` and ``uniform``, plain and ``weighted``: the means of ``mmd2``,
-            ``mmd2_test``, ``accuracy`` and ``effective_points``; None for what no seed has.
-        wall_seconds: Of all sessions, without baselines.
-    """
+    """One setting, over all seeds. MMD² is the exact kernel's, of the bought points against D_v."""
 
     dataset: str
     mechanism: str
@@ -144,22 +122,12 @@ def _measure(options: SelectionOptions, configuration: Configuration, seed: int)
         "epsilon_consumer": stated[Neighbours.SUBSTITUTE_ONE.value],
         "choices": {
             name: {
-                "plain": _figures(judgement.plain),
-                "weighted": _figures(None if judgement.weighted is None else judgement.weighted.quality),
+                "plain": figures_of(judgement.plain),
+                "weighted": figures_of(None if judgement.weighted is None else judgement.weighted.quality),
             }
             for name, judgement in judged.items()
         },
         "wall_seconds": result.wall_seconds,
-    }
-
-
-def _figures(quality: Quality | None) -> dict[str, float | None]:
-    """What is known of a choice; the interval of an accuracy is of one session's test points alone."""
-    names = [field.name for field in fields(Quality) if field.name != "accuracy_interval"]
-    found = {name: getattr(quality, name, None) for name in names}
-    return {
-        name: value if isinstance(value, float) and math.isfinite(value) else None
-        for name, value in found.items()
     }
 
 
@@ -252,8 +220,8 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
     def mmd2(name: str) -> tuple[float, ...]:
         return tuple(_known(each[name]["plain"]["mmd2"]) for each in choices)
 
-    means = {
-        name: {kind: _means([each[name][kind] for each in choices]) for kind in kinds}
+    mean = {
+        name: {kind: means([each[name][kind] for each in choices]) for kind in kinds}
         for name, kinds in choices[0].items()
     }
     return Row(
@@ -271,16 +239,10 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
         mmd2_each=mmd2("run"),
         mmd2_greedy=fmean(mmd2("greedy")),
         mmd2_uniform=fmean(mmd2("uniform")),
-        accuracy=means["run"]["plain"]["accuracy"],
-        choices=means,
+        accuracy=mean["run"]["plain"]["accuracy"],
+        choices=mean,
         wall_seconds=sum(each["wall_seconds"] for each in measured),
     )
-
-
-def _means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """The mean of each figure over those seeds that have it."""
-    known = {name: [value for each in figures if (value := each[name]) is not None] for name in figures[0]}
-    return {name: fmean(values) if values else None for name, values in known.items()}
 
 
 def _known(value: float | None) -> float:
@@ -288,7 +250,8 @@ def _known(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-EXPERIMENT: Final = Experiment(
+selection: Final = Experiment(
+    options=SelectionOptions,
     title="Private selection: MMD² of what is bought",
     pairs=_pairs,
     measure=_measure,
@@ -297,17 +260,3 @@ EXPERIMENT: Final = Experiment(
     files=_files,
     figure=Figure("epsilon", "choices.run.plain.mmd2", ("dataset", "points")),
 )
-
-
-@keywords_of(SelectionOptions)
-def selection(options: SelectionOptions) -> list[Row]:
-    """Run a session for each ε, number of points and seed; arguments are those of `SelectionOptions`.
-
-    Returns:
-        A row for each p and ε, in that order.
-
-    Raises:
-        ConfigError: Nothing to run, or a setting that cannot hold.
-        DataError: The dataset's files cannot be used.
-    """
-    return run(EXPERIMENT, options).rows

@@ -31,7 +31,6 @@ class Opened(NamedTuple):
     """The contents of an awarded box.
 
     Attributes:
-        owner: Its owner.
         features: φ of its point; empty if no point in it counts.
         wrong: Whether the box is void, or holds a point other than the scored one.
     """
@@ -50,9 +49,7 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
     """Open the boxes of an award with the consumer's keys, which everybody has in a simulated session.
 
     Args:
-        session: The session.
         weighed: The consumer's record.
-        award: The award.
 
     Returns:
         The contents of each box, in the award's order.
@@ -114,7 +111,6 @@ class Best(NamedTuple):
     """A box that selection chooses.
 
     Attributes:
-        owner: Its owner.
         score: Its masked score.
         features: φ of its point, for an honest owner; empty if the box is empty or its owner lies.
         row: The owner's row number, for an honest owner; otherwise the box's number.
@@ -133,9 +129,7 @@ class Reference:
     what the owner said about its boxes.
 
     Args:
-        session: The session.
         weighed: The consumer's record.
-        data: Every owner's points.
         honest: Owners that follow the protocol.
     """
 
@@ -153,7 +147,6 @@ class Reference:
         """The best boxes of a round, best first.
 
         Args:
-            number: The round.
             bids: The bids of each present owner so far, this round's last.
         """
         weights = self._weights[number]

@@ -17,7 +17,6 @@ import numpy as np
 from hushbid.evidence.sweep.blind_choice import Reference
 from hushbid.evidence.sweep.course import Evidence
 from hushbid.evidence.sweep.shares import ROUNDING, Bought, gained, worth
-from protocol.errors import ExitCode
 from protocol.machine.weighing import ComputeWeights, Weigher
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import SimulatedNoise
@@ -271,11 +270,9 @@ def blind_books_agree(evidence: Evidence) -> Iterator[str]:
     """A complete session has all rounds; curator and consumer agree on boxes, disputes and delivery."""
     outcome = evidence.outcome
     curator, consumer = outcome.curator, outcome.consumer
-    finish = outcome.finishes.get(CURATOR)
-    if finish is None or finish.code is not ExitCode.DONE:
+    if not evidence.complete:
         return
-    if curator.round != evidence.session.rounds:
-        yield f"the session is complete after {curator.round} of {evidence.session.rounds} rounds"
+    yield from evidence.missing_rounds()
     wins = [(win.chosen_round, win.owner, win.handle) for win in curator.ledger.wins]
     awarded = [
         (award.round, purchase.owner, unfixed(purchase.handle))

@@ -14,7 +14,7 @@ import numpy as np
 
 from consumer.events import TargetReleased
 from consumer.machine import target_of
-from curator.blind import UncheckedBid, bid_holds
+from curator.verification import UncheckedBid, bid_holds
 from hushbid.evidence.sweep.rounds_on_record import Round, Rounds
 from protocol.crypto.blinding import BlindKeys
 from protocol.names import CONSUMER
@@ -36,7 +36,6 @@ class BidOnRecord(NamedTuple):
     """A bid that the curator accepted.
 
     Attributes:
-        owner: Its owner.
         bid: The bid, with each box replaced by its SHA-256.
         first: Number of its first box.
         in_time: Whether it came while its round's bidding was open.
@@ -68,12 +67,7 @@ class BlindRounds(Rounds):
 
 
 def blind_rounds_on_record(session: Session, records: Iterable[Record]) -> BlindRounds:
-    """Read a blind curator's transcript.
-
-    Args:
-        session: The session.
-        records: The curator's.
-    """
+    """Read a blind curator's transcript."""
     reading = _Reading(session)
     for record in records:
         reading.again = record.event.kind == "restarted"

@@ -29,6 +29,7 @@ from hushbid.evidence.sweep.wires import Wires
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 from protocol.data import Dataset
+from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import Draw, SimulatedNoise
 from protocol.runtime.driver import Outgoing
@@ -45,9 +46,9 @@ TOLD_BY: Final = 16
 WHOLE: Final = 64
 """The same, of noise: a few small whole numbers may come twice by chance."""
 _DATA, _NETWORK, _OWNERS, _SALTS, _NOISE = range(10, 15)
+"""What a generator is for, beside the seed."""
 _DIFFERENT: Final = 6
 """Number of distinct points where several owners hold the same ones."""
-"""What a generator is for, beside the seed."""
 
 
 class Sent(NamedTuple):
@@ -66,14 +67,10 @@ class Evidence:
 
     Attributes:
         plan: What session it was, and what went wrong in it.
-        session: The session.
         outcome: How it ended, and the machines.
-        data: Every owner's points.
-        transcripts: Every party's.
         sent: The frames that left, in order; of owners that break the protocol, those that their machines
             meant to send.
         drawn: The noise and keys that each party drew, by their first bytes, in all its starts together.
-        crashed: Crashes that came.
         happened: How often what went wrong, by name.
     """
 
@@ -130,6 +127,18 @@ class Evidence:
         return {frame: frozenset(bodies) for frame, bodies in found.items()}
 
     @property
+    def complete(self) -> bool:
+        """Whether the session came to its end, as the curator's process says."""
+        finish = self.outcome.finishes.get(CURATOR)
+        return finish is not None and finish.code is ExitCode.DONE
+
+    def missing_rounds(self) -> Iterator[str]:
+        """Whether a complete session has fewer rounds than its file says; in words."""
+        found, wanted = self.outcome.curator.round, self.session.rounds
+        if found != wanted:
+            yield f"the session is complete after {found} of {wanted} rounds"
+
+    @property
     def byzantine(self) -> frozenset[str]:
         """Owners that do not keep to the protocol."""
         return frozenset(owner for owner, _ in self.plan.byzantine)
@@ -165,7 +174,6 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
     """Run a session.
 
     Args:
-        plan: Which, and what goes wrong in it.
         faults: Whether that goes wrong; if not, the network is a `SteadyNetwork`.
 
     Raises:
@@ -256,12 +264,13 @@ def _data(plan: Plan) -> tuple[Mapping[str, Dataset], Dataset, Dataset]:
     def points(name: str, count: int) -> Dataset:
         return Dataset.from_arrays(name, rng.random((count, COLUMNS)))
 
-    owners = {owner: points(owner, rows) for owner, rows in zip(plan.owners, plan.rows, strict=True)}
+    sizes = dict(zip(plan.owners, plan.rows, strict=True))
+    owners = {owner: points(owner, rows) for owner, rows in sizes.items()}
     others = points("validation", 30), points("seed-set", 12)
     if plan.distinct:
         few = rng.random((_DIFFERENT, COLUMNS))
         owners = {
             owner: Dataset.from_arrays(owner, few[rng.integers(_DIFFERENT, size=rows)])
-            for owner, rows in zip(plan.owners, plan.rows, strict=True)
+            for owner, rows in sizes.items()
         }
     return owners, *others

@@ -36,7 +36,6 @@ class Failure(NamedTuple):
     """Crashes after which a session differed.
 
     Attributes:
-        crashes: The planned crashes.
         what: The difference, in words.
     """
 
@@ -49,7 +48,6 @@ class SweepResult:
     """The result of the sessions of one setting.
 
     Attributes:
-        setting: The session.
         sessions: Number of sessions run.
         crashes: Number of crashes that happened in them.
         failures: Sessions with another result.
@@ -61,7 +59,6 @@ class SweepResult:
     failures: list[Failure] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """The result under the names of the command line's JSON."""
         return {
             **self.setting._asdict(),
             "sessions": self.sessions,
@@ -83,11 +80,7 @@ def sweep(
     """Run a session once for each planned crash.
 
     Args:
-        setting: The session.
-        plan: The crashes of each run.
         all_come: Whether a crash that never happens, because the party has no such step, is a failure.
-        jobs: Processes that share the runs.
-        progress: Called with the progress.
 
     Raises:
         ConfigError: There is no such session, or no such party in it.

@@ -40,12 +40,7 @@ class Which(StrEnum):
 
 
 def every(course: Course, which: Which) -> list[Crashes]:
-    """The crashes of a sweep, in a fixed order.
-
-    Args:
-        course: A session without crashes.
-        which: How they are chosen.
-    """
+    """The crashes of a sweep, in a fixed order."""
     if which is Which.SAME_STEP:
         return [
             crashes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -31,7 +31,6 @@ class SeedFailure(NamedTuple):
     """A seed whose session broke an invariant.
 
     Attributes:
-        seed: The seed.
         broken: The breaches, by invariant.
         plan: The session and its faults, in words.
         smallest: The plan with as few faults as still break one of these invariants.
@@ -41,10 +40,6 @@ class SeedFailure(NamedTuple):
     broken: dict[str, list[str]]
     plan: list[str]
     smallest: list[str]
-
-    def as_json(self) -> dict[str, Any]:
-        """The failure under the names of the command line's JSON."""
-        return self._asdict()
 
 
 @dataclass
@@ -71,16 +66,10 @@ class FaultSweep:
 
     def add(self, other: FaultSweep) -> None:
         """Add the results of the next sessions."""
-        self.sessions += other.sessions
-        self.again += other.again
-        self.happened += other.happened
-        self.rules += other.rules
-        self.ends += other.ends
-        self.failures += other.failures
-        self.digests += other.digests
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def as_json(self) -> dict[str, Any]:
-        """The result under the names of the command line's JSON."""
         return {
             "sessions": self.sessions,
             "again": self.again,
@@ -88,7 +77,7 @@ class FaultSweep:
             "happened": dict(sorted(self.happened.items())),
             "rules": dict(sorted(self.rules.items())),
             "ends": dict(sorted(self.ends.items())),
-            "failures": [failure.as_json() for failure in self.failures],
+            "failures": [failure._asdict() for failure in self.failures],
         }
 
 
@@ -115,11 +104,8 @@ def sweep_faults(
     """Run the sessions of these seeds.
 
     Args:
-        seeds: The seeds; infinite if `seconds` is given.
         rules: Acquisition rules that a seed chooses from; none: all.
-        jobs: Processes that share the sessions.
-        seconds: Time after which no further ones are started; None: all are run.
-        progress: Called with the progress.
+        jobs, seconds, progress: As `check_all`.
     """
     result = FaultSweep()
     for each in check_all(

@@ -80,12 +80,11 @@ def ends_are_documented(evidence: Evidence) -> Iterator[str]:
     An owner or the consumer fails only if the curator has given up the session.
     """
     finishes = evidence.outcome.finishes
-    complete = CURATOR in finishes and finishes[CURATOR].code is ExitCode.DONE
     for party in evidence.honest:
         finish = finishes.get(party)
         if finish is None:
             continue
-        allowed = {ExitCode.DONE, ExitCode.TIMEOUT} | (set() if complete else {ExitCode.FAILED})
+        allowed = {ExitCode.DONE, ExitCode.TIMEOUT} | (set() if evidence.complete else {ExitCode.FAILED})
         if finish.code not in allowed:
             yield f"{party} ended with {finish.code.value}: {finish.reason}"
     for owner in evidence.byzantine:
@@ -227,11 +226,9 @@ def books_agree(evidence: Evidence) -> Iterator[str]:
     """A complete session has all its rounds, and the consumer has what the curator says it bought."""
     outcome = evidence.outcome
     curator, consumer = outcome.curator, outcome.consumer
-    finish = outcome.finishes.get(CURATOR)
-    if finish is None or finish.code is not ExitCode.DONE:
+    if not evidence.complete:
         return
-    if curator.round != evidence.session.rounds:
-        yield f"the session is complete after {curator.round} of {evidence.session.rounds} rounds"
+    yield from evidence.missing_rounds()
     ledger = curator.ledger
     chosen = [(win.owner, win.chosen_round) for win in ledger.wins]
     if [(entry.owner, entry.chosen_round) for entry in consumer.delivered] != chosen:

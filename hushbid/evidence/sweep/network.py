@@ -48,7 +48,6 @@ class FaultyNetwork:
 
     Args:
         wires: What the connections are made of.
-        timeouts: The session's.
         beat: The frame of a sign of life.
         mutators: Owners that do not keep to the protocol.
     """

@@ -82,12 +82,9 @@ class Fault(NamedTuple):
     """Something that goes wrong between a peer and the curator.
 
     Attributes:
-        kind: What.
-        peer: Whose connection it is.
         after: It begins when so many frames of the session have left.
         seconds: How long it lasts; of a reset, how much later arrives what still does; of a delay, four times
             the mean of it.
-        way: Which frames it is about.
     """
 
     kind: Kind
@@ -116,8 +113,6 @@ class Plan:
         seed: All of it comes from it.
         rule: How points are acquired.
         release: What target and summary are released by.
-        rounds: How many.
-        batch: Points that a round buys.
         distinct: Whether a point that several owners hold is bought once; owners hold many such points then.
         min_owners: Fewer present owners pause the session.
         cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
@@ -127,7 +122,6 @@ class Plan:
         latency: Seconds that a frame travels, on average.
         healed: Simulated seconds after which faults are over.
         byzantine: Owners that do not keep to the protocol, and which share of their frames are others.
-        faults: Faults of connections.
         crashes: Processes that die, as far as they take as many steps.
     """
 
@@ -207,7 +201,6 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     """The plan of a seed.
 
     Args:
-        seed: Not negative.
         rules: Acquisition rules to choose from; none: all.
     """
     kind, of_faults, of_crashes, sizes, copies = (np.random.default_rng([seed, place]) for place in range(5))

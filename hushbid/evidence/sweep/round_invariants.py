@@ -111,12 +111,7 @@ def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
     if evidence.session.settlement is not None:
         yield from _other_private_settlement(evidence)
         return
-    disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
-    bought = [
-        Bought(win.owner, win.candidate.features, (win.owner, win.handle) not in disputed)
-        for win in curator.ledger.wins
-    ]
-    shares = gained(bought, evidence.plan.owners, _target(evidence), evidence.session)
+    shares = gained(_bought(evidence), evidence.plan.owners, _target(evidence), evidence.session)
     told = curator.settlement()
     if told is None or told.keys() != shares.keys():
         yield "the settlement is of other owners than the session has"
@@ -124,6 +119,16 @@ def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
     for owner, share in shares.items():
         if not abs(told[owner] - share) <= ROUNDING:
             yield f"{owner} has a share of {told[owner]:.6g}, and its points are worth {share:.6g}"
+
+
+def _bought(evidence: Evidence) -> list[Bought]:
+    """What the curator chose; disputed points are not paid."""
+    ledger = evidence.outcome.curator.ledger
+    disputed = {(dispute.owner, dispute.handle) for dispute in ledger.disputes}
+    return [
+        Bought(win.owner, win.candidate.features, (win.owner, win.handle) not in disputed)
+        for win in ledger.wins
+    ]
 
 
 def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
@@ -143,14 +148,9 @@ def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
         yield f"{len(drawn)} releases have noise, and the session has {session.owners_releases} of them"
         return
     ((noise,), _) = drawn[-1]
-    disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
-    bought = [
-        Bought(win.owner, win.candidate.features, (win.owner, win.handle) not in disputed)
-        for win in curator.ledger.wins
-    ]
     rounds = evidence.rounds.rounds
     weights = rounds[0].weights[: session.space.dimension].tolist() if rounds else []
-    wanted = worth(bought, dict(zip(session.file.owners, map(int, noise), strict=True)), weights)
+    wanted = worth(_bought(evidence), dict(zip(session.file.owners, map(int, noise), strict=True)), weights)
     if told != wanted:
         yield f"the settlement is {dict(told)}, and the points and noise on record come to {wanted}"
 

@@ -33,7 +33,6 @@ class PointOnRecord(NamedTuple):
     """A point that came to the curator.
 
     Attributes:
-        owner: The owner.
         bid: The bid that it belongs to.
         candidate: The point; of a sealed one, the SHA-256 of the box is in the box's place.
     """
@@ -57,9 +56,7 @@ class SentBroadcast(NamedTuple):
     """A broadcast that the curator sent for the first time.
 
     Attributes:
-        owner: To whom.
         under: The round whose weight was the last that was computed then.
-        message: What it says.
     """
 
     owner: str
@@ -75,7 +72,6 @@ class Round:
         number: The first is 1, by the order of the weights.
         stated: What number the curator recorded with its weight.
         began: When its weight was computed, in simulated seconds.
-        weights: The weight.
         bids: Owners whose bid for it came while bids were taken.
         present: Those of them of whom no point was known not to match when bidding ended, and who missed no
             earlier round of a session that buys a point once.
@@ -102,7 +98,6 @@ class Rounds:
     """The record of all rounds.
 
     Attributes:
-        rounds: In their order.
         points: Points that came, by owner and the owner's number of them.
         broadcasts: In the order in which they were sent.
     """
@@ -113,11 +108,7 @@ class Rounds:
 
 
 def rounds_on_record(session: Session, records: Iterable[Record]) -> Rounds:
-    """Read the curator's transcript.
-
-    Args:
-        records: The curator's.
-    """
+    """Read the curator's transcript."""
     reading = _Reading(session)
     for record in records:
         for item in record.items:

@@ -56,8 +56,6 @@ class Course:
         result: All that has to be the same whoever crashed, by name: wins, books, settlement, points, ends.
         bodies: Of each numbered frame that left, by sender, receiver and number: all its bodies, of which
             there is to be one. Frames with the head of a transcript are left out.
-        transcripts: Every party's.
-        crashed: Crashes that came, in their order.
     """
 
     result: Mapping[str, Any]
@@ -82,9 +80,7 @@ def small_session(
     Args:
         rule: A key of `RULES`.
         release: A key of `RELEASES`, for target and summary.
-        rounds: How many.
         owners: K.
-        batch: Points that a round buys.
         distinct: Whether a point that several owners hold is bought once.
 
     Raises:
@@ -150,7 +146,6 @@ def run(
     Owners have so few points that they run out of them towards the end.
 
     Args:
-        crashes: The deaths.
         noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded.
         away: Names the owners that have no connection while a round is under way.
     """

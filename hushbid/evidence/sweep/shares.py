@@ -44,7 +44,6 @@ def gained(
         points: In the order in which they were chosen.
         owners: All, winners or not.
         target: The released g̃; None: there is none, and nothing was bought.
-        session: The session.
     """
     shares = dict.fromkeys(owners, 0.0)
     if target is None:

@@ -13,7 +13,7 @@ from hushbid.transcripts.verification.awards import Awards, VoidBoxes
 from protocol.errors import DataError, RemoteProtocolError
 from protocol.machine.machine import Received, Send
 from protocol.names import CONSUMER, CURATOR
-from protocol.transcript.reader import TranscriptReader, iterate
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import MalformedRecord, Record
 from protocol.transcript.verify import Fault, RecordedFrame, Verification, frame_of, verify
 from protocol.wire.blind import Award, BlindBid, SealedBroadcast
@@ -194,7 +194,7 @@ def account_of(path: Path) -> tuple[Verification, Account]:
         DataError: It is not a transcript, or has a newer version.
         TranscriptDamaged: A digest or commitment does not hold; it names the record.
     """
-    with iterate(path) as reader:
+    with TranscriptReader(path) as reader:
         account = Account(path, reader.header.party)
         account.chain[reader.head] = _HEADER_RECORD
         if reader.header.role == CURATOR:

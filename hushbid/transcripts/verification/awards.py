@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from consumer.events import PurchasesChecked
-from curator.blind import UncheckedBid, bid_holds
+from curator.verification import UncheckedBid, bid_holds
 from protocol.crypto.blinding import MASK_BYTES, NOT_SENT
 from protocol.names import CURATOR
 from protocol.session.session import Session

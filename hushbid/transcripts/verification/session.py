@@ -10,15 +10,13 @@ from hushbid.transcripts.verification.account import Account, account_of
 from hushbid.transcripts.verification.agreement import Pair, compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads, versions
 from protocol.errors import DataError, TranscriptDamaged
-from protocol.names import CONSUMER, CURATOR
-from protocol.transcript.reader import iterate
+from protocol.names import CONSUMER, CURATOR, listed
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.verify import Fault, Verification
 from protocol.wire.values import pack_value
 
 __all__ = ["verify_all"]
 
-_LISTED: Final = 8
-"""Settings that are listed where two sessions differ."""
 _ADVICE_FAULT: Final = (
     "The chain holds, so no disk did this: it was recorded or rewritten so. Compare it with others' files."
 )
@@ -110,7 +108,7 @@ def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
 def _opened(path: Path) -> _Opened | None:
     """The session of a file; None for one that cannot be read so far, of which checking it will tell."""
     try:
-        with iterate(path) as reader:
+        with TranscriptReader(path) as reader:
             first = next(reader, None)
             configuration = first.event.public.get("configuration") if first is not None else None
             known = configuration if isinstance(configuration, Mapping) else {}
@@ -126,10 +124,9 @@ def _require_one_session(opened: Sequence[_Opened]) -> None:
             continue
         ours, theirs = _settings(first.configuration), _settings(other.configuration)
         names = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-        listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if names[_LISTED:] else "")
         raise DataError(
             f"{first.path} is of session {first.session}, {other.path} of session {other.session}: their "
-            f"session files differ in {listed or 'what is not public of them, as their seeds'}.",
+            f"session files differ in {listed(names, 8) or 'what is not public of them, as their seeds'}.",
             advice="Give transcripts of one session.",
         )
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hushbid.transcripts.view import named, printable
-from protocol.names import CONSUMER, CURATOR
+from protocol.names import CONSUMER, CURATOR, listed
 
 __all__ = ["render_verification"]
 
@@ -195,9 +195,7 @@ def _sides(path: str, pairs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    shown = [printable(name) for name in names]
-    more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
-    return ", ".join(shown[:_LISTED]) + more
+    return listed([printable(name) for name in names], _LISTED)
 
 
 def _digits(digest: str) -> str:

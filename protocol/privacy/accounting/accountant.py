@@ -14,7 +14,6 @@ from typing import Final, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
 from protocol.privacy.accounting.costs import (
     ApproximateCost,
     BoundedRangeCost,
@@ -28,21 +27,17 @@ from protocol.privacy.accounting.costs import (
 from protocol.privacy.accounting.distribution import compose_distribution, numerical_allowance
 from protocol.privacy.accounting.gaussian import (
     epsilon_of_gaussians,
-    gaussian_delta,
     law_ratios,
     odometer_of_gaussians,
     usable_delta,
 )
 from protocol.privacy.accounting.validation import check_delta
-from protocol.privacy.accounting.zcdp import delta_of_rho, epsilon_of_rho, epsilons_of_rho, pure_rho
+from protocol.privacy.accounting.zcdp import epsilon_of_rho, epsilons_of_rho, pure_rho
 
-__all__ = ["delta_of", "epsilon_of", "odometer", "total_rho"]
+__all__ = ["epsilon_of", "odometer", "pure_epsilon", "total_rho"]
 
 MAX_RHO: Final = 50.0
 """Compositions with a larger ρ are left to zCDP: their ε is useless, and e^loss exceeds float64."""
-
-NEGLIGIBLE_DELTA: Final = 1e-30
-"""Most that the comparison of discrete with rounded noise may add to a requested δ."""
 
 SMALLEST_SHARE: Final = 10.0
 """δ must be at least this multiple of its numerical error for the distribution to be used."""
@@ -64,15 +59,8 @@ def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
     (`discrete_gaussian_epsilon`). Costs known only by their (ε, δ) are summed and added to one of these
     bounds for the rest.
 
-    Args:
-        costs: Costs of one neighbour relation, in any order; empty if nothing was spent.
-        delta: In (0, 1).
-
     Returns:
         ε ≥ 0; infinite if no bound gives one at this δ.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
     """
     check_delta(delta)
     merged = tuple(merge_costs(costs))
@@ -89,33 +77,6 @@ def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
     return best
 
 
-def delta_of(costs: Sequence[Cost], epsilon: float) -> float:
-    """The δ of all costs together at ε; the inverse of `epsilon_of` up to rounding.
-
-    Args:
-        costs: Costs of one neighbour relation, in any order.
-        epsilon: At least 0.
-
-    Returns:
-        δ in [0, 1].
-
-    Raises:
-        ConfigError: ε < 0 or not finite.
-    """
-    if not (math.isfinite(epsilon) and epsilon >= 0.0):
-        raise ConfigError(f"epsilon is {epsilon}.", advice="Set epsilon to at least 0.")
-    merged = merge_costs(costs)
-    known = [cost for cost in merged if isinstance(cost, ApproximateCost)]
-    best = _delta_by_rho_or_distribution(merged, epsilon)
-    if known:
-        left = epsilon - math.fsum(cost.epsilon * cost.count for cost in known)
-        summed = math.fsum(cost.delta * cost.count for cost in known)
-        if left >= 0.0:
-            rest = [cost for cost in merged if not isinstance(cost, ApproximateCost)]
-            best = min(best, summed + _delta_by_rho_or_distribution(rest, left))
-    return min(best, 1.0)
-
-
 def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.float64]:
     """ε at δ after each of n releases, for a report; ten thousand releases take well under a second.
 
@@ -123,14 +84,10 @@ def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.fl
     together, and cap the earlier values.
 
     Args:
-        costs: The cost of each release, in order; an empty one costs nothing.
-        delta: In (0, 1).
+        costs: The costs of each release, in order.
 
     Returns:
         float64 of shape (n,), never decreasing; its last element is `epsilon_of` of all, up to rounding.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
     """
     check_delta(delta)
     flat = [cost for release in costs for cost in release]
@@ -169,25 +126,6 @@ def _epsilon_by_rho_or_distribution(costs: tuple[Cost, ...], delta: float) -> fl
     return min(simple, composed + down + up if composed <= largest else math.inf)
 
 
-def _delta_by_rho_or_distribution(costs: Sequence[Cost], epsilon: float) -> float:
-    if not costs:
-        return 0.0
-    if _sum_of_bounds(costs) <= epsilon:
-        return 0.0
-    simple = delta_of_rho(total_rho(costs), epsilon)
-    if not _has_distribution(costs) or epsilon > LARGEST_EPSILON:
-        return simple
-    down, up = law_ratios(_discrete(costs), epsilon, NEGLIGIBLE_DELTA)
-    left = epsilon - down - up
-    if not left >= 0.0:
-        return simple
-    if _all_gaussian(costs):
-        exact = gaussian_delta(math.sqrt(2.0 * total_rho(costs)), left)
-    else:
-        exact = float(compose_distribution(costs).get_delta_for_epsilon(left)) + numerical_allowance(costs)
-    return min(simple, math.exp(down) * (exact + NEGLIGIBLE_DELTA if up > 0.0 else exact))
-
-
 def _all_gaussian(costs: Sequence[Cost]) -> TypeGuard[Sequence[GaussianCost | DiscreteGaussianCost]]:
     return all(isinstance(cost, GaussianCost | DiscreteGaussianCost) for cost in costs)
 
@@ -207,10 +145,11 @@ def _has_distribution(costs: Sequence[Cost]) -> bool:
 
 def _sum_of_bounds(costs: Sequence[Cost]) -> float:
     """The ε of pure differential privacy; infinite if one of the costs has none."""
-    return math.fsum(cost.count * _pure_epsilon(cost) for cost in costs)
+    return math.fsum(cost.count * pure_epsilon(cost) for cost in costs)
 
 
-def _pure_epsilon(cost: Cost) -> float:
+def pure_epsilon(cost: Cost) -> float:
+    """The ε of one such release by pure differential privacy; infinite if it has none."""
     match cost:
         case LaplaceCost():
             return cost.epsilon

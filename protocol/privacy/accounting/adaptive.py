@@ -15,12 +15,10 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.privacy.accounting.accountant import epsilon_of, total_rho
+from protocol.privacy.accounting.accountant import epsilon_of, pure_epsilon, total_rho
 from protocol.privacy.accounting.costs import (
     ApproximateCost,
-    BoundedRangeCost,
     Cost,
-    LaplaceCost,
     merge_costs,
 )
 from protocol.privacy.accounting.validation import check_delta
@@ -70,14 +68,10 @@ def adaptive_epsilon(choices: Sequence[Sequence[Cost]], delta: float) -> float:
     send, which is each mechanism's own to show.
 
     Args:
-        choices: The costs of each choice, in the order of their beginning, all of one neighbour relation.
-        delta: The cap's δ, in (0, 1).
+        choices: The costs of each choice, in the order of their beginning.
 
     Returns:
-        ε ≥ 0; infinite where no cap at this δ admits them. It never falls when a choice is added.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
+        ε ≥ 0; infinite if no cap at this δ admits them. It never falls when a choice is added.
     """
     check_delta(delta)
     costly = [merged for costs in choices if (merged := _costly(costs))]
@@ -93,7 +87,7 @@ def _filtered(costs: Sequence[Cost], delta: float) -> float:
     if failing > APPROXIMATE_SHARE * delta:
         return math.inf
     by_rho = epsilon_of_rho(_rho_but_for_failures(costs), (1.0 - APPROXIMATE_SHARE) * delta)
-    return min(by_rho, math.fsum(cost.count * _pure_epsilon(cost) for cost in costs))
+    return min(by_rho, math.fsum(cost.count * _epsilon_but_for_failures(cost) for cost in costs))
 
 
 def _rho_but_for_failures(costs: Sequence[Cost]) -> float:
@@ -102,15 +96,8 @@ def _rho_but_for_failures(costs: Sequence[Cost]) -> float:
     return math.fsum([total_rho(rest), *(cost.count * pure_rho(cost.epsilon) for cost in known)])
 
 
-def _pure_epsilon(cost: Cost) -> float:
-    """The ε of one such release, apart from its failures; infinite if it has none."""
-    match cost:
-        case LaplaceCost() | ApproximateCost():
-            return cost.epsilon
-        case BoundedRangeCost():
-            return cost.eta
-        case _:
-            return math.inf
+def _epsilon_but_for_failures(cost: Cost) -> float:
+    return cost.epsilon if isinstance(cost, ApproximateCost) else pure_epsilon(cost)
 
 
 def _costly(costs: Sequence[Cost]) -> tuple[Cost, ...]:

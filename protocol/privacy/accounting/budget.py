@@ -99,11 +99,6 @@ class PrivacyFilter:
         self._spent = wanted
 
     def spent(self, delta: float) -> float:
-        """The ε of all charges at δ.
-
-        Raises:
-            ConfigError: `delta` outside of (0, 1).
-        """
         return epsilon_of(self.costs, delta)
 
     def _with(self, costs: Iterable[Cost]) -> dict[Cost, int]:

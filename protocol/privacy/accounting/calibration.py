@@ -1,7 +1,8 @@
 """From a target (ε, δ) to the noise that meets it, as the accountant states it.
 
-The target's neighbour relation is the one of the caller's sensitivity. Each result was checked with the
-accountant: its stated cost is at most the target, and barely below it.
+A target is for all releases, steps, counts or rounds together; its neighbour relation is that of the caller's
+sensitivity. Each result was checked with the accountant: its stated cost is at most the target, and barely
+below it. An argument that is out of range raises `ConfigError`.
 """
 
 from __future__ import annotations
@@ -42,15 +43,12 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float, releases: i
     """The smallest σ at which `discrete_gaussian_epsilon` is at most ε.
 
     Args:
-        epsilon: Target of all releases together.
-        delta: In (0, 1).
-        sensitivity: L2 sensitivity of one release, in any unit: σ is in that unit. Discrete noise is on the
-            whole numbers of that unit.
-        releases: Number of releases.
+        sensitivity: L2 sensitivity of one release, in any unit; σ has that unit. Discrete noise is on its
+            whole numbers.
         values: Noise values of all releases together.
 
     Raises:
-        ConfigError: A value is out of range, or the target is so small that no int64 noise meets it.
+        ConfigError: Also if the target is so small that no int64 noise meets it.
     """
     check_epsilon(epsilon)
     check_delta(delta)
@@ -83,14 +81,6 @@ def mwem_step_epsilon(epsilon: float, delta: float, steps: int) -> float:
     """The largest ε of a step with which `steps` sound MWEM steps meet (ε, δ).
 
     A step is a selection of bounded range ε/2 and a measurement that is ε/2-DP: `mwem_step_cost`.
-
-    Args:
-        epsilon: Target of all steps together.
-        delta: In (0, 1).
-        steps: Steps of all releases together.
-
-    Raises:
-        ConfigError: A value is out of range.
     """
     check_count("steps", steps)
     return _largest(lambda step: mwem_step_cost(step, steps), epsilon, delta)
@@ -100,16 +90,8 @@ def mwem_step_epsilon(epsilon: float, delta: float, steps: int) -> float:
 def count_epsilon(epsilon: float, delta: float, counts: int) -> float:
     """The largest ε of a count such that `counts` counts that differ by one meet (ε, δ).
 
-    A count with discrete Laplace noise of scale 1/ε' is ε'-DP where neighbours' counts differ by one:
-    `shifted_count_cost`.
-
-    Args:
-        epsilon: Target of all counts together.
-        delta: In (0, 1).
-        counts: Number of counts that differ, over all releases.
-
-    Raises:
-        ConfigError: A value is out of range.
+    A count with discrete Laplace noise of scale 1/ε' is ε'-DP if neighbours' counts differ by one
+    (`shifted_count_cost`).
     """
     check_count("counts", counts)
     return _largest(lambda each: (shifted_count_cost(each, counts),), epsilon, delta)
@@ -134,12 +116,7 @@ def ask_epsilon(epsilon: float, delta: float, rounds: int) -> float:
     ranks may differ in any of them (DESIGN §3).
 
     Args:
-        epsilon: Target of all rounds together.
-        delta: The part of δ for the asks, in (0, 1); the misses take the rest.
-        rounds: Rounds of the session.
-
-    Raises:
-        ConfigError: A value is out of range.
+        delta: The part of δ for the asks; the misses take the rest.
     """
     check_count("rounds", rounds)
     return _largest(lambda step: (BoundedRangeCost(eta=step, count=rounds),), epsilon, delta)

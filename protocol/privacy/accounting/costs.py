@@ -1,7 +1,8 @@
 """Privacy costs: a small frozen description of each kind of mechanism, which any accountant can add up.
 
 A cost belongs to the neighbour relation of its sensitivity; costs of different relations must not be added.
-Costs are public: they depend on a session's parameters, never on data.
+Costs are public: they depend on a session's parameters, never on data. Each is the cost of `count` releases,
+and so are its `rho` and `mu_squared`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ class GaussianCost:
 
     Attributes:
         noise_multiplier: σ/Δ, with Δ the L2 sensitivity of one release.
-        count: Number of releases.
     """
 
     noise_multiplier: float
@@ -52,12 +52,11 @@ class GaussianCost:
 
     @property
     def mu_squared(self) -> float:
-        """μ² of all releases together, in Gaussian differential privacy (Dong, Roth, Su 2022)."""
+        """μ² of Gaussian differential privacy (Dong, Roth, Su 2022)."""
         return self.count / self.noise_multiplier**2
 
     @property
     def rho(self) -> float:
-        """ρ of all releases together."""
         return self.count * gaussian_rho(1.0, self.noise_multiplier)
 
 
@@ -69,7 +68,6 @@ class DiscreteGaussianCost:
         sensitivity: L2 sensitivity Δ of one release.
         sigma: σ of the noise on a coordinate.
         width: Coordinates of one release.
-        count: Number of releases.
     """
 
     sensitivity: float
@@ -82,17 +80,15 @@ class DiscreteGaussianCost:
 
     @property
     def values(self) -> int:
-        """Noise values of all releases together."""
         return self.width * self.count
 
     @property
     def mu_squared(self) -> float:
-        """μ² of all releases together, if the noise were a rounded Gaussian."""
+        """μ² if the noise were a rounded Gaussian."""
         return self.count * (self.sensitivity / self.sigma) ** 2
 
     @property
     def rho(self) -> float:
-        """ρ of all releases together."""
         return self.count * gaussian_rho(self.sensitivity, self.sigma)
 
 
@@ -102,7 +98,6 @@ class LaplaceCost:
 
     Attributes:
         epsilon: L1 sensitivity divided by the noise's scale.
-        count: Number of releases.
     """
 
     epsilon: float
@@ -113,7 +108,6 @@ class LaplaceCost:
 
     @property
     def rho(self) -> float:
-        """ρ of all releases together."""
         return self.count * pure_rho(self.epsilon)
 
 
@@ -123,7 +117,6 @@ class BoundedRangeCost:
 
     Attributes:
         eta: Range η. With weights e^(cψ) and a score of sensitivity Δ, η = 2cΔ (Dong, Durfee, Rogers 2020).
-        count: Number of selections.
     """
 
     eta: float
@@ -134,7 +127,6 @@ class BoundedRangeCost:
 
     @property
     def rho(self) -> float:
-        """ρ of all selections together."""
         return self.count * bounded_range_rho(self.eta)
 
 
@@ -144,7 +136,6 @@ class ZcdpCost:
 
     Attributes:
         rho_each: ρ of one release.
-        count: Number of releases.
     """
 
     rho_each: float
@@ -155,7 +146,6 @@ class ZcdpCost:
 
     @property
     def rho(self) -> float:
-        """ρ of all releases together."""
         return self.count * self.rho_each
 
 
@@ -166,7 +156,6 @@ class ApproximateCost:
     Attributes:
         epsilon: ε of one release; 0 for a mere probability of failure.
         delta: δ of one release; 0 for pure differential privacy.
-        count: Number of releases.
     """
 
     epsilon: float
@@ -183,7 +172,7 @@ class ApproximateCost:
 
     @property
     def rho(self) -> float:
-        """ρ of all releases together; infinite if δ > 0, which implies no zCDP."""
+        """Infinite if δ > 0, which implies no zCDP."""
         return math.inf if self.delta > 0.0 else self.count * pure_rho(self.epsilon)
 
 

@@ -25,7 +25,6 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_epsilons",
     "gaussian_mu",
-    "gaussian_odometer",
     "law_ratios",
     "odometer_of_gaussians",
     "usable_delta",
@@ -56,7 +55,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least ε ≥ 0 at which μ-Gaussian differential privacy has at most this δ, rounded up.
 
     Raises:
-        ConfigError: `delta` outside of (0, 1), or a μ that is negative or not finite.
+        ConfigError: Also for a μ that is negative or not finite.
     """
     return float(gaussian_epsilons(np.array([mu], dtype=np.float64), delta)[0])
 
@@ -65,14 +64,8 @@ def gaussian_epsilons(mus: Floats, delta: float | Floats) -> Floats:
     """`gaussian_epsilon` of many μ at once.
 
     Args:
-        mus: float64 of shape (n,).
+        mus: float64 of shape (n,), as is the result.
         delta: One value for all, or float64 of shape (n,).
-
-    Returns:
-        ε, float64 of shape (n,).
-
-    Raises:
-        ConfigError: As `gaussian_epsilon`.
     """
     if not np.all(np.isfinite(mus) & (mus >= 0.0)):
         raise ConfigError(
@@ -100,7 +93,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest μ whose profile has at most this δ at ε, rounded up: the inverse of `gaussian_epsilon`.
 
     Raises:
-        ConfigError: ε not positive and finite, or `delta` outside of (0, 1).
+        ConfigError: Also for an ε that is not positive and finite.
     """
     check_epsilon(epsilon)
     check_delta(delta)
@@ -114,25 +107,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if gaussian_delta(middle, epsilon) <= delta else (low, middle)
     return high
-
-
-def gaussian_odometer(mu_squared_per_release: npt.ArrayLike, delta: float) -> Floats:
-    """ε at δ after each of n Gaussian releases, for continuous noise or such noise rounded.
-
-    Args:
-        mu_squared_per_release: (Δ/σ)² of each release, shape (n,).
-        delta: In (0, 1).
-
-    Returns:
-        float64 of shape (n,), never decreasing.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1), or a μ² that is negative or not finite.
-    """
-    squares = np.asarray(mu_squared_per_release, dtype=np.float64)
-    if not np.all(squares >= 0.0):
-        raise ConfigError("A release was said to have a negative μ².", advice="Give (Δ/σ)² of each release.")
-    return gaussian_epsilons(np.sqrt(np.cumsum(squares)), delta)
 
 
 def discrete_gaussian_epsilon(
@@ -181,12 +155,10 @@ def discrete_gaussian_epsilon(
         sensitivity: L2 sensitivity of one release, in units of the grid; the caller states which datasets it,
             and so the ε, compares.
         sigma: σ of the noise on each coordinate, in units of the grid.
-        releases: Number of releases.
         values: n, the noise values of all releases together.
-        delta: In (0, 1).
 
     Raises:
-        ConfigError: A value outside of its range.
+        ConfigError: A value is out of range.
     """
     if releases < 1 or values < releases or values % releases:
         raise ConfigError(
@@ -198,11 +170,7 @@ def discrete_gaussian_epsilon(
 
 
 def epsilon_of_gaussians(costs: Sequence[GaussianCost | DiscreteGaussianCost], delta: float) -> float:
-    """`discrete_gaussian_epsilon` for releases with different noise: μ², ρ, a and b all add up.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
-    """
+    """`discrete_gaussian_epsilon` for releases with different noise: μ², ρ, a and b all add up."""
     by_zcdp = epsilon_of_rho(math.fsum(cost.rho for cost in costs), delta)
     down, up = law_ratios([cost for cost in costs if isinstance(cost, DiscreteGaussianCost)], by_zcdp, delta)
     if not math.isfinite(up):
@@ -255,9 +223,6 @@ def odometer_of_gaussians(costs: Sequence[GaussianCost | DiscreteGaussianCost], 
     """`epsilon_of_gaussians` of the first 1, 2, …, n costs: float64 of shape (n,), never decreasing.
 
     a and b are those of all n releases, which bound those of fewer.
-
-    Raises:
-        ConfigError: `delta` outside of (0, 1).
     """
     rhos = np.cumsum([cost.rho for cost in costs])
     by_zcdp = epsilons_of_rho(rhos, delta)

@@ -29,7 +29,6 @@ def check_delta_of(delta: float, rows: int, whose: str) -> None:
     number of rows is private, and the error does not state it.
 
     Args:
-        delta: δ.
         rows: n.
         whose: The data, for the error.
 

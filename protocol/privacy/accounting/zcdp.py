@@ -13,8 +13,6 @@ from protocol.errors import ConfigError
 
 __all__ = [
     "bounded_range_rho",
-    "compose_rho",
-    "delta_of_rho",
     "epsilon_of_rho",
     "epsilons_of_rho",
     "gaussian_rho",
@@ -29,12 +27,6 @@ GOLDEN_STEPS: Final = 44
 
 RHO_TOLERANCE: Final = 1e-9
 """Relative shortfall of `rho_of_epsilon`."""
-
-DELTA_ORDERS: Final = 20_001
-"""Number of orders α that `delta_of_rho` tries, less than 0.5 % apart."""
-
-LOWEST_LOG_EXCESS: Final = -10.0
-"""ln(α - 1) of the lowest order; lower ones give no useful δ."""
 
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:
@@ -56,11 +48,6 @@ def bounded_range_rho(eta: float) -> float:
     return eta * eta / 8.0
 
 
-def compose_rho(*parts: tuple[float, int]) -> float:
-    """ρ of adaptively composed releases, from (ρ of one, number) of each kind."""
-    return math.fsum(rho * count for rho, count in parts)
-
-
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """The least ε that the Rényi curve of ρ-zCDP gives at δ.
 
@@ -68,17 +55,13 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     Proposition 12. Every α is valid, so an inexact minimum is still a guarantee.
 
     Raises:
-        ConfigError: ρ < 0, or δ outside of (0, 1).
+        ConfigError: Also for ρ < 0.
     """
     return float(epsilons_of_rho(np.array([rho], dtype=np.float64), delta)[0])
 
 
 def epsilons_of_rho(rhos: npt.NDArray[np.float64], delta: float) -> npt.NDArray[np.float64]:
-    """`epsilon_of_rho` of many ρ at once: float64 of shape (n,). An infinite ρ has an infinite ε.
-
-    Raises:
-        ConfigError: A ρ < 0, or δ outside of (0, 1).
-    """
+    """`epsilon_of_rho` of many ρ at once: float64 of shape (n,). An infinite ρ has an infinite ε."""
     if not (np.all(rhos >= 0.0) and 0.0 < delta < 1.0):
         worst = float(np.min(rhos, initial=0.0))
         raise ConfigError(
@@ -120,22 +103,3 @@ def rho_of_epsilon(epsilon: float, delta: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if epsilon_of_rho(middle, delta) <= epsilon else (low, middle)
     return low
-
-
-def delta_of_rho(rho: float, epsilon: float) -> float:
-    """The least δ that the Rényi curve of ρ-zCDP gives at ε ≥ 0, at most 1.
-
-    min over α > 1 of e^((α-1)(αρ-ε))·(1 - 1/α)^α/(α - 1): Canonne, Kamath, Steinke (2020), Proposition 12.
-    Every α is valid, so an inexact minimum is still a guarantee.
-    """
-    if rho == 0.0:
-        return 0.0
-    if not math.isfinite(rho):
-        return 1.0
-    # The optimum is near (ε - ρ)/2ρ for a small δ, and near 1/√ρ if ε is close to 0.
-    highest = math.log(max(epsilon / (2.0 * rho), 1.0 / math.sqrt(rho), 1.0)) + 2.0
-    log_excess = np.linspace(LOWEST_LOG_EXCESS, highest, DELTA_ORDERS)
-    excess = np.exp(log_excess)
-    order = 1.0 + excess
-    exponents = excess * (order * rho - epsilon) + order * (log_excess - np.log1p(excess)) - log_excess
-    return math.exp(min(0.0, float(exponents.min())))

@@ -11,9 +11,9 @@ from typing import Any, Final
 from protocol.privacy.acquisition.ask_all import AskAll
 from protocol.privacy.acquisition.base import AcquisitionRule, Standing
 from protocol.privacy.acquisition.blind import Blind
-from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
+from protocol.privacy.acquisition.logistic import Logistic
 from protocol.privacy.acquisition.published import Published
-from protocol.privacy.acquisition.sealed import Sealed, SealedParameters
+from protocol.privacy.acquisition.sealed import Sealed
 from protocol.privacy.acquisition.winner_only import WinnerOnly
 from protocol.privacy.registry import Registry
 
@@ -21,8 +21,6 @@ __all__ = [
     "RULES",
     "AcquisitionRule",
     "Logistic",
-    "LogisticParameters",
-    "SealedParameters",
     "Standing",
     "acquisition_rule",
     "asks",

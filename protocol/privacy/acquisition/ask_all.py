@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-from protocol.privacy.acquisition.base import AcquisitionRule, Standing
+from protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
 
 __all__ = ["AskAll"]
 
@@ -25,11 +22,7 @@ class AskAll(AcquisitionRule):
     learns = "nothing"
 
     def ask(
-        self,
-        stage: int,
-        standings: Sequence[Standing],
-        obtained: frozenset[str],
-        noise: tuple[npt.NDArray[np.float64], ...],
+        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """Ask nobody: the points have arrived with the bids."""
         return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ from protocol.privacy.accounting import Cost
 from protocol.privacy.noise import Draw
 from protocol.privacy.registry import Parameters
 
-__all__ = ["AcquisitionRule", "Standing"]
+__all__ = ["AcquisitionRule", "Noise", "Standing"]
+
+Noise: TypeAlias = tuple[npt.NDArray[np.float64], ...]
+"""The noise of a round, as `AcquisitionRule.draws` requests it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +132,7 @@ class AcquisitionRule(ABC):
 
     @abstractmethod
     def ask(
-        self,
-        stage: int,
-        standings: Sequence[Standing],
-        obtained: frozenset[str],
-        noise: tuple[npt.NDArray[np.float64], ...],
+        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """The owners to ask next in this round.
 
@@ -141,7 +140,6 @@ class AcquisitionRule(ABC):
             stage: Number of earlier calls in the round.
             standings: The bids of the owners still present, best first.
             obtained: Owners whose point of this round is verified and in the pool.
-            noise: The noise requested by `draws`.
 
         Returns:
             Names of owners without duplicates; empty when the round can be decided.

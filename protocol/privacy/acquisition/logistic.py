@@ -13,7 +13,7 @@ from pydantic import Field
 
 from protocol.errors import ConfigError
 from protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
-from protocol.privacy.acquisition.base import AcquisitionRule, Standing
+from protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
 from protocol.privacy.noise import Draw
 from protocol.privacy.registry import Parameters
 
@@ -179,11 +179,7 @@ class Logistic(AcquisitionRule):
         return (Draw("uniform", 1.0, self.owners),)
 
     def ask(
-        self,
-        stage: int,
-        standings: Sequence[Standing],
-        obtained: frozenset[str],
-        noise: tuple[npt.NDArray[np.float64], ...],
+        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """The owners whose coin is low enough for their rank, and whose point has not arrived."""
         (coins,) = noise

@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Self
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
-from protocol.privacy.acquisition.base import AcquisitionRule, Standing
+from protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
 from protocol.privacy.noise import Draw
 from protocol.privacy.registry import Parameters
 
@@ -66,11 +64,7 @@ class Published(AcquisitionRule):
         return (Draw("uniform", 1.0, self.owners),)
 
     def ask(
-        self,
-        stage: int,
-        standings: Sequence[Standing],
-        obtained: frozenset[str],
-        noise: tuple[npt.NDArray[np.float64], ...],
+        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """Lines 13 and 14, once a round. Equal bids have equal ranks, so the best is always asked for.
 

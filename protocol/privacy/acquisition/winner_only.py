@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-from protocol.privacy.acquisition.base import AcquisitionRule, Standing
+from protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
 
 __all__ = ["WinnerOnly"]
 
@@ -31,11 +28,7 @@ class WinnerOnly(AcquisitionRule):
         return float(self.rounds)
 
     def ask(
-        self,
-        stage: int,
-        standings: Sequence[Standing],
-        obtained: frozenset[str],
-        noise: tuple[npt.NDArray[np.float64], ...],
+        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """The best bidder; if its point does not arrive or does not match its bid, the next one.
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.privacy.noise.base import MAX_DISCRETE_SCALE, Distribution, Draw, NoiseSource, drawn_type
+from protocol.privacy.noise.base import Draw, NoiseSource, drawn_type
 from protocol.privacy.noise.recorded import RecordedNoise
 from protocol.privacy.noise.secure import SecureNoise
 from protocol.privacy.noise.simulated import SimulatedNoise
 
 __all__ = [
-    "MAX_DISCRETE_SCALE",
     "NOISE_SOURCES",
-    "Distribution",
     "Draw",
     "NoiseSource",
     "RecordedNoise",

@@ -7,16 +7,9 @@ from typing import Any, Final
 
 from protocol import limits
 from protocol.errors import ConfigError
+from protocol.privacy.accounting.validation import check_delta
 from protocol.privacy.registry import Registry
-from protocol.privacy.releases.base import (
-    Guarantee,
-    Neighbours,
-    ReleaseMechanism,
-    ReleaseStream,
-    Setting,
-    check_delta,
-    largest_norm,
-)
+from protocol.privacy.releases.base import Neighbours, ReleaseMechanism, ReleaseStream, Setting, largest_norm
 from protocol.privacy.releases.exact import ExactRelease
 from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
 from protocol.privacy.releases.gaussian import GaussianRelease
@@ -24,26 +17,19 @@ from protocol.privacy.releases.mwem import MwemRelease
 from protocol.privacy.releases.prior import Prior
 from protocol.privacy.releases.race import RaceRelease
 from protocol.privacy.releases.statistic import Statistic
-from protocol.privacy.releases.subspace import SubspaceRelease, seed_weights
+from protocol.privacy.releases.subspace import SubspaceRelease
 
 __all__ = [
     "RELEASES",
     "ExactRelease",
-    "FilteredGaussianRelease",
-    "GaussianRelease",
-    "Guarantee",
-    "MwemRelease",
     "Neighbours",
     "Prior",
-    "RaceRelease",
     "ReleaseMechanism",
     "ReleaseStream",
     "Setting",
     "Statistic",
-    "SubspaceRelease",
     "register_release",
     "release_mechanism",
-    "seed_weights",
 ]
 
 RELEASES: Final[Registry[ReleaseMechanism]] = Registry(

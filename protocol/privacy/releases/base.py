@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from protocol.errors import ConfigError, LocalProtocolError
+from protocol.errors import LocalProtocolError
 from protocol.privacy.accounting import Cost, merge_costs
 from protocol.privacy.noise import Draw, drawn_type
 from protocol.privacy.registry import Parameters
@@ -33,7 +33,6 @@ __all__ = [
     "ReleaseMechanism",
     "ReleaseStream",
     "Setting",
-    "check_delta",
     "largest_coordinate",
     "largest_norm",
 ]
@@ -382,14 +381,6 @@ class ReleaseMechanism(ABC):
         if not 0 <= index < self.releases:
             raise LocalProtocolError(f"Release {index} of {self.releases} was asked for.")
         return index == 0 and self.setting.starts_public
-
-
-def check_delta(delta: float) -> None:
-    """Raises ConfigError unless 0 < `delta` < 1."""
-    if not 0.0 < delta < 1.0:
-        raise ConfigError(
-            f"delta is {delta}; no guarantee can be stated for it.", advice="Set delta between 0 and 1."
-        )
 
 
 def largest_coordinate(dimension: int) -> int:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from protocol.privacy.accounting import Cost
+from protocol.privacy.accounting.validation import check_delta
 from protocol.privacy.noise import Draw
-from protocol.privacy.releases.base import (
-    Guarantee,
-    Neighbours,
-    ReleaseMechanism,
-    check_delta,
-)
+from protocol.privacy.releases.base import Guarantee, Neighbours, ReleaseMechanism
 
 __all__ = ["ExactRelease"]
 

@@ -20,6 +20,7 @@ from protocol.privacy.accounting import (
     epsilon_of,
     mwem_step_epsilon,
 )
+from protocol.privacy.accounting.validation import check_delta
 from protocol.privacy.noise import Draw
 from protocol.privacy.releases.base import (
     Guarantee,
@@ -27,7 +28,6 @@ from protocol.privacy.releases.base import (
     PrivateParameters,
     ReleaseMechanism,
     ReleaseStream,
-    check_delta,
     largest_coordinate,
 )
 from protocol.space.grid import FEATURE_UNIT, Totals

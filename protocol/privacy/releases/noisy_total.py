@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.privacy.accounting import Cost, epsilon_of
+from protocol.privacy.accounting.validation import check_delta
 from protocol.privacy.noise import Draw
 from protocol.privacy.releases.base import (
     Guarantee,
@@ -20,7 +21,6 @@ from protocol.privacy.releases.base import (
     PrivateParameters,
     ReleaseMechanism,
     ReleaseStream,
-    check_delta,
 )
 from protocol.privacy.releases.random_walk import RandomWalk
 from protocol.space.grid import FEATURE_UNIT, Totals

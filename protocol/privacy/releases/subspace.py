@@ -17,9 +17,8 @@ from protocol.privacy.releases.filtered_gaussian import ClippedStream, FilteredG
 from protocol.privacy.releases.gaussian import GaussianParameters
 from protocol.privacy.releases.prior import Prior
 from protocol.privacy.releases.statistic import BASIS_BITS
-from protocol.space.grid import Features, features_to_float
 
-__all__ = ["SubspaceParameters", "SubspaceRelease", "seed_weights"]
+__all__ = ["SubspaceParameters", "SubspaceRelease"]
 
 
 class SubspaceParameters(GaussianParameters):
@@ -58,7 +57,7 @@ class SubspaceRelease(FilteredGaussianRelease):
     """Σy + Z in F coordinates: φ about the seed set's mean, projected on leading directions of the seed set.
 
     The release lies in the affine span of the public points' features, so it is a weighted sum of them, as in
-    KME Algorithm 1 (`seed_weights`). The noise is on F coordinates, whereas `filtered-gaussian` has it on all
+    KME Algorithm 1. The noise is on F coordinates, whereas `filtered-gaussian` has it on all
     d. So d can be large, and the feature map accurate, at no cost in noise. The part of a point outside the
     span is lost.
 
@@ -99,7 +98,6 @@ class SubspaceRelease(FilteredGaussianRelease):
 
     @property
     def directions(self) -> int:
-        """F."""
         return self.parameters.directions
 
     @property
@@ -113,21 +111,3 @@ class SubspaceRelease(FilteredGaussianRelease):
                 "A subspace release was asked for before the seed set's prior had a basis."
             )
         return prior.basis[: self.directions]
-
-
-def seed_weights(embedding: npt.NDArray[np.float64], seeds: Features) -> npt.NDArray[np.float64]:
-    """A release as weights of the public points, the form that KME Algorithm 1 publishes.
-
-    Args:
-        embedding: Embedding from `SubspaceRelease`, float64 of shape (d,), in units of φ.
-        seeds: φ of the seed set that gave the basis, int16 of shape (M, d).
-
-    Returns:
-        w, float64 of shape (M,), with sum 1 up to rounding. Σ w_i·φ(z_i) is the point of the seed set's
-        affine span nearest to the embedding; of all such weights, these are nearest to 1/M each.
-    """
-    points = features_to_float(seeds)
-    mean = points.mean(axis=0)
-    solved = np.linalg.lstsq((points - mean).T, embedding - mean, rcond=None)[0]
-    # The solution of least length is orthogonal to what changes nothing, the vector of ones among it.
-    return np.asarray(solved + 1.0 / len(points))

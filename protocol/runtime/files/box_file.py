@@ -1,4 +1,4 @@
-"""The sealed boxes of a session, on disk until the consumer has those that it bought."""
+"""The sealed boxes of a session, on disk until the consumer has its purchases."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _LENGTH: Final = struct.Struct("<I")
 
 
 class BoxFile:
-    """Boxes as they come: a length of four bytes, then the box. Only its owner can read the file.
+    """Boxes in order of arrival, each after its length in four bytes. Only its owner can read the file.
 
-    A transcript has the digests of boxes and not the boxes, so that those which were not bought can be
-    destroyed (DESIGN §3) while the transcript stands.
+    A transcript has only the digests of boxes, so that unsold boxes can be destroyed (DESIGN §3) and the
+    transcript remains.
 
     Args:
-        path: The file. One that is there is gone on with; what a crash left of a last box is cut off.
-        durability: What a commit waits for, as of a transcript.
+        path: The file. An existing one is continued; an incomplete last box, left by a crash, is cut off.
+        durability: What a commit waits for, as in a transcript.
 
     Raises:
-        ConfigError: The file cannot be made, or not be gone on with.
+        ConfigError: The file cannot be created or continued.
     """
 
     def __init__(self, path: Path, durability: Durability) -> None:
@@ -39,7 +39,6 @@ class BoxFile:
         self._size = 0
         self._removed = False
         self.destroyed = False
-        """Whether the boxes are not wanted any more."""
         try:
             self._descriptor = platform.open_file(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
             self._size = sum(_LENGTH.size + len(box) for box in read_boxes(path))
@@ -53,15 +52,15 @@ class BoxFile:
             ) from None
 
     def add(self, box: bytes) -> None:
-        """Take a box in; it is durable after the next commit. After `destroy` nothing is taken."""
+        """Take in a box, which the next commit makes durable; ignored after `destroy`."""
         if not self.destroyed:
             self._pending += (_LENGTH.pack(len(box)), box)
 
     def commit(self) -> None:
-        """Write what was taken in, and, with durability "fsync", wait for the disk.
+        """Write the added boxes and, with durability "fsync", wait for the disk.
 
         Raises:
-            TranscriptUnwritable: The disk is full or fails; what was taken in is kept, to be tried again.
+            TranscriptUnwritable: The disk is full or fails; the boxes are kept for another attempt.
         """
         if not self._pending:
             return
@@ -82,31 +81,29 @@ class BoxFile:
         self._pending.clear()
 
     def destroy(self) -> None:
-        """Take no box any more, and have the file removed by the next `sweep`."""
+        """Ignore further boxes, and have the next `sweep` remove the file."""
         self.destroyed = True
         self._pending.clear()
 
     def sweep(self) -> None:
-        """Remove the file, if it is to be destroyed: only the disk's own remains of it are left then.
+        """Remove the file, if it is to be destroyed; only traces on the disk itself remain.
 
-        That has to be on record before: a curator which is started again needs the boxes until then.
+        That has to be on record before: until then, a restarted curator needs the boxes.
         """
         if self.destroyed and not self._removed:
             self.path.unlink(missing_ok=True)
             self._removed = True
 
     def close(self) -> None:
-        """Close the file. Closing twice is allowed."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 class KeptBoxes:
-    """The boxes that a curator which starts again has, by their SHA-256.
+    """The boxes of a restarted curator, by their SHA-256.
 
     Args:
-        path: The file of boxes.
         length: Length of every box of the session, in bytes.
     """
 
@@ -117,7 +114,7 @@ class KeptBoxes:
         self._missing = 0
 
     def __call__(self, digest: bytes) -> bytes:
-        """The box of a digest, or, where it is gone, a filler (`protocol.transcript.replay.filler_box`)."""
+        """The box of a digest; if it is gone, a filler (`protocol.transcript.replay.filler_box`)."""
         box = self._boxes.get(digest)
         if box is None:
             self._missing += 1
@@ -125,7 +122,7 @@ class KeptBoxes:
         return box
 
     def ensure_whole(self) -> None:
-        """Raise `DataError` if a box was asked for that is not there."""
+        """Raise `DataError` if a requested box was missing."""
         if self._missing:
             raise DataError(
                 f"{self._path}: {self._missing} sealed boxes are not there, of which the transcript has the "
@@ -135,7 +132,7 @@ class KeptBoxes:
 
 
 def read_boxes(path: Path) -> list[bytes]:
-    """The boxes of a file, in the order in which they came; a box that a crash cut off is left out."""
+    """The boxes of a file, in order of arrival, without one that a crash cut off."""
     data = path.read_bytes() if path.exists() else b""
     boxes = []
     start = 0

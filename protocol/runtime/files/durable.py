@@ -16,15 +16,15 @@ __all__ = ["in_place_of", "is_there", "new_file", "write_new"]
 
 @contextmanager
 def new_file(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
-    """Write a file that must not be there yet. A link is one that is there, also if it leads nowhere.
+    """Write a file that must not exist yet, not even as a dangling link.
 
-    It has its mode from the first moment on, as far as the umask leaves it: nobody can open it before.
+    It has its mode from the first moment on, within the umask: nobody can open it before.
 
     Args:
         path: Where; nothing is left there if writing fails.
 
     Raises:
-        FileExistsError: It is there, and was left as it is.
+        FileExistsError: It exists, and is unchanged.
         OSError: It cannot be written.
     """
     descriptor = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -43,13 +43,11 @@ def new_file(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
 
 @contextmanager
 def in_place_of(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
-    """Write a file, replacing an earlier one: a reader finds the old or the new one.
-
-    So does who reads it after a power cut: the new one is whole, but its name may be lost then.
+    """Write a file, replacing an earlier one: readers find the old or the new one, even after a power cut.
 
     Args:
-        path: Where; what was there stays as it was if writing fails.
-        mode: The new file's, whatever the umask takes away.
+        path: Where; an existing file is unchanged if writing fails.
+        mode: The new file's, whatever the umask.
 
     Raises:
         OSError: It cannot be written.
@@ -67,14 +65,10 @@ def in_place_of(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
 
 
 def write_new(path: Path, content: bytes, mode: int = platform.PRIVATE) -> None:
-    """Write a whole file that must not be there yet, as `new_file` does, with an error for people.
-
-    Args:
-        path: Where.
-        content: All of it.
+    """Write a whole file that must not exist yet (`new_file`), with an error for people.
 
     Raises:
-        ConfigError: It is there, or cannot be written; then nothing of it is left.
+        ConfigError: It exists, or cannot be written; then nothing of it is left.
     """
     try:
         with new_file(path, mode) as stream:

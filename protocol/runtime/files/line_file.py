@@ -1,7 +1,7 @@
-"""A private file of one JSON object a line, to which lines are only ever appended, each durably.
+"""A private file of one JSON object a line. Lines are only ever appended, each durably.
 
-It belongs to one process at a time. A last line that a crash has left unfinished is cut off when the file is
-opened: whoever appended it was never told that it was there.
+It belongs to one process at a time. An incomplete last line, left by a crash, is cut off when the file is
+opened: its writer was never told that it was there.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from protocol.errors import ConfigError, DataError, HushbidError
 __all__ = ["LOCK_SECONDS", "LineFile", "malformed", "parse_line", "whole_lines"]
 
 LOCK_SECONDS: Final = 1.0
-"""How long to wait for another process that holds the file."""
+"""How long to wait while another process holds the file."""
 
 
 class LineFile(Closing):
     """A file that this process holds. Make one with `LineFile.open`, and close it.
 
     Attributes:
-        path: The file.
-        what: What it is, for messages: "the dataset's lifetime ledger".
-        records: What its lines had when it was opened, in order.
-        lines: Every line without its end, with those that were appended since.
-        cut: Bytes of an unfinished last line that were cut off then.
+        what: Its purpose, for messages: "the dataset's lifetime ledger".
+        records: The objects of its lines when it was opened, in order.
+        lines: Every line without its end, appended ones included.
+        cut: Bytes of an incomplete last line that were cut off.
     """
 
     def __init__(self, path: Path, descriptor: int, what: str) -> None:
@@ -48,12 +47,12 @@ class LineFile(Closing):
 
     @classmethod
     def open(cls, path: Path, *, what: str, patience: float = LOCK_SECONDS) -> Self:
-        """Open a file, or make it, and hold it until it is closed.
+        """Open or create a file, and hold it until it is closed.
 
         Args:
             path: The file; its directory exists.
-            what: What it is, for messages.
-            patience: Seconds to wait for another process that holds it.
+            what: Its purpose, for messages.
+            patience: Seconds to wait while another process holds it.
 
         Raises:
             ConfigError: It cannot be opened, others may use it, or another process holds it.
@@ -70,13 +69,13 @@ class LineFile(Closing):
 
     @classmethod
     def absent(cls, path: Path, *, what: str) -> Self:
-        """A file that is not there, to be looked at alone: nothing is made, and it is closed."""
+        """A closed stand-in for a missing file; nothing is created."""
         file = cls(path, -1, what)
         file._closed = True
         return file
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Append one line wholly and durably, or leave the file as it was.
+        """Append one line wholly and durably, or leave the file unchanged.
 
         Raises:
             HushbidError: The disk is full or fails.
@@ -97,12 +96,11 @@ class LineFile(Closing):
         self.lines.append(line)
 
     def begin(self, header: Mapping[str, Any]) -> None:
-        """Append the first line, and see that the file itself outlives a power cut."""
+        """Append the first line, and make the file itself survive a power cut."""
         self.append(header)
         platform.sync_directory(self.path.parent)
 
     def close(self) -> None:
-        """Give the file back. Closing twice is allowed."""
         if not self._closed:
             self._closed = True
             os.close(self._descriptor)
@@ -139,9 +137,9 @@ class LineFile(Closing):
 
 
 def whole_lines(content: bytes) -> tuple[list[bytes], bytes]:
-    """The lines of a file's content, and what is left of one that was not finished.
+    """The lines of a file's content, and the rest: an incomplete last line.
 
-    A last line that lacks only its line feed counts: it may have been relied on.
+    A last line that lacks only its line feed counts, as it may have been relied on.
     """
     end = content.rfind(b"\n") + 1
     rest = content[end:]
@@ -151,7 +149,7 @@ def whole_lines(content: bytes) -> tuple[list[bytes], bytes]:
 
 
 def parse_line(path: Path, number: int, line: bytes) -> Mapping[str, Any]:
-    """The JSON object of a line, from 1.
+    """The JSON object of a line, numbered from 1.
 
     Raises:
         DataError: It is none.
@@ -166,7 +164,7 @@ def parse_line(path: Path, number: int, line: bytes) -> Mapping[str, Any]:
 
 
 def malformed(path: Path, number: int, why: str) -> DataError:
-    """A line that is not what it should be."""
+    """The error about a line with wrong content."""
     return DataError(
         f"{path}, line {number}: malformed: {why}.",
         advice="Restore the file from a copy. With a line left out it would promise what is not so.",
@@ -174,7 +172,7 @@ def malformed(path: Path, number: int, why: str) -> DataError:
 
 
 def _open_alone(path: Path, what: str, patience: float) -> int:
-    """A descriptor of the file, made if it was not there, that no other process has locked."""
+    """A descriptor of the file, created if missing, and locked for this process."""
     try:
         descriptor = platform.open_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | platform.NO_WAIT)
     except OSError as error:
@@ -200,7 +198,7 @@ def _open_alone(path: Path, what: str, patience: float) -> int:
 
 
 def _lock(path: Path, descriptor: int, what: str, patience: float) -> None:
-    """Lock the file, after `patience` seconds at most: a process that appends is done in a moment."""
+    """Lock the file, waiting `patience` seconds at most: appending takes other processes only a moment."""
     give_up = time.monotonic() + patience
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Files that only their owner may read, and that are bytes of this project's own."""
+"""Files that only their owner may read, in formats of this project."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ def read_private(path: Path, longest: int) -> bytes:
     """The content of a file that only its owner can read.
 
     Args:
-        path: The file.
         longest: Most bytes that it may have.
 
     Raises:
-        DataError: It cannot be read, is no plain file, or is longer.
-        ConfigError: Others than its owner can read or change it.
+        DataError: It cannot be read, is no regular file, or is longer.
+        ConfigError: Others can read or change it.
     """
     try:
         content, status = read_plain(path, longest)

@@ -1,6 +1,6 @@
-"""Reading key requests and invitations: what these return has been checked, signature and all.
+"""Reading key requests and invitations, with all checks, including the signature.
 
-An invitation holds a session file, and goes wherever one goes (`read_session`).
+An invitation contains a session file, and is accepted wherever one is (`read_session`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["read_invitation", "read_key_request", "read_session"]
 
 
 def read_key_request(path: Path) -> KeyRequest:
-    """The request that a file holds.
+    """The request in a file.
 
     Raises:
-        ConfigError: It cannot be read, is not a request, or is not signed by the key that it asks for.
+        ConfigError: It cannot be read, is not a request, or is not signed with the requested key.
     """
     values = read_toml_sent(path, limits.MAX_REQUEST_FILE_BYTES)
     check_kind(KeyRequest, values, where=str(path))
@@ -32,11 +32,11 @@ def read_key_request(path: Path) -> KeyRequest:
 
 
 def read_invitation(path: Path) -> Invitation:
-    """The invitation that a file holds.
+    """The invitation in a file.
 
     Raises:
-        ConfigError: It cannot be read, is not an invitation, contradicts itself, or is not signed by the
-            curator that it names.
+        ConfigError: It cannot be read, is not an invitation, contradicts itself, or is not signed by its
+            curator.
     """
     values = read_toml_sent(path, limits.MAX_INVITATION_FILE_BYTES)
     check_kind(Invitation, values, where=str(path))
@@ -49,10 +49,10 @@ def read_session(session: Path | None, invitation: Path | None) -> tuple[Session
     """The session of a session file or of an invitation, whichever a party was given.
 
     Returns:
-        The session, and who is invited to it: an owner's name or "consumer"; None with a session file.
+        The session, and the invited party, an owner's name or "consumer"; None with a session file.
 
     Raises:
-        ConfigError: Neither or both were given, or what was given cannot be used.
+        ConfigError: Neither or both were given, or the file cannot be used.
     """
     if invitation is not None and session is None:
         read = read_invitation(invitation)

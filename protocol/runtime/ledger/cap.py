@@ -1,4 +1,4 @@
-"""The most that a dataset may lose in its life: what its ledger has on record, and how that may change."""
+"""The most privacy that a dataset may lose in its life: what its ledger records, and how that may change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ class Cap:
         return f"ε = {self.budget.epsilon:.6g} at δ = {self.budget.delta:.4g} ({self.neighbours})"
 
     def allows_no_more_than(self, other: Cap) -> bool:
-        """Whether whatever this admits, the other does."""
         return (
             self.neighbours == other.neighbours
             and self.budget.epsilon <= other.budget.epsilon
@@ -40,13 +39,13 @@ class Cap:
 
 
 def next_cap(path: Path, held: Cap | None, wish: BudgetSection | None, *, neighbours: str) -> Cap | None:
-    """The cap that holds from now on. One that is on record is raised or lifted by the word alone.
+    """The cap that holds from now on. Raising or lifting a recorded one takes an explicit word.
 
     Args:
         path: The ledger, for messages.
-        held: The cap that is on record; None: there is none.
-        wish: The party's `[budget]`; None: it says nothing, which changes nothing.
-        neighbours: The datasets that a first cap compares, where `wish` does not say.
+        held: The recorded cap, if any.
+        wish: The party's `[budget]`; None changes nothing.
+        neighbours: The datasets that a first cap compares, unless `wish` names some.
 
     Raises:
         ConfigError: It would be raised, lifted, or be for other neighbours, without the word.
@@ -67,7 +66,7 @@ def next_cap(path: Path, held: Cap | None, wish: BudgetSection | None, *, neighb
 
 
 def cap_to_record(cap: Cap | None) -> dict[str, float] | None:
-    """(ε, δ) of a cap as JSON; its relation stands beside it."""
+    """(ε, δ) of a cap as JSON; its relation is a field of its own."""
     return None if cap is None else {"epsilon": cap.budget.epsilon, "delta": cap.budget.delta}
 
 
@@ -75,7 +74,7 @@ def cap_from_record(record: Mapping[str, Any], *, neighbours: object) -> Cap | N
     """The cap of a ledger's first line, or of a line that changes it.
 
     Raises:
-        ConfigError, KeyError, TypeError, AttributeError: It is something else.
+        ConfigError, KeyError, TypeError, AttributeError: It is malformed.
     """
     relation = checked_neighbours(record.get("neighbours", neighbours))
     budget = record["budget"]

@@ -29,10 +29,8 @@ class DatasetBudget:
 
     Attributes:
         path: The ledger's file.
-        budget: What the party's file says of the most that it may come to; None: nothing.
-        rows: The data's rows.
-        spending: The session's.
-        paid_as: What a release that the session uses again is on record as; empty: it makes its own.
+        budget: The party's `[budget]`, if any.
+        paid_as: The recorded identifier of a release that the session uses again; empty: it makes its own.
     """
 
     path: Path
@@ -52,18 +50,18 @@ class DatasetBudget:
         """Refuse to enrol in a session that the budget does not allow.
 
         Args:
-            resumed: The party goes on with a session that it has a transcript of.
-            record: Whether the ledger takes down what the party says of its budget; False: it only looks.
-            warn: Whether to log what does not stand against it.
-            called: The ledger's path in what is logged; None: its own.
+            resumed: The party continues a session that it has a transcript of.
+            record: Whether the ledger records the party's budget; False: nothing is written.
+            warn: Whether to log findings that are no obstacle.
+            called: The ledger's path in the log; None: its own.
 
         Returns:
-            The budget that holds; None: there is none.
+            The budget in force, if any.
 
         Raises:
-            BudgetExceeded: It does not fit into what is left.
-            ConfigError: The session has been run before, or uses a release again that the ledger has no
-                charge of.
+            BudgetExceeded: It exceeds the remaining budget.
+            ConfigError: The session has been run before, or reuses a release that the ledger has no charge
+                of.
             HushbidError: The ledger cannot be used.
         """
         with self._open(record=record) as ledger:
@@ -84,7 +82,7 @@ class DatasetBudget:
             return ledger.cap
 
     def elsewhere(self) -> Path | None:
-        """Another ledger that the same rows were charged to, and whose budget does not bind here.
+        """Another ledger that the same rows were charged to, if no budget forbids this one.
 
         Raises:
             HushbidError: The ledger cannot be used.
@@ -93,10 +91,10 @@ class DatasetBudget:
             return ledger.elsewhere
 
     def charge(self, _charge: Charge) -> None:
-        """Charge the session, durably. The machine says when: before anything of the data leaves.
+        """Charge the session, durably. The machine says when: before any of the data leave.
 
         Raises:
-            BudgetExceeded: It does not fit any more.
+            BudgetExceeded: It exceeds the remaining budget.
             HushbidError: The ledger cannot be used.
         """
         with self._open() as ledger:
@@ -113,7 +111,7 @@ class DatasetBudget:
         return f"The session is charged to {charged[0]}." if charged else "Nothing was charged yet."
 
     def _as_on_record(self, ledger: LifetimeLedger) -> Spending:
-        """The spending; under the name that an older version, which left the party out, has charged it by."""
+        """The spending; if an older version, which left the party out, charged it, then under that name."""
         older = self.spending.identifier.rpartition("/")[0]
         charged = any((each.kind, each.identifier) == ("session", older) for each in ledger.spendings)
         return replace(self.spending, identifier=older) if charged else self.spending
@@ -141,13 +139,11 @@ def dataset_budget(
     """The ledger of a party's data, and what the session costs it.
 
     Args:
-        file: The party's private file.
         data: Where the data lie.
-        dataset: What they are.
         charge: What the party's machine will charge.
         statement: What the session guarantees to the data.
-        paid_as: What the one release of the data, made before, is on record as: the session is then
-            recorded as one that costs nothing more. Empty: the session makes a release of its own.
+        paid_as: The recorded identifier of an earlier release of the data: the session is then recorded at no
+            further cost. Empty: the session makes a release of its own.
 
     Raises:
         ConfigError: δ is no guarantee for so many rows (`check_delta_of`).
@@ -187,7 +183,7 @@ def ledger_path(file: OwnerFile | ConsumerFile, data: Path) -> Path:
 
 
 def charges(ledger: Path, identifier: str, party: str) -> list[str]:
-    """A session's charge to a ledger for a party's data, in words; nothing where there is no ledger.
+    """A session's charge to a ledger for a party's data, in words; nothing without a ledger.
 
     Args:
         ledger: Its file, which is neither held nor changed.

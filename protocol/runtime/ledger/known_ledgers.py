@@ -1,13 +1,13 @@
-"""Which rows are charged to which ledger: a list that each user of a machine has, so that a copy is seen.
+"""Which rows are charged to which ledger: a list for each user of a machine, which reveals copies of data.
 
 A ledger belongs to a file of data by its name. The same rows under another name, in another format or in
 another order would have a ledger of their own, and with it a whole budget. So would rows whose ledger was
-removed, emptied, or put back as it once was. So whoever charges a ledger notes here for which rows, and what
-the ledger has then: a keyed digest of the rows; the ledger's path, the number of its lines and a digest of
-them; and whether it has a budget. A ledger is the one that was noted if it begins with those lines, wherever
-it lies. The file is `hushbid/ledgers` in the user's state directory (`$XDG_STATE_HOME`, or `~/.local/state`),
-mode 0600. The digest of the rows is in no ledger and in no log, as a ledger may be shown to others. Whoever
-has the list can check a guess of all rows at once, or of all lines of a ledger, and nothing less.
+removed, emptied, or replaced by an older one. So each charge of a ledger is noted here: a keyed digest of the
+rows; the ledger's path, the number of its lines and a digest of them; and whether it has a budget. A ledger
+that begins with the noted lines is the noted one, wherever it lies. The file is `hushbid/ledgers` in the
+user's state directory (`$XDG_STATE_HOME`, or `~/.local/state`), mode 0600. Ledgers may be shown to others, so
+neither they nor logs have the digest of the rows. The list lets its reader check a guess of all rows at once,
+or of all lines of a ledger, and nothing less.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
+from protocol.closing import Closing
 from protocol.data import Dataset, rows_digest
 from protocol.errors import ConfigError
 from protocol.runtime.files.line_file import LineFile, malformed, whole_lines
@@ -36,7 +36,7 @@ _KEY_BYTES: Final = 32
 
 
 def known_ledgers_path() -> Path:
-    """Where the list lies.
+    """The path of the list.
 
     Raises:
         ConfigError: The user has no home.
@@ -57,8 +57,7 @@ class KnownLedger:
     """A ledger as it was when rows were last charged to it.
 
     Attributes:
-        path: Its file.
-        lines: How many it had.
+        lines: Number of its lines.
         digest: SHA-256 of them.
         capped: Whether it had a budget.
     """
@@ -70,15 +69,14 @@ class KnownLedger:
 
     @classmethod
     def of(cls, path: Path, lines: Sequence[bytes], *, capped: bool) -> Self:
-        """A ledger as it is."""
         return cls(path.resolve(), len(lines), _digest_of(lines), capped)
 
     def goes_on_in(self, lines: Sequence[bytes]) -> bool:
-        """Whether a ledger of these lines is this one, whole, and perhaps longer by now."""
+        """Whether a ledger with these lines is this one, complete, and perhaps longer by now."""
         return self.lines <= len(lines) and _digest_of(lines[: self.lines]) == self.digest
 
     def goes_on_at(self, path: Path) -> bool:
-        """The same of the file at a place; what cannot be read may be it, and what is not there is not."""
+        """The same of the file at a place: True if it cannot be read, False if it is missing."""
         try:
             return self.goes_on_in(whole_lines(path.read_bytes())[0])
         except FileNotFoundError:
@@ -91,14 +89,14 @@ class KnownRows:
     """The rows of a dataset, by which `hold` finds the ledger that they were last charged to.
 
     Args:
-        dataset: The rows; its labels and identifiers do not count.
+        dataset: Its labels and identifiers do not count.
     """
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
 
     def prepare(self) -> None:
-        """Compute the digest, before a ledger is held: it may take longer than others wait for one.
+        """Compute the digest before a ledger is held, as it may take longer than others wait for one.
 
         Raises:
             HushbidError: As `hold`.
@@ -128,11 +126,11 @@ class KnownRows:
         return rows_digest(self._dataset.features, key).hex()
 
 
-class HeldList:
+class HeldList(Closing):
     """The list of known ledgers while this process holds it. `KnownRows.hold` makes it.
 
     Attributes:
-        known: The ledger that the rows were last charged to, as it was then; None: none is known.
+        known: The ledger that the rows were last charged to, as it was then, if known.
     """
 
     def __init__(self, file: LineFile, rows: str) -> None:
@@ -147,17 +145,17 @@ class HeldList:
                 self.known = ledger
 
     def at(self, path: Path) -> KnownLedger | None:
-        """The ledger at a place, as it was when any rows were last charged to it; None: none is known."""
+        """The ledger at a place, as it was when any rows were last charged to it, if known."""
         return self._ledgers.get(path.resolve())
 
     def moved_from(self, path: Path) -> bool:
-        """Whether the ledger that was last at a place goes on elsewhere, in a ledger that is known too."""
+        """Whether the ledger that was last at a place continues in another known ledger."""
         last = self.at(path)
         others = [ledger.path for ledger in self._ledgers.values() if ledger.path != path.resolve()]
         return last is not None and any(last.goes_on_at(other) for other in others)
 
     def note(self, ledger: KnownLedger) -> None:
-        """Note durably that the rows are charged to a ledger, and what it has now.
+        """Note durably that the rows are charged to a ledger, and its present state.
 
         Raises:
             HushbidError: The disk is full or fails.
@@ -174,12 +172,7 @@ class HeldList:
             )
             self.known = self._ledgers[ledger.path] = ledger
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._file.close()
 
 

@@ -1,6 +1,6 @@
 """The privacy spent on one dataset in all its sessions and catalogue entries together.
 
-A party keeps one file for each dataset, readable by itself alone, of one JSON object a line::
+A party keeps one private file for each dataset, of one JSON object a line::
 
     {"format": "hushbid-lifetime-ledger", "version": 2, "neighbours": "add-remove-one",
      "budget": {"epsilon": 3.0, "delta": 1e-05}}
@@ -9,9 +9,9 @@ A party keeps one file for each dataset, readable by itself alone, of one JSON o
     {"kind": "budget", "budget": {"epsilon": 2.0, "delta": 1e-05}, "neighbours": "add-remove-one",
      "lifted": false}
 
-Lines are only ever appended; the budget that holds is the last. It is lowered freely, and raised or lifted by
-an explicit word alone, which stays on record. A spending is durable before `charge` returns, and so before
-anything that it pays for leaves. Format 1 is read too: its lines name no neighbours, and are of the first
+Lines are only ever appended, and the last budget holds. A budget is lowered freely; raising or lifting it
+takes an explicit word, which stays on record. A spending is durable before `charge` returns, and so before
+anything that it pays for leaves. Format 1 is read too: its lines name no neighbours, and have the first
 line's.
 """
 
@@ -32,7 +32,7 @@ from protocol.runtime.files.line_file import LineFile, malformed, parse_line, wh
 from protocol.runtime.ledger.cap import Cap, cap_from_record, cap_to_record, next_cap
 from protocol.runtime.ledger.known_ledgers import HeldList, KnownLedger, KnownRows
 from protocol.runtime.ledger.spending import Spending, checked_neighbours, epsilon_of_spendings
-from protocol.runtime.telemetry.log_events import LEDGER_CUT, LEDGER_ELSEWHERE, LEDGERS_UNKNOWN
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 __all__ = ["LedgerOnRecord", "LifetimeLedger", "may_be_ledger", "read_ledger"]
@@ -45,10 +45,10 @@ _WHAT: Final = "the dataset's lifetime ledger"
 
 @dataclass(frozen=True)
 class LedgerOnRecord:
-    """What a ledger file had when it was read.
+    """The content of a ledger file.
 
     Attributes:
-        cap: The most that may be spent in all; None: anything.
+        cap: The most that may be spent in all; None: no limit.
         neighbours: The datasets that `spent` compares.
         spendings: In the order of their charging.
     """
@@ -62,7 +62,7 @@ class LedgerOnRecord:
 
 
 def may_be_ledger(path: Path) -> bool:
-    """Whether a file is a ledger, by its name or its beginning; true where it is empty or cannot be read."""
+    """Whether a file is a ledger, by its name or its beginning; True if it is empty or unreadable."""
     if path.suffix == ".ledger":
         return True
     try:
@@ -74,10 +74,10 @@ def may_be_ledger(path: Path) -> bool:
 
 
 def read_ledger(path: Path) -> LedgerOnRecord:
-    """Read a ledger as it is. It is neither held nor changed: a party may use it meanwhile.
+    """Read a ledger without holding or changing it: a party may use it meanwhile.
 
     Args:
-        path: The file. One that is empty has nothing on record.
+        path: The file; an empty one has nothing on record.
 
     Raises:
         ConfigError: It cannot be read.
@@ -102,11 +102,10 @@ class LifetimeLedger(Closing):
     """A ledger file that this process holds. Make one with `LifetimeLedger.open`, and close it.
 
     Attributes:
-        path: The file.
-        cap: The most that may be spent in all; None: anything, which is recorded.
-        cut: Bytes of a last line that a crash had left unfinished, and that were cut off when the file was
-            opened. Nothing that they were to pay for was ever released.
-        elsewhere: Another ledger that the same rows were charged to; None: none is known.
+        cap: The most that may be spent in all; None: no limit, which is recorded.
+        cut: Bytes of an incomplete last line that were cut off at opening. Nothing that they would have paid
+            for was ever released.
+        elsewhere: Another ledger that the same rows were charged to, if known.
     """
 
     def __init__(self, file: LineFile, *, neighbours: str, rows: KnownRows | None) -> None:
@@ -132,21 +131,21 @@ class LifetimeLedger(Closing):
         rows: KnownRows | None,
         record: bool = True,
     ) -> LifetimeLedger:
-        """Open a dataset's ledger, or begin it, and hold it until it is closed.
+        """Open or begin a dataset's ledger, and hold it until it is closed.
 
         Args:
             path: The file; its directory exists.
-            budget: What the party says of the budget. A change is recorded, and holds from now on. None: it
-                says nothing, and the one on record holds.
-            neighbours: The datasets that a first budget compares, where `budget` does not say.
-            rows: The dataset's; None: it is not known here, and nothing is to be charged.
-            record: Whether to write down what is found and what the party says; False: to look alone, as
-                what asks whether something would be allowed changes nothing.
+            budget: The party's. A change is recorded and holds from now on; None leaves the recorded one in
+                force.
+            neighbours: The datasets that a first budget compares, unless `budget` names some.
+            rows: The dataset's; None: unknown, and nothing is to be charged.
+            record: Whether to record findings and the party's budget; False: nothing is written, for mere
+                inquiries.
 
         Raises:
-            ConfigError: It cannot be opened, others may use it, or another process holds it; the budget on
-                record would be raised without the word; or the rows are charged to another ledger, or this
-                one has lost lines since, and there is a budget that would be allowed twice.
+            ConfigError: It cannot be opened, others may use it, or another process holds it; the recorded
+                budget would be raised without the word; or the rows are charged to another ledger, or this
+                one has lost lines since, so that a budget would be allowed twice.
             DataError: A line is malformed; it names the line.
             HushbidError: The disk is full or fails.
         """
@@ -169,19 +168,18 @@ class LifetimeLedger(Closing):
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
-        """Every spending on record, in order."""
         return tuple(self._spendings)
 
     @property
     def neighbours(self) -> str:
-        """The datasets that a total compares: the budget's; without one, what all spendings have an ε for."""
+        """The datasets that a total compares (`_compared`)."""
         return _compared(self.cap, self._spendings, self._neighbours)
 
     def spent(self, delta: float) -> float:
-        """ε of all spendings together at δ, for `neighbours`: what a budget has to allow for them.
+        """ε of all spendings together at δ, for `neighbours`: the budget that they need.
 
         Returns:
-            ε; infinite where it cannot be stated, or nothing is guaranteed.
+            ε; infinite if none can be stated.
 
         Raises:
             ConfigError: `delta` outside of (0, 1).
@@ -189,7 +187,7 @@ class LifetimeLedger(Closing):
         return epsilon_of_spendings(self._spendings, delta, self.neighbours)
 
     def check(self, spending: Spending) -> bool:
-        """Refuse what `charge` would refuse; nothing is recorded.
+        """Refuse what `charge` would refuse, without recording anything.
 
         Returns:
             False if it is on record already, at the same cost.
@@ -209,11 +207,11 @@ class LifetimeLedger(Closing):
         """Record a spending durably, if all spendings together stay within the budget.
 
         Returns:
-            False if it is on record already, at the same cost: a session that starts again has paid.
+            False if it is on record already, at the same cost: a restarted session has paid.
 
         Raises:
-            BudgetExceeded: It does not fit into what is left; nothing was recorded.
-            ConfigError: The same thing is on record at another cost; or the rows are charged to another
+            BudgetExceeded: It exceeds the remaining budget; nothing was recorded.
+            ConfigError: The same spending is on record at another cost; or the rows are charged to another
                 ledger by now, and there is a budget.
             HushbidError: The disk is full or fails: it is not recorded, and must not take place.
         """
@@ -232,25 +230,24 @@ class LifetimeLedger(Closing):
         return fresh
 
     def warn(self, called: Path | None = None) -> None:
-        """Log what was found when the file was opened, and did not stand against it.
+        """Log findings at opening that were no obstacle.
 
         Args:
-            called: The file's path in what is logged; None: its own.
+            called: The file's path in the log; None: its own.
         """
         path = str(called or self.path)
         if self.cut:
-            log(LEDGER_CUT, path=path, bytes=self.cut)
+            log(LogEvent.LEDGER_CUT, path=path, bytes=self.cut)
         if self.elsewhere is not None:
-            log(LEDGER_ELSEWHERE, path=path, other=str(self.elsewhere))
+            log(LogEvent.LEDGER_ELSEWHERE, path=path, other=str(self.elsewhere))
         if self._rows_unknown:
-            log(LEDGERS_UNKNOWN, path=path, reason=self._rows_unknown)
+            log(LogEvent.LEDGERS_UNKNOWN, path=path, reason=self._rows_unknown)
 
     def close(self) -> None:
-        """Give the file back. Closing twice is allowed."""
         self._file.close()
 
     def _begin(self, wish: BudgetSection | None, *, record: bool) -> None:
-        """Take in what is on record, and what the party says of the budget."""
+        """Take in the records and the party's budget."""
         records, self._lift = self._file.records, wish is not None and wish.lift
         if not records:
             self.cap = next_cap(self.path, None, wish, neighbours=self._neighbours)
@@ -278,7 +275,7 @@ class LifetimeLedger(Closing):
                 self._note_rows(listed)
 
     def _is_to_be_noted(self, listed: HeldList) -> bool:
-        """Whether the list is behind: with the ledger of these rows, or one from before there was a list."""
+        """Whether the list is behind: about the ledger of these rows, or a ledger older than the list."""
         # A budget binds copies of the rows from when it is on record, whether anything is spent or not.
         if not (self._spendings or self.cap) or self._lifting or self.elsewhere is not None:
             return False
@@ -293,7 +290,7 @@ class LifetimeLedger(Closing):
 
     @contextmanager
     def _held_list(self) -> Iterator[HeldList | None]:
-        """The list of known ledgers, held; None where it cannot be had, and no budget needs it."""
+        """The held list of known ledgers; None if it is unavailable and no budget needs it."""
         held: HeldList | None = None
         if self._rows is not None and not self._rows_unknown:
             try:
@@ -309,10 +306,7 @@ class LifetimeLedger(Closing):
                 yield held
 
     def _check_rows(self, listed: HeldList) -> None:
-        """Refuse a second ledger of the same rows, or one that lost lines, where there is a budget.
-
-        Two ledgers would allow it twice, and so would one that has forgotten.
-        """
+        """Refuse a second ledger of the same rows, or one that lost lines: a budget would count twice."""
         self.elsewhere, self._lifting = None, False
         lines = self._file.lines
         # Whatever rows were charged to the ledger of this name: it is to have its lines still.
@@ -408,7 +402,7 @@ class LifetimeLedger(Closing):
 
 
 def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, Cap | None, list[Spending]]:
-    """The relation of the first line, the budget that holds, and all spendings.
+    """The relation of the first line, the budget in force, and all spendings.
 
     Raises:
         DataError: A line is malformed; it names the line.
@@ -444,7 +438,7 @@ def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, C
 
 
 def _compared(cap: Cap | None, spendings: Sequence[Spending], neighbours: str) -> str:
-    """The datasets that a total compares: the budget's; without one, what all spendings have an ε for."""
+    """The datasets that a total compares: the budget's; without one, what every spending has an ε for."""
     if cap is not None:
         return cap.neighbours
     stated = {spending.neighbours for spending in spendings} or {neighbours}
@@ -452,7 +446,6 @@ def _compared(cap: Cap | None, spendings: Sequence[Spending], neighbours: str) -
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is such a file; true if that cannot be determined."""
     try:
         return path.exists()
     except OSError:
@@ -467,7 +460,7 @@ def _are_one(one: Path, other: Path) -> bool:
 
 
 def _is_capped(path: Path) -> bool:
-    """Whether another ledger has a budget, as far as it can be read without being held; else it may have."""
+    """Whether another ledger has a budget; True if it cannot be read."""
     try:
         lines, _ = whole_lines(path.read_bytes())
         records = [parse_line(path, number, line) for number, line in enumerate(lines, start=1)]

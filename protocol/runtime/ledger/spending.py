@@ -31,17 +31,16 @@ class Spending:
     """One thing that a dataset's privacy is spent on.
 
     Attributes:
-        kind: ``session``; ``catalogue``, an entry that was published; or ``screening``, a consumer's release
-            of D_v by which it ranks entries.
-        identifier: What it is: with `kind`, the name under which it is paid once.
+        kind: ``session``; ``catalogue``, a published entry; or ``screening``, a consumer's release of D_v by
+            which it ranks entries.
+        identifier: With `kind`, the name under which it is paid once.
         date: When it was agreed to.
         neighbours: The datasets that its ε and its costs compare.
-        epsilon: ε that was stated for it; None: nothing is guaranteed.
-        delta: δ that goes with it.
-        costs: What it consists of, for the accountant. Where there are none, (ε, δ) is all that is known.
+        epsilon: Its stated ε; None: nothing is guaranteed.
+        costs: Its parts, for the accountant; if empty, only (ε, δ) is known.
 
     Raises:
-        ConfigError: A value outside of its range.
+        ConfigError: A value is out of range.
     """
 
     kind: SpendingKind
@@ -79,21 +78,21 @@ class Spending:
 
     @property
     def charged(self) -> tuple[Cost, ...] | None:
-        """What the accountant adds up, by the spending's own relation; None where nothing is guaranteed."""
+        """What the accountant adds up, by the spending's own relation; None if nothing is guaranteed."""
         if self.epsilon is None:
             return None
         return merge_costs(self.costs) or (ApproximateCost(epsilon=self.epsilon, delta=self.delta, count=1),)
 
     @property
     def free(self) -> bool:
-        """Whether it costs nothing, such as a session that uses a release again."""
+        """Whether it costs nothing, such as a session that reuses a release."""
         return not self.costs and self.epsilon == 0.0 and self.delta == 0.0
 
     def charged_by(self, neighbours: str) -> tuple[Cost, ...] | None:
-        """What the accountant adds up by a relation; None where nothing is guaranteed by it.
+        """What the accountant adds up by a relation; None if nothing is guaranteed by it.
 
-        A cost by `add-remove-one` has one by `substitute-one`, which is two steps of it (`for_two_steps`).
-        The other direction has no conversion.
+        A cost by `add-remove-one` gives one by `substitute-one`, two steps of it (`for_two_steps`). There is
+        no conversion in the other direction.
         """
         charged = self.charged
         if charged is None or self.neighbours == neighbours or self.free:
@@ -101,7 +100,6 @@ class Spending:
         return for_two_steps(charged) if neighbours == Neighbours.SUBSTITUTE_ONE else None
 
     def as_record(self) -> dict[str, Any]:
-        """The spending as a JSON object."""
         return {
             "kind": self.kind,
             "identifier": self.identifier,
@@ -114,14 +112,13 @@ class Spending:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], *, neighbours: str) -> Self:
-        """What `as_record` made.
+        """Rebuild a spending from the result of `as_record`.
 
         Args:
-            record: The JSON object.
             neighbours: Relation of a record that names none, as in ledgers of format 1.
 
         Raises:
-            ConfigError, KeyError, TypeError, ValueError: It is something else.
+            ConfigError, KeyError, TypeError, ValueError: It is malformed.
         """
         record = {"neighbours": neighbours, **record}
         if set(record) != {"kind", "identifier", "date", "neighbours", "epsilon", "delta", "costs"}:
@@ -141,7 +138,7 @@ class Spending:
 
 
 def epsilon_of_spendings(spendings: Sequence[Spending], delta: float, neighbours: str) -> float:
-    """The least ε of a cap at δ that admits them, in this order, each decided on in view of those before.
+    """The least ε of a cap at δ that admits the spendings, each decided on in view of those before it.
 
     Args:
         spendings: In the order of their charging.
@@ -149,7 +146,7 @@ def epsilon_of_spendings(spendings: Sequence[Spending], delta: float, neighbours
         neighbours: The datasets that the cap compares.
 
     Returns:
-        ε; infinite where one of them guarantees nothing by this relation.
+        ε; infinite if one of them guarantees nothing by this relation.
 
     Raises:
         ConfigError: `delta` outside of (0, 1).
@@ -164,7 +161,7 @@ def checked_neighbours(neighbours: object) -> str:
     """A neighbour relation's name.
 
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: There is no such relation.
     """
     if neighbours not in list(Neighbours):
         raise ConfigError(

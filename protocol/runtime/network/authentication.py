@@ -1,14 +1,14 @@
 """The ZAP handler (ZeroMQ RFC 27): who may connect.
 
-A ROUTER with CURVE but without a running handler lets *any* key in, so the handler is up before the socket
+A ROUTER with CURVE but without a running handler lets *any* key in. So the handler is up before the socket
 binds, and `ZAP_ENFORCE_DOMAIN` makes a missing handler a refusal.
 
-It runs in a thread of its own, for a handler in the main loop would hold up every handshake while the loop
-computes. The thread sleeps in `recv` and shares with the loop one counter, which only it writes; it ends when
-the context is terminated. pyzmq's `ThreadAuthenticator` is not used: it runs an asyncio loop, compares
-keys by re-encoding them in Python, and logs them in full.
+It has its own thread, as the main loop would delay every handshake while it computes. The thread sleeps in
+`recv` and shares one counter with the loop, which only the thread writes; it ends when the context is
+terminated. pyzmq's `ThreadAuthenticator` is not used: it runs an asyncio loop, compares keys by re-encoding
+them in Python, and logs them in full.
 
-A refusal has status 400, which the client is told at once and once. Status 300 leaves it hanging.
+A refusal has status 400, which reaches the client at once and once. Status 300 leaves it hanging.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from protocol.errors import ConfigError
 from protocol.limits import MAX_HELLOS_PER_PEER
 from protocol.runtime.keys import KEY_BYTES, curve_fingerprints
 from protocol.runtime.network.transport import is_loopback_ip
-from protocol.runtime.telemetry.log_events import CONNECTION_REFUSED, CONNECTIONS_REFUSED_OFTEN
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 __all__ = ["DOMAIN", "Authenticator", "Refusal"]
@@ -40,7 +40,7 @@ _VERSION: Final = b"1.0"
 _ACCEPTED: Final = b"200"
 _REFUSED: Final = b"400"
 _MAX_LOGGED: Final = 100
-"""Most refusals that are logged one by one: a stranger must not fill the disk. All are counted."""
+"""Most refusals that are logged one by one, as a stranger must not fill the disk. All are counted."""
 
 
 class Refusal(StrEnum):
@@ -53,7 +53,7 @@ class Refusal(StrEnum):
     NOT_LOOPBACK = "not-loopback"
     """Without security, a peer that is not on this machine."""
     TOO_MANY = "too-many"
-    """A peer that has had `MAX_HELLOS_PER_PEER` handshakes, or sent more than has been taken yet."""
+    """A peer that has had `MAX_HELLOS_PER_PEER` handshakes, or floods the curator."""
     MALFORMED = "malformed"
     """A request that is not ZAP 1.0 for our domain."""
 
@@ -62,13 +62,14 @@ class Authenticator:
     """Answers the handshakes of one context's sockets.
 
     Args:
-        context: The context; no other handler may run in it. Terminate it to end the handler, then `join`.
-        roster: Public key in Z85 -> name of the peer. None lets in anyone on this machine without security,
+        context: The context, without another handler. To end this one, terminate the context, then `join`.
+        roster: Public key in Z85 -> name of the peer. None admits anyone on this machine without security,
             and nobody else.
-        barred: Names of peers that may not connect now, which the caller changes.
+        barred: Names of peers that may not connect now; the caller changes it.
 
     Raises:
-        ConfigError: If a key of the roster is not a key, or two of them have the same CURVE key; names whose.
+        ConfigError: A key of the roster is invalid, or two have the same CURVE key; the error names the
+            parties.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Authenticator:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the thread's end; the context must be terminated already."""
+        """Wait for the thread's end, after the context was terminated."""
         self._thread.join()
 
     def _serve(self, socket: zmq.Socket[bytes]) -> None:
@@ -114,7 +115,7 @@ class Authenticator:
         return [_VERSION, request_id, _REFUSED, verdict.value.encode("ascii"), b"", b""]
 
     def _judge(self, request: Sequence[bytes]) -> bytes | Refusal:
-        """The user id of a peer that may come in, or why it may not."""
+        """The user id of an admitted peer, or the reason for a refusal."""
         if len(request) < 6 or request[0] != _VERSION or request[2] != DOMAIN:
             return Refusal.MALFORMED
         address, mechanism, credentials = request[3], request[5], request[6:]
@@ -141,13 +142,13 @@ class Authenticator:
             return
         address = request[3].decode("ascii", "replace") if len(request) > 3 else "?"
         fingerprints = [*curve_fingerprints(request[6])] if refusal is Refusal.UNKNOWN_KEY else []
-        log(CONNECTION_REFUSED, address=address, reason=refusal.value, fingerprints=fingerprints)
+        log(LogEvent.CONNECTION_REFUSED, address=address, reason=refusal.value, fingerprints=fingerprints)
         if total == _MAX_LOGGED:
-            log(CONNECTIONS_REFUSED_OFTEN, count=total)
+            log(LogEvent.CONNECTIONS_REFUSED_OFTEN, count=total)
 
 
 def _user_ids(roster: Mapping[str, str]) -> dict[bytes, bytes]:
-    """The CURVE key that a handshake shows -> the key of the roster that it is mapped from."""
+    """The CURVE key shown in a handshake -> the roster's key that it is mapped from."""
     user_ids: dict[bytes, bytes] = {}
     for key, name in roster.items():
         curve = bytes(roster_identity(key, name).sealing)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import zmq
 
+from protocol.closing import Closing
 from protocol.config.session import SessionFile
 from protocol.crypto.identity import roster_identity
 from protocol.errors import ConnectionFailed, LocalProtocolError
@@ -22,7 +22,6 @@ from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair
 from protocol.runtime.network.dealer import DealerEndpoint, Happening
 from protocol.runtime.network.router import Drop
-from protocol.runtime.telemetry import log_events
 from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import SessionLog, ending_event
 from protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
@@ -30,17 +29,17 @@ from protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals
 __all__ = ["Connection"]
 
 LOOK_SECONDS: Final = 0.1
-"""How often a busy party looks after its connection."""
+"""How often a busy party checks its connection."""
 MAX_FAILED_HANDSHAKES: Final = 5
-"""Failed handshakes in a row, over `timeouts.comeback` at least, after which a key is taken to be wrong.
-A proxy before a curator that is being started fails some, too, and so does a curator in a flood of them."""
+"""Failed handshakes in a row, over at least `timeouts.comeback`, after which a key counts as wrong. Some also
+fail with a proxy before a starting curator, and with a flooded curator.
+"""
 
 
-class Connection:
-    """The way to the curator. Make it before the transcript, so that an address which cannot be leaves none.
+class Connection(Closing):
+    """The connection to the curator. Make it before the transcript: an unusable address then leaves no file.
 
     Args:
-        session: The session file: address and limits.
         pair: The party's keys; None in insecure sessions.
 
     Raises:
@@ -64,23 +63,17 @@ class Connection:
         self._failed_handshakes = 0
         self._connections = 0
         self._dropped: Counter[str] = Counter()
-        """Counts of connections that were replaced."""
+        """Frames dropped by former connections."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._endpoint.close()
 
     def run(self, driver: Driver, machine: Participant, begins: Started, vitals: Vitals) -> Finish:
         """Run a driver until its machine is done.
 
         Args:
-            driver: The party's.
-            begins: What it begins with, if it does not go on.
-            vitals: Told of every turn; its `control` may end it before that.
+            begins: The first event, unless the party resumes.
+            vitals: Notified at every turn; its `control` may stop the run.
 
         Returns:
             How it ended.
@@ -118,7 +111,7 @@ class Connection:
                 self._follow(happening, now)
         for frame in frames:
             if (returned := self._presence.heard(now)) is not None:
-                self._log(log_events.CURATOR_BACK)
+                self._log(LogEvent.CURATOR_BACK)
                 self._driver.feed(returned, now)
             self._driver.receive(CURATOR, frame, now)
             self._lose(self._presence.taken_in(), now)
@@ -160,10 +153,10 @@ class Connection:
         if self._machine.phase != self._phase:
             self._phase = self._machine.phase
             if self._phase != "done":
-                self._log(log_events.PHASE_BEGUN, phase=self._phase)
+                self._log(LogEvent.PHASE_BEGUN, phase=self._phase)
 
     def _patience(self) -> int:
-        """Milliseconds until something is due, from 1 to what lies between two signs of life."""
+        """Milliseconds until something is due, from 1 to the interval of signs of life."""
         now = self._clock()
         # Without a connection no sign of life is due: to wait for that of the past would be to spin.
         due = (self._beaten if self._presence.connected else now) + self._session.timeouts.beat
@@ -173,7 +166,7 @@ class Connection:
         return min(longest, max(1, math.ceil((due - now) * 1000)))
 
     def _wait_for_change(self) -> None:
-        """Wait for a frame, a change of the connection, or the next time that something is due."""
+        """Wait for a frame, a change of the connection, or the next due time."""
         poller = zmq.Poller()
         poller.register(self._endpoint.socket, zmq.POLLIN)
         poller.register(self._endpoint.monitor, zmq.POLLIN)
@@ -183,7 +176,7 @@ class Connection:
         if happening is Happening.CONNECTED:
             self._connections += 1
             self._failed_handshakes = 0
-            self._log(log_events.CURATOR_CONNECTED, address=self._session.network.address)
+            self._log(LogEvent.CURATOR_CONNECTED, address=self._session.network.address)
             self._driver.feed(self._presence.established(now), now)
         elif happening is Happening.DISCONNECTED:
             self._lose(self._presence.ended(), now)
@@ -205,14 +198,14 @@ class Connection:
                 )
 
     def _check_silence(self, now: float) -> None:
-        """Connect anew where the curator is silent on a standing connection."""
+        """Reconnect if the curator is silent on a standing connection."""
         if self._presence.is_silent(now):
-            self._lose(self._presence.ended(), now, log_events.CURATOR_SILENT)
+            self._lose(self._presence.ended(), now, LogEvent.CURATOR_SILENT)
             self._endpoint.close()
             self._dropped += self._endpoint.drops
             self._endpoint = self._connect()
 
-    def _lose(self, lost: Lost | None, now: float, event: LogEvent = log_events.CURATOR_GONE) -> None:
+    def _lose(self, lost: Lost | None, now: float, event: LogEvent = LogEvent.CURATOR_GONE) -> None:
         if lost is not None and self._driver.finished is None:
             self._log(event, seconds=self._session.timeouts.abandon)
             self._driver.feed(lost, now)

@@ -1,26 +1,26 @@
-"""How many connections the curator keeps, and how much each may make it hold.
+"""How many connections the curator keeps, and how much memory each may take.
 
-libzmq bounds a frame. It does not bound connections, nor the parts of a message that never ends; and it must
-not bound how many frames wait to be taken (`RouterEndpoint`). So a thread follows the ROUTER's monitor, which
-names the descriptor of every connection that comes and goes, and shuts down (shutdown(2)) those that are over
-a limit; libzmq then clears up as after any connection that has ended. A connection is *unnamed* until a frame
-has been taken from it, which takes a key of the roster:
+libzmq bounds a frame. It bounds neither connections nor the parts of an endless message; and it must not
+bound the frames that wait to be taken (`RouterEndpoint`). So a thread follows the ROUTER's monitor, which
+names the descriptor of every connection that comes and goes, and shuts down (shutdown(2)) those over a limit;
+libzmq then cleans up as after any connection. A connection is *unnamed* until a frame has been taken from it,
+which takes a key of the roster:
 
-- Of unnamed ones there are at most so many as can hold `MAX_UNNAMED_BYTES`. With one more, the oldest of the
-  network that has most of them is cut: a holder of many loses them to newcomers from elsewhere, and a peer
-  that authenticates without delay is done before its turn comes.
+- Unnamed ones may be as many as `MAX_UNNAMED_BYTES` can hold. With one more, the oldest of the network with
+  most of them is cut. So a holder of many loses them to newcomers from elsewhere, and a peer that
+  authenticates promptly is done before its turn comes.
 - A peer has at most `MAX_CONNECTIONS_PER_PEER`; its newest stay.
-- Bytes that arrive on a connection, and are in no frame that was taken, are bounded. Whose connection is
-  cut for that may not come again before the socket is found empty: else each connection would bring more.
+- Bytes that have arrived on a connection outside of taken frames are bounded. A peer that is cut for that may
+  not return before the socket is found empty; otherwise each connection would bring more.
 
-A descriptor that libzmq closes may be another connection's at once. Nothing is shut down that has not the
-cookie which the kernel gave to the connection when it was accepted. And a frame, which knows the descriptor
-that it came from, names a connection only if it cannot be one of those before it: what they sent is queued
-when libzmq closes the descriptor, so it is taken when the socket has been found empty once since the next was
-accepted (`ConnectionLimits.drained`). Until then a frame names none, unless the descriptor is a new one.
+libzmq may reuse a closed descriptor at once for another connection. So a connection is only shut down if it
+has the cookie that the kernel gave it when it was accepted. And a frame's descriptor names a connection only
+if no earlier connection can have sent the frame. What those sent is queued when libzmq closes the descriptor,
+and has been taken once the socket was found empty after the next connection was accepted
+(`ConnectionLimits.drained`). Until then a frame names none, unless its descriptor is a new one.
 
-In a flood the thread lags behind libzmq by `UNREAD_EVENTS` events at most: then libzmq waits. It has to take
-turns with the loop at the interpreter's lock, so it makes few calls that give the lock up.
+In a flood the thread lags behind libzmq by at most `UNREAD_EVENTS` events: then libzmq waits. The thread
+takes turns with the loop at the interpreter's lock, so it makes few calls that release it.
 """
 
 from __future__ import annotations
@@ -42,38 +42,41 @@ import zmq
 
 from protocol import limits
 from protocol.runtime.network.transport import CURVE_OVERHEAD_BYTES
-from protocol.runtime.telemetry.log_events import CONNECTIONS_UNFOLLOWED
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 __all__ = ["UNREAD_EVENTS", "ConnectionLimits", "Cut"]
 
 UNREAD_EVENTS: Final = 1_001
-"""Of the monitor: libzmq's own 1,000, which cannot be changed, and one."""
+"""The monitor's queue: libzmq's fixed 1,000, and one."""
 
 LOOK_MS: Final = 100
-"""How often the bytes of all unnamed connections are checked, and of those of peers in turn."""
+"""How often the bytes of all unnamed connections are checked, and in turn those of peers."""
 LOOK_SECONDS: Final = 0.005
-"""How long a look at those of peers takes, at least one of them: it costs 2 to 5 µs each, and as much as it
-takes the loop waits for the interpreter's lock. With 10,000 a peer's turn comes once a second."""
+"""Duration of a check of peers' connections, at least one: a connection costs 2 to 5 µs, during which the
+loop waits for the interpreter's lock. With 10,000, each peer is checked once a second.
+"""
 _GREETING_BYTES: Final = 64 * 2**10
 """More than the handshake and the overhead of a first frame."""
 _SMALL_FRAMES_BYTES: Final = 2**20
-"""More than the signs of life that come while the loop is busy with something else: hours of them."""
+"""More than hours of signs of life, which arrive while the loop is busy."""
 _SHORT_HEADER_BYTES: Final = 2
 _LONG_HEADER_BYTES: Final = 9
-"""Of ZMTP before a frame of less than 256 bytes, and before a longer one."""
+"""ZMTP's headers of frames of less than 256 bytes, and of longer ones."""
 _ENDPOINT: Final = "inproc://connections"
 _EVENT: Final = struct.Struct("=HI")
-"""The first part of what a monitor tells: event, and descriptor."""
+"""The first part of a monitor's message: event and descriptor."""
 _SO_COOKIE: Final = 57
-"""Of Linux: 8 bytes that no other socket has had since the machine was started."""
+"""Linux's cookie: 8 bytes that no other socket has had since the machine started."""
 _TCP_INFO_BYTES: Final = 136
 _ESTABLISHED: Final = 1
-"""The first byte of it, ``tcpi_state``, where neither side has ended the connection."""
+"""``tcpi_state``, the first byte, if neither side has ended the connection."""
 _LAST_RECEIVED: Final = 52
 """Offset of ``tcpi_last_data_recv``, in milliseconds."""
 _BREACH_MS: Final = 5_000
-"""A breach has just come; who is given up for his silence has been silent for longer (`transport`)."""
+"""After a breach, data came just now; a peer given up for silence has been silent for longer
+(`transport`).
+"""
 _BYTES_RECEIVED: Final = 128
 """Offset of ``tcpi_bytes_received`` in Linux's ``struct tcp_info``."""
 
@@ -82,13 +85,13 @@ class Cut(StrEnum):
     """Why a connection was cut; the keys of `ConnectionLimits.cuts`."""
 
     CROWD = "crowd"
-    """There were too many that no frame had been taken from."""
+    """Too many connections without a taken frame."""
     SUPERSEDED = "superseded"
-    """Its peer had newer ones."""
+    """Its peer had newer connections."""
     FLOOD = "flood"
-    """More bytes came than a frame may have, and no frame; or more than are taken."""
+    """More bytes than a frame may have, without a frame; or more than are taken."""
     OVERSIZED = "oversized"
-    """ZeroMQ ended it, for a frame over the limit, or bytes that are not its protocol."""
+    """ZeroMQ ended it, after a frame over the limit, or bytes that are not its protocol."""
 
 
 @dataclass(slots=True, eq=False)
@@ -99,27 +102,26 @@ class _Stream:
     cookie: bytes
     network: str
     number: int
-    """How many had been accepted with it; 0 if its descriptor is one that none had before."""
+    """Number of connections accepted so far, with it; 0 if its descriptor is a new one."""
     route: bytes | None = None
     peer: str | None = None
     taken: int = 0
-    """Bytes of the frames that were taken from it, as they are on the line; the loop alone writes it."""
+    """Bytes of frames taken from it, as on the line; only the loop writes it."""
     looked: int = 0
-    """What that was at the last look."""
+    """`taken` at the last look."""
     emptied: int = 0
-    """How often the socket had been found empty then."""
+    """Number of times the socket had been found empty by then."""
     accounted: int = 0
-    """How many of the bytes that have arrived are held no more."""
+    """Number of arrived bytes that are no longer held."""
     kept: int = -1
-    """A descriptor of our own that shows how the connection ended; -1: there is none."""
+    """A descriptor of our own that shows how the connection ended; -1: none."""
 
 
 class ConnectionLimits:
     """Follows the connections of one ROUTER. Make it before the socket binds; close the socket before `join`.
 
     Args:
-        router: The socket.
-        longest: Bytes of the longest frame that it takes.
+        longest: Bytes of the longest frame that the socket takes.
         barred: Gets the names of peers that may not connect, and loses them again.
     """
 
@@ -128,11 +130,11 @@ class ConnectionLimits:
         self.cuts: Counter[str] = Counter()
         """Connections that were cut, by `Cut`."""
         self.accepted = 0
-        """Connections that came; to give to `drained`."""
+        """Number of accepted connections, for `drained`."""
         self.oversized: deque[tuple[bytes, str | None]] = deque()
-        """Route and peer of connections that ended so (`Cut.OVERSIZED`), for the loop to take."""
+        """Route and peer of connections that ended as `Cut.OVERSIZED`, for the loop to take."""
         self.failures = 0
-        """How often following the connections failed, which costs a limit at most."""
+        """Number of failures to follow the connections; each costs a limit at most."""
         self._most_unnamed = max(
             limits.MIN_UNNAMED_CONNECTIONS,
             min(limits.MAX_UNNAMED_CONNECTIONS, limits.MAX_UNNAMED_BYTES // longest),
@@ -142,14 +144,14 @@ class ConnectionLimits:
         self._lock = threading.Lock()
         self._streams: dict[int, _Stream] = {}
         self._unnamed: defaultdict[str, dict[int, _Stream]] = defaultdict(dict)
-        """By network; each in the order in which they came."""
+        """By network, in order of arrival."""
         self._named: dict[bytes, _Stream] = {}
         self._of_peer: defaultdict[str, list[_Stream]] = defaultdict(list)
         self._drained = 0
         self._emptied = 0
         self._overhead = CURVE_OVERHEAD_BYTES if router.get(zmq.CURVE_SERVER) else 0
         self._descriptors: set[int] = set()
-        """Those that connections have had."""
+        """Descriptors that connections have had."""
         self._unlooked: list[_Stream] = []
         router.monitor(_ENDPOINT, zmq.Event.ACCEPTED | zmq.Event.DISCONNECTED)
         monitor = router.context.socket(zmq.PAIR)
@@ -164,8 +166,7 @@ class ConnectionLimits:
         """Note that a frame was taken from a connection.
 
         Args:
-            route: The connection, as the ROUTER calls it.
-            frame: The frame as it arrived.
+            route: The ROUTER's name for the connection.
             peer: The party whose key the connection has; None without security.
         """
         size = len(frame) + self._overhead
@@ -187,7 +188,7 @@ class ConnectionLimits:
         """Note that the socket was found empty.
 
         Args:
-            accepted: What `accepted` was before it was asked.
+            accepted: The value of `accepted` before the socket was asked.
         """
         self._drained = accepted
         self._emptied += 1
@@ -195,12 +196,12 @@ class ConnectionLimits:
             self._barred.clear()
 
     def bar(self, peer: str | None) -> None:
-        """Let a peer not connect again before the socket is found empty."""
+        """Refuse a peer's connections until the socket is found empty."""
         if peer is not None:
             self._barred.add(peer)
 
     def join(self) -> None:
-        """Wait for the thread's end; the socket must be closed already."""
+        """Wait for the thread's end, after the socket was closed."""
         self._thread.join()
 
     def _name(self, stream: _Stream, route: bytes, peer: str | None) -> None:
@@ -238,7 +239,7 @@ class ConnectionLimits:
                 except Exception as error:  # who stopped reading here would keep every later peer out
                     self.failures += 1
                     if self.failures == 1:
-                        log(CONNECTIONS_UNFOLLOWED, trace=True, reason=repr(error))
+                        log(LogEvent.CONNECTIONS_UNFOLLOWED, trace=True, reason=repr(error))
         except zmq.ContextTerminated:
             pass
         finally:
@@ -273,7 +274,7 @@ class ConnectionLimits:
             self._cut(next(iter(crowd.values())), Cut.CROWD)
 
     def _look(self) -> None:
-        """Cut the connections on which more has arrived than frames account for."""
+        """Cut connections on which more has arrived than frames account for."""
         for stream in [stream for crowd in self._unnamed.values() for stream in crowd.values()]:
             self._weigh(stream)
         over = time.monotonic() + LOOK_SECONDS
@@ -334,10 +335,10 @@ class ConnectionLimits:
 
 
 def _was_ended_here(stream: _Stream) -> bool:
-    """Whether libzmq has closed a connection that its peer holds open: for a breach of ZMTP.
+    """Whether libzmq closed a connection that its peer holds open: after a breach of ZMTP.
 
-    Its own descriptor is closed, or about to be; ours shows that the peer has neither ended the connection
-    nor been silent until TCP gave it up.
+    Its own descriptor is closed, or about to be; ours shows that the peer neither ended the connection nor
+    was silent until TCP gave it up.
     """
     if stream.kept < 0:
         return False
@@ -356,7 +357,7 @@ def _was_ended_here(stream: _Stream) -> bool:
 
 @contextlib.contextmanager
 def _borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """A socket of libzmq's as one of Python's, which does not close it; the family given is not looked at."""
+    """A socket of libzmq's as one of Python's, which does not close it; the given family does not matter."""
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=descriptor)
     try:
         yield connection
@@ -369,7 +370,7 @@ def _cookie(connection: socket.socket) -> bytes:
 
 
 def _network(text: str) -> str:
-    """What one stranger can have all addresses of: an IPv4 address, or the /64 of an IPv6 address."""
+    """The addresses that one stranger can have: an IPv4 address, or the /64 of an IPv6 address."""
     ip = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(ip, ipaddress.IPv4Address):
         return str(ip)

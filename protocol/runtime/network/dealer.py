@@ -43,7 +43,7 @@ from protocol.runtime.network.transport import (
     parse_address,
     resolved,
 )
-from protocol.runtime.telemetry.log_events import HOST_UNKNOWN
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 __all__ = ["DealerEndpoint", "Happening"]
@@ -53,15 +53,17 @@ RECONNECT_MAX_MS: Final = 2_000
 """Longest pause between two attempts to connect; it doubles from `RECONNECT_MS` on."""
 
 CONNECT_MS: Final = 5_000
-"""How long an attempt waits for TCP's answer: a firewall that gives none must not keep us from the host's
-other addresses."""
+"""How long an attempt waits for TCP's answer: a silent firewall must not keep us from the host's other
+addresses.
+"""
 
 OTHER_ADDRESS_AFTER_S: Final = 1.0
-"""How long one of a host's addresses is tried before the next is."""
+"""How long one of a host's addresses is tried before the next."""
 
 ABANDONED_AFTER_S: Final = 1.0
-"""Silence after the end of a connection that tells that libzmq has given up; it announces a further attempt
-within microseconds."""
+"""Silence after the end of a connection that shows that libzmq has given up; it announces further attempts
+within microseconds.
+"""
 
 _FAILED: Final = zmq.Event.HANDSHAKE_FAILED_NO_DETAIL | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
 _RETRYING: Final = zmq.Event.CONNECT_RETRIED | zmq.Event.CONNECT_DELAYED
@@ -81,7 +83,7 @@ class Happening(StrEnum):
     CONNECTED = "connected"
     """The handshake succeeded: each side knows who the other is."""
     DISCONNECTED = "disconnected"
-    """The connection has ended; frames that were queued may be lost."""
+    """The connection has ended; queued frames may be lost."""
     AUTHENTICATION_FAILED = "authentication-failed"
     """Our key is not on the curator's roster; there will be no further attempt."""
     HANDSHAKE_FAILED = "handshake-failed"
@@ -93,19 +95,18 @@ class DealerEndpoint(Closing):
 
     Args:
         address: Where to connect, ``tcp://host:port``. Nobody needs to be there yet.
-        pair: Our keys, and
-        server_key: the curator's. Both None means no security at all, and is for loopback addresses only.
+        pair, server_key: Our keys and the curator's. Both None: no security, for loopback addresses only.
 
     Raises:
-        ConfigError: If the address is malformed, just one of the keys is given, or security is off and the
+        ConfigError: The address is malformed, only one of the keys is given, or security is off and the
             address is not loopback.
-        ConnectionFailed: If ZeroMQ refuses the address.
+        ConnectionFailed: ZeroMQ refuses the address.
     """
 
     def __init__(self, address: str, *, pair: KeyPair | None, server_key: PublicKey | None) -> None:
         self._where = parse_address(address)
         self._targets: list[Address] = []
-        """Addresses still to be tried, of those that the host had when it was last looked up."""
+        """Addresses still to be tried, of the host's when it was last looked up."""
         self._target: Address | None = None
         self._dialled_at = 0.0
         self._unanswered = False
@@ -159,7 +160,7 @@ class DealerEndpoint(Closing):
             socket.set(zmq.CURVE_SERVERKEY, server_key.curve)
 
     def happenings(self) -> list[Happening]:
-        """What became of the connection since the last call, in order. Call it in every turn of the loop."""
+        """Changes of the connection since the last call, in order. Call it in every turn of the loop."""
         happened = [happening for event in self._events() if (happening := self._follow(event)) is not None]
         now = time.monotonic()
         abandoned = self._ended_at is not None and now - self._ended_at > ABANDONED_AFTER_S
@@ -169,7 +170,6 @@ class DealerEndpoint(Closing):
         return happened
 
     def _events(self) -> list[zmq.Event]:
-        """All that the monitor holds."""
         events: list[zmq.Event] = []
         try:
             while True:
@@ -179,7 +179,7 @@ class DealerEndpoint(Closing):
             return events
 
     def _follow(self, event: zmq.Event) -> Happening | None:
-        """Take one event of libzmq's: what it means to a user, if anything."""
+        """The meaning of an event of libzmq's for the user, if any."""
         if event in _RETRYING:
             self._ended_at = None
             # A name is looked up again, for its host may have moved, as a recreated container has.
@@ -213,7 +213,7 @@ class DealerEndpoint(Closing):
         return Happening.HANDSHAKE_FAILED if was_handshaking else None
 
     def _dial(self) -> None:
-        """Connect to the next of the host's addresses; once all were tried, look them up again."""
+        """Connect to the next of the host's addresses; after the last, look them up again."""
         self._ended_at = None
         self._unanswered = False
         if self._target is not None:
@@ -232,13 +232,13 @@ class DealerEndpoint(Closing):
         self._dialled_at = time.monotonic()
 
     def _note_unknown(self, unknown: bool) -> None:
-        """Say once that the host's name leads nowhere."""
+        """Log once that the host's name leads nowhere."""
         if unknown and not self._unknown:
-            log(HOST_UNKNOWN, host=self._where.host)
+            log(LogEvent.HOST_UNKNOWN, host=self._where.host)
         self._unknown = unknown
 
     def receive(self, limit: int, *, wait_ms: int = 0) -> list[bytes]:
-        """Take what has arrived, at most `limit` messages; wait for the first one `wait_ms` at most.
+        """Take at most `limit` arrived messages, waiting at most `wait_ms` for the first.
 
         Waiting in ``recv`` itself spares a poll, and an empty attempt, for every frame.
         """
@@ -266,11 +266,11 @@ class DealerEndpoint(Closing):
         """Queue a frame for the curator, without waiting.
 
         Returns:
-            False if there is no connection, or its queue is full: the frame was not sent. True promises no
-            delivery.
+            Whether it was queued: False if there is no connection, or its queue is full. True does not
+                promise delivery.
 
         Raises:
-            LocalProtocolError: If the frame is over `MAX_TO_CURATOR_BYTES`.
+            LocalProtocolError: The frame is over `MAX_TO_CURATOR_BYTES`.
         """
         check_frame(frame, MAX_TO_CURATOR_BYTES)
         try:

@@ -1,17 +1,17 @@
 """The curator's end: one ROUTER socket that binds.
 
 A peer's identity is the `User-Id` that the ZAP handler gave to its connection, read from every single frame
-(0.3 µs). It is never inferred from the routing id, not even for a connection seen before: a peer with a
-valid key can claim a routing id that another connection had. Such claims gain little: that of an id in use
-is ignored (ROUTER_HANDOVER is off), and frames that come by an id not of ZeroMQ's own form are dropped. What
-is left is to guess, out of 2^32, the id of a peer that has just gone, and so to receive what is sent to it
-before its next connection says Hello; or that of the next connection, for which libzmq 4.3.5 aborts the
-process (`Assertion failed: ok`). So the ids start at random (`_scatter_routes`) and never leave this process,
-and a key has `MAX_HELLOS_PER_PEER` handshakes, by which it could let them come to the ones that it claims.
+(0.3 µs). It is never inferred from the routing id, even for a known connection: a peer with a valid key can
+claim a routing id that another connection had. Such claims gain little. That of an id in use is ignored
+(ROUTER_HANDOVER is off), and frames under an id not of ZeroMQ's own form are dropped. A peer could still
+guess, out of 2^32, the id of a peer that has just gone, and receive what is sent to it before its next
+connection says Hello; or the id of the next connection, for which libzmq 4.3.5 aborts the process (`Assertion
+failed: ok`). So the ids start at random (`_scatter_routes`) and never leave this process, and a key has
+`MAX_HELLOS_PER_PEER` handshakes, with which it could advance the ids to its claims.
 
-A multipart message is complete in ZeroMQ before it can be seen here, and `MAXMSGSIZE` counts its parts one by
-one: who sends parts without end is cut by `ConnectionLimits`, as is who has too many connections, or sends
-frames faster than they are taken.
+ZeroMQ completes a multipart message before it can be seen here, and `MAXMSGSIZE` counts its parts one by one.
+`ConnectionLimits` cuts peers that send parts without end, have too many connections, or send frames faster
+than they are taken.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _AUTOMATIC_ID_BYTES = 5
 
 
 _MANY_FRAMES = 512
-"""Frames of a peer in one drain that no peer has under way; signs of life of minutes are fewer."""
+"""More frames in one drain than an honest peer has under way, minutes of signs of life included."""
 
 
 class Drop(StrEnum):
@@ -59,25 +59,25 @@ class Drop(StrEnum):
     CLAIMED_ROUTE = "claimed-route"
     """It came by a routing id that the peer chose itself."""
     NO_IDENTITY = "no-identity"
-    """Its connection carries no key of the roster."""
+    """Its connection has no key of the roster."""
     PEER_GONE = "peer-gone"
-    """It was to go to a connection that has ended."""
+    """Its connection has ended."""
     QUEUE_FULL = "queue-full"
-    """It was to go to a peer that has not read the last `PEER_QUEUE_FRAMES` frames."""
+    """Its peer has not read the last `PEER_QUEUE_FRAMES` frames."""
 
 
 class Arrival(NamedTuple):
     """A frame and where it came from."""
 
     route: bytes
-    """The connection: what `RouterEndpoint.send` takes. A peer that reconnects gets another."""
+    """The connection, for `RouterEndpoint.send`. A peer that reconnects gets another."""
     peer: str | None
-    """The name that the roster gives to the connection's key; None without security."""
+    """The roster's name for the connection's key; None without security."""
     frame: bytes
 
 
 def _scatter_routes() -> None:
-    """Have the next ROUTER begin its ids anywhere: libzmq takes the first from C's `rand`, never seeded."""
+    """Start the next ROUTER's ids at random: libzmq takes the first from C's `rand`, never seeded."""
     ctypes.CDLL(None).srand(ctypes.c_uint(int.from_bytes(os.urandom(4))))
 
 
@@ -88,7 +88,7 @@ class RouterEndpoint(Closing):
         address: Where to bind, ``tcp://host:port``; port ``*`` lets the system choose.
         pair: Our keys. None means no security at all, and is for loopback addresses only.
         roster: Public key in Z85 -> name of the peer: who may connect. Unused without security.
-        longest: Bytes of the longest frame to take (`protocol.session.session.Session.longest_to_curator`).
+        longest: Bytes of the longest frame to take (`protocol.session.sizes.longest_to_curator`).
 
     Raises:
         ConfigError: If the address or a key is malformed, or security is off and the address is not loopback.
@@ -157,7 +157,6 @@ class RouterEndpoint(Closing):
         return self._authenticator.refusals
 
     def oversized(self) -> list[tuple[bytes, str | None]]:
-        """Take route and peer of each connection that ended for a frame over the limit."""
         assert self._limits is not None, "set by __init__"
         waiting = self._limits.oversized
         return [waiting.popleft() for _ in range(len(waiting))]
@@ -169,10 +168,10 @@ class RouterEndpoint(Closing):
         return self._limits.cuts
 
     def receive(self, limit: int, *, wait_ms: int = 0) -> list[Arrival]:
-        """Take what has arrived, at most `limit` messages; wait for the first one `wait_ms` at most.
+        """Take at most `limit` arrived messages, waiting at most `wait_ms` for the first.
 
-        No more are taken after `MAX_BYTES_PER_DRAIN` bytes, those of dropped messages included.
-        Waiting in ``recv`` itself spares a poll, and an empty attempt, for every drain.
+        It stops after `MAX_BYTES_PER_DRAIN` bytes, those of dropped messages included. Waiting in ``recv``
+        itself spares a poll, and an empty attempt, for every drain.
         """
         arrivals: list[Arrival] = []
         taken = 0
@@ -228,11 +227,11 @@ class RouterEndpoint(Closing):
         """Queue a frame for a connection, without waiting.
 
         Returns:
-            False if the connection has ended or its queue is full: the frame was not sent. True promises no
-            delivery.
+            Whether it was queued: False if the connection has ended or its queue is full. True does not
+                promise delivery.
 
         Raises:
-            LocalProtocolError: If the frame is over `MAX_FRAME_BYTES`.
+            LocalProtocolError: The frame is over `MAX_FRAME_BYTES`.
         """
         check_frame(frame)
         try:

@@ -1,10 +1,9 @@
 """The common part of both ends of a connection: the form of an address, and the options of a socket.
 
-Times are milliseconds where nothing else is said, as ZeroMQ takes them. A dead machine or a cut cable is
-found by TCP: keepalives where nothing is under way, and a limit on what stays unacknowledged. Neither
-finds a process that spins, for which the parties' own messages must look. ZMTP's heartbeats stay off:
-with them libzmq 4.3.5 aborts a process whose peer fills its queue and hangs up (`Assertion failed:
-!_io_error`, libzmq issue 4364), so any peer could end the curator.
+Times are milliseconds unless stated otherwise, as in ZeroMQ. TCP detects a dead machine or a cut cable, by
+keepalives on an idle connection and a limit on unacknowledged data. Neither detects a process that spins; the
+parties' own messages do. ZMTP's heartbeats stay off: with them libzmq 4.3.5 aborts a process whose peer fills
+its queue and hangs up (`Assertion failed: !_io_error`, libzmq issue 4364), so any peer could end the curator.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ MAX_TO_CURATOR_BYTES: Final = HEADER_BYTES + MAX_TARGET_BYTES
 """Longest frame towards the curator, which the consumer's target can be; deliveries go the other way."""
 
 LINGER_MS: Final = 2_000
-"""How long closing waits for frames that are still to be sent."""
+"""How long closing waits for unsent frames."""
 
 HANDSHAKE_MS: Final = 10_000
 """How long a connection may take from TCP to the end of authentication."""
@@ -46,7 +45,7 @@ HANDSHAKE_MS: Final = 10_000
 KEEPALIVE_IDLE_S: Final = 15
 KEEPALIVE_INTERVAL_S: Final = 5
 KEEPALIVES: Final = 3
-"""An idle connection ends after so many keepalives without an answer: 30 s with the idle time before them."""
+"""An idle connection ends after so many unanswered keepalives: 30 s with the idle time before them."""
 
 UNACKNOWLEDGED_MS: Final = 30_000
 """How long bytes may stay unacknowledged, or a peer take nothing, before a connection ends (Linux)."""
@@ -66,7 +65,7 @@ class Address:
     Args:
         text: The whole, as ZeroMQ takes it.
         host: The host without brackets.
-        port: The port; ``*`` lets the system choose one for a bind.
+        port: ``*`` lets the system choose one for a bind.
     """
 
     text: str
@@ -75,12 +74,12 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nothing but this machine is behind it."""
+        """Whether only this machine is behind it."""
         return self.host == "localhost" or is_loopback_ip(self.host)
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for all of a machine's addresses, so that nobody can connect to it."""
+        """Whether it means all of a machine's addresses, so that nobody can connect to it."""
         return self.host in ("*", "0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
     @property
@@ -90,15 +89,14 @@ class Address:
 
     @property
     def is_ipv4(self) -> bool:
-        """Whether the host is a numeric IPv4 address."""
         return _version(self.host) == 4
 
 
 def parse_address(text: str) -> Address:
-    """Read ``tcp://host:port``; an IPv6 host stands in brackets.
+    """Read ``tcp://host:port``; an IPv6 host is in brackets.
 
     Raises:
-        ConfigError: If the text is not of this form.
+        ConfigError: The text is not of this form.
     """
     match = _ADDRESS.fullmatch(text)
     if match is None or (match["port"] != "*" and int(match["port"]) > 65535):
@@ -110,11 +108,10 @@ def parse_address(text: str) -> Address:
 
 
 def listen_address(contact: str) -> str:
-    """Where a curator listens whose file does not say, by the address at which the others find it.
+    """The default address at which a curator listens, given the one at which others reach it.
 
-    A name is the others' way to this machine: it may be that of a router in front of it, and many systems
-    have their own name stand for a loopback address. So the curator listens at all addresses, except with
-    ``localhost``.
+    A name is the others' way to this machine: it may belong to a router in front of it, and many systems map
+    their own name to a loopback address. So the curator listens at all addresses, except with ``localhost``.
 
     Raises:
         ConfigError: It is no address.
@@ -126,13 +123,13 @@ def listen_address(contact: str) -> str:
 
 
 def resolved(where: Address) -> tuple[Address, ...]:
-    """The numeric addresses that a host has now, in the order in which the system would try them.
+    """The present numeric addresses of a host, in the order in which the system would try them.
 
-    ZeroMQ looks a name up itself, but tries the first address alone, and of a name that has both kinds an
-    IPv6 one: a curator that listens at the other would never be found.
+    ZeroMQ looks a name up itself, but tries only the first address, and an IPv6 one if there are both kinds:
+    it would never find a curator that listens at the other.
 
     Returns:
-        The address itself where it is numeric; nothing where the name has none.
+        The address itself if it is numeric; nothing if the name has none.
     """
     if not where.is_name:
         return (where,)
@@ -147,7 +144,7 @@ def resolved(where: Address) -> tuple[Address, ...]:
 
 
 def _version(host: str) -> int | None:
-    """4 or 6 of a numeric address; None of a name."""
+    """4 or 6 for a numeric address; None for a name."""
     try:
         return ipaddress.ip_address(host).version
     except ValueError:
@@ -155,7 +152,7 @@ def _version(host: str) -> int | None:
 
 
 def is_loopback_ip(text: str) -> bool:
-    """Whether a numeric address, also an IPv4 one mapped into IPv6, is this machine's loopback."""
+    """Whether a numeric address, even an IPv4 one mapped into IPv6, is this machine's loopback."""
     try:
         ip = ipaddress.ip_address(text)
     except ValueError:
@@ -165,12 +162,11 @@ def is_loopback_ip(text: str) -> bool:
 
 
 def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longest: int) -> None:
-    """Set what both ends have in common; call it before bind or connect.
+    """Set the common options of both ends; call it before bind or connect.
 
     Args:
-        where: Its address.
         secure: Whether CURVE will be on.
-        longest: Bytes of the longest frame to accept; who sends a longer one loses its connection.
+        longest: Bytes of the longest accepted frame; a longer one costs its sender the connection.
     """
     # MAXMSGSIZE is held against what is on the wire: without the allowance the largest frame, once encrypted,
     # would be refused.
@@ -191,10 +187,10 @@ def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longes
 
 
 def check_frame(frame: bytes, longest: int = MAX_FRAME_BYTES) -> None:
-    """Refuse to send what the receiver would hang up on.
+    """Refuse to send a frame for which the receiver would hang up.
 
     Raises:
-        LocalProtocolError: If the frame is over `longest` bytes.
+        LocalProtocolError: The frame is over `longest` bytes.
     """
     if len(frame) > longest:
         raise LocalProtocolError(

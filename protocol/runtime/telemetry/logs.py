@@ -1,7 +1,7 @@
 """A party's log: one line an event, as text for people or as JSON for machines, on stderr.
 
-What can be logged is in `protocol.runtime.telemetry.log_events`. Both forms have the same fields; a peer's
-text cannot steer a terminal or begin a line.
+`protocol.runtime.telemetry.log_events` lists all events. Both forms have the same fields; a peer's text
+cannot steer a terminal or begin a line.
 """
 
 from __future__ import annotations
@@ -16,12 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.errors import ExitCode
-from protocol.runtime.telemetry.log_events import (
-    LINES_SUPPRESSED,
-    SESSION_COMPLETE,
-    SESSION_GIVEN_UP,
-    LogEvent,
-)
+from protocol.runtime.telemetry.log_events import LogEvent
 
 if TYPE_CHECKING:
     from protocol.machine.machine import Finish
@@ -38,24 +33,25 @@ __all__ = [
 ]
 
 LINES_PER_MINUTE: Final = 20
-"""Lines of one kind about one peer; what is over it is counted, and told afterwards: a flood must not fill
-the disk."""
+"""Lines of one kind about one peer; further ones are counted, and the count is logged: a flood must not fill
+the disk.
+"""
 _WINDOW_SECONDS: Final = 60.0
 _LISTED: Final = 8
-"""Items of a list that a line has as text; its field has all."""
+"""Items of a list in a line of text; its field has all."""
 
 _logger = logging.getLogger("hushbid")
 
 
 class LogFormat(StrEnum):
-    """How lines are written."""
+    """Form of a log's lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 def set_up_logging(party: str, form: LogFormat = LogFormat.TEXT) -> None:
-    """Log to stderr, one line an event, with the party's name. No log line holds a private value."""
+    """Log to stderr, one line an event, with the party's name. No log line has a private value."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines(party) if form is LogFormat.JSON else _TextLines(party))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -66,28 +62,28 @@ def log(event: LogEvent, *, trace: bool = False, **fields: Any) -> None:
 
     Args:
         trace: Add the error that is being handled.
-        fields: Those that it names; `phase` and `round` besides, where they are known.
+        fields: The event's, and `phase` and `round` if known.
     """
     shown = {name: _listed(value) if isinstance(value, list) else value for name, value in fields.items()}
-    text, extra = event.text.format(**shown), {"event": event.name, "fields": fields}
+    text, extra = event.text.format(**shown), {"event": event.event, "fields": fields}
     _logger.log(event.level, text, extra=extra, exc_info=trace)
 
 
 def ending_event(finish: Finish) -> LogEvent:
-    """The line that tells how a session ended for a party."""
-    return SESSION_COMPLETE if finish.code is ExitCode.DONE else SESSION_GIVEN_UP
+    """The line about how a session ended for a party."""
+    return LogEvent.SESSION_COMPLETE if finish.code is ExitCode.DONE else LogEvent.SESSION_GIVEN_UP
 
 
 def logs_json() -> bool:
-    """Whether stderr is a log of JSON lines, in which nothing else may be."""
+    """Whether stderr is a log of JSON lines, which nothing else may enter."""
     return any(isinstance(handler.formatter, _JsonLines) for handler in logging.getLogger().handlers)
 
 
 class SessionLog:
-    """The log of a party's loop: its lines say in which phase and round they are, and are limited by peer.
+    """The log of a party's loop: lines have the phase and round, and are limited by peer.
 
     Args:
-        where: The phase, and the round if there is one yet.
+        where: Returns the phase, and the round if there is one yet.
         clock: In seconds.
     """
 
@@ -97,16 +93,16 @@ class SessionLog:
         self._where = where
         self._clock = clock
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
-        """By event and peer: since when, and how many lines."""
+        """By event and peer: start of the window, and number of lines."""
 
     def __call__(self, event: LogEvent, **fields: Any) -> None:
-        """Log an event; one with a `peer` only if there were not too many of this kind about it."""
+        """Log an event; one with a `peer` only within the limit of its kind."""
         peer = fields.get("peer")
-        if peer is None or self._may_write(event.name, peer):
+        if peer is None or self._may_write(event.event, peer):
             log(event, **{**self._where(), **fields})
 
     def close(self) -> None:
-        """Tell what was not written."""
+        """Log the numbers of suppressed lines."""
         for event, peer in list(self._windows):
             self._end_window(event, peer)
 
@@ -123,18 +119,17 @@ class SessionLog:
         _, count = self._windows.pop((event, peer), (0.0, 0))
         if count > LINES_PER_MINUTE:
             suppressed: dict[str, Any] = {"kind": event, "peer": peer, "count": count - LINES_PER_MINUTE}
-            log(LINES_SUPPRESSED, **self._where(), **suppressed)
+            log(LogEvent.LINES_SUPPRESSED, **self._where(), **suppressed)
 
 
 def printable(text: str) -> str:
-    """The text with its unprintable characters escaped, those that turn its direction among them."""
+    """The text with unprintable characters escaped, including those that change its direction."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _listed(items: list[str]) -> str:
-    """A list as text, the first few of many."""
     shown = ", ".join(items[:_LISTED]) or "none"
     return shown if len(items) <= _LISTED else f"{shown} and {len(items) - _LISTED} more"
 
@@ -149,7 +144,7 @@ def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
 
 
 def _event_of(record: logging.LogRecord) -> str:
-    """The event's name; of a line that is not ours, the logger's."""
+    """The event's name; for a foreign line, the logger's."""
     return str(getattr(record, "event", record.name))
 
 

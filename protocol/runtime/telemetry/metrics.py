@@ -1,8 +1,7 @@
 """Metrics for Prometheus: a party's vitals over HTTP, off unless an address is given.
 
-The server's threads read the last picture that the loop took (`protocol.runtime.telemetry.vitals`), never the
-party itself.
-No metric is of one owner, and none holds anything private; docs/operations.md lists them.
+The server's threads read the loop's last picture (`protocol.runtime.telemetry.vitals`), never the party
+itself. No metric is about one owner, and none has private values; docs/operations.md lists them.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.errors import ConfigError, ConnectionFailed
-from protocol.runtime.telemetry.log_events import METRICS_LISTENING
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ __all__ = ["COUNTERS", "GAUGES", "ROUND_SECONDS", "parse_metrics_address", "serv
 class _Described(NamedTuple):
     help: str
     label: str | None = None
-    """What the counts are told apart by, where they are."""
+    """The label of the counts, if there are several."""
 
 
 COUNTERS: Final[Mapping[str, _Described]] = {
@@ -50,7 +49,7 @@ COUNTERS: Final[Mapping[str, _Described]] = {
     "transcript_records": _Described("Records of the transcript, those of earlier processes too."),
     "status_failures": _Described("Times that the status file could not be written."),
 }
-"""Counters by their name in `Status.counters`: here they are `hushbid_<name>_total`."""
+"""Counters by their name in `Status.counters`; their metrics are `hushbid_<name>_total`."""
 
 GAUGES: Final[Mapping[str, _Described]] = {
     "up": _Described("1 until the party has ended."),
@@ -75,7 +74,7 @@ def parse_metrics_address(text: str) -> tuple[str, int]:
     """Host and port of ``HOST:PORT``; a host with colons is in brackets.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: It has another form.
     """
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -111,7 +110,7 @@ def serving_metrics(address: str | None, vitals: Vitals) -> Iterator[None]:
             advice="Name another address, or stop what listens there.",
         ) from None
     bound = server.server_address[1]
-    log(METRICS_LISTENING, address=f"{address.rpartition(':')[0]}:{bound}")
+    log(LogEvent.METRICS_LISTENING, address=f"{address.rpartition(':')[0]}:{bound}")
     try:
         yield
     finally:
@@ -121,13 +120,12 @@ def serving_metrics(address: str | None, vitals: Vitals) -> Iterator[None]:
 
 
 class _Collector:
-    """Makes metrics of the last picture, when Prometheus asks."""
+    """Makes metrics of the last picture when Prometheus asks."""
 
     def __init__(self, vitals: Vitals) -> None:
         self._vitals = vitals
 
     def collect(self) -> Iterator[Metric]:
-        """Every metric that the party has."""
         from prometheus_client.core import (  # noqa: PLC0415
             CounterMetricFamily,
             GaugeMetricFamily,
@@ -164,7 +162,7 @@ class _Collector:
 
 
 def _gauge(status: Any, name: str) -> float | None:
-    """A gauge's value; None: this role has none."""
+    """A gauge's value; None if this role has none."""
     values: dict[str, float | bool | None] = {
         "up": not status.finished,
         "ready": status.ready,

@@ -1,9 +1,9 @@
-"""The status file of a party: what its main loop last did, for health checks and for people.
+"""The status file of a party: the last state of its main loop, for health checks and for people.
 
-A party writes it (`protocol.runtime.telemetry.vitals`); `hushbid health` and `hushbid status` read it. It
-holds nothing
-private: no data, no bid, no score, not who was asked and not who won. This module imports little, because a
-health check starts a process each time.
+A party writes it (`protocol.runtime.telemetry.vitals`); `hushbid health` and `hushbid status` read it. It has
+nothing
+private: no data, bids or scores, nor who was asked or won. This module imports little, because each health
+check starts a process.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["SUFFIX", "Status", "find_statuses", "process_start", "status_files",
 
 SUFFIX: Final = ".status"
 _LARGEST: Final = 2**53
-"""Above every number that a status has."""
+"""Above every number of a status."""
 _LONGEST: Final = 2**20
-"""Bytes, far above those of any status."""
+"""Bytes, far above any status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,76 +37,75 @@ class Status:
     party: str
     role: Literal["curator", "owner", "consumer"]
     session: str
-    """The session's name."""
     phase: str
     """`loading` until the loop runs, then the machine's; a curator's phases of a round are all `rounds`."""
     busy: str | None
-    """A computation that may take long, during which the loop stands still; None: the loop turns."""
+    """A long computation, during which the loop stands still; None: the loop turns."""
     round: int
-    """The last round that it knows of; 0: none yet."""
+    """The last known round; 0: none yet."""
     rounds: int
-    """p, how many the session has."""
+    """p, the session's number of rounds."""
     connected: bool | None
     """Whether the connection to the curator stands, for an owner and the consumer; else None."""
     owners_connected: int | None
-    """How many owners are here, for a curator; else None."""
+    """Number of connected owners, for a curator; else None."""
     owners: int | None
     """K, for a curator; else None."""
     paused: bool
-    """Whether the rounds stand still for want of owners, or of a consumer that weighs."""
+    """Whether the rounds wait for owners, or for a consumer that weighs."""
     beat: float
     """When the loop last turned, or a long computation began."""
     pid: int
     process_start: int | None
-    """`process_start` of the process: a later one may have its number. None: this system does not say."""
+    """`process_start` of the process, as a later one may have its number. None: this system does not say."""
     started: float
     ready: bool
     """Whether the loop runs: a curator listens, an owner or the consumer has its data loaded."""
     finished: bool
     exit_code: int | None
-    """What the process ended with, once it is finished."""
+    """The process's exit code, once it has finished."""
     counters: Mapping[str, int | Mapping[str, int]]
     """Counts since the process began; by reason, where there are reasons."""
     points: int | None = None
-    """Points that were bought, for a curator whose rule does not ask owners for points; else None."""
+    """Bought points, for a curator whose rule does not ask owners for points; else None."""
     points_planned: int | None = None
-    """p, how many are to be bought; None: a former version wrote this."""
+    """p, the number of points to buy; None in files of a former version."""
     points_per_second: float | None = None
-    """How fast of late; None: unknown, and where `points` is."""
+    """Recent speed; None if unknown, or if `points` is."""
     seconds_left: float | None = None
-    """Until the rounds are over, at the pace of late; None: unknown, or nothing is left."""
+    """Time until the rounds are over, at the recent pace; None: unknown, or nothing is left."""
     missing: list[str] = field(default_factory=list)
     """Parties without a connection to the curator, at most `protocol.machine.progress.MOST_NAMED`, while it
     enrols or its rounds run: first a consumer for which the rounds wait, then owners. Where a rule asks,
     owners are named before the first round only.
     """
     spent: Mapping[str, str | float] | None = None
-    """ε of what was released so far: `epsilon` at `delta`, of whose records (`protects`), between which
+    """ε of all releases so far: `epsilon` at `delta`, of whose records (`protects`), between which
     `neighbours`. A curator has that of the owners' records, the consumer its own; None: no guarantee, or an
-    owner."""
+    owner.
+    """
     spent_of_owners: Mapping[str, str | float] | None = None
-    """The same of the owners' records, at a consumer that weighs; else None."""
+    """The same of the owners' records, for a consumer that weighs; else None."""
     busy_share: float | None = None
-    """How much of a long computation is done, from 0 to 1; None: there is none, or it does not say."""
+    """Completed share of a long computation, from 0 to 1; None: none, or unknown."""
 
     @property
     def progress(self) -> Progress:
-        """How far the session is."""
         values = {each.name: getattr(self, each.name) for each in fields(Progress)}
         return Progress(**values | {"missing": tuple(self.missing)})
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is there: to be asked on the machine, and in the container, that it runs in."""
+        """Whether its process exists; to be asked in the party's own machine and container."""
         if self.process_start is not None:  # else another process that has its number counts as it
             return process_start(self.pid) == self.process_start
         return platform.is_running(self.pid)
 
     def write(self, path: Path) -> None:
-        """Replace the file at once, so that no reader sees half of it. It need not outlive a power cut.
+        """Replace the file at once, so that readers see all of it. It need not survive a power cut.
 
         Raises:
-            OSError: It cannot be written; the one that was there is still there.
+            OSError: It cannot be written; the former file is unchanged.
         """
         scratch = path.with_name(f".{path.name}.new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | platform.NO_LINK
@@ -120,7 +119,7 @@ class Status:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a status file. One of a former version lacks fields that were added since: they are unknown.
+        """Read a status file. Fields that a former version lacks are unknown.
 
         Raises:
             HushbidError: There is no status, or this version has not written it.
@@ -157,7 +156,7 @@ def _required(each: Field[Any]) -> bool:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether what JSON has is of a field's type."""
+    """Whether a JSON value has a field's type."""
     kind = get_origin(hint)
     if kind is UnionType:
         return any(_fits(value, each) for each in get_args(hint))
@@ -175,9 +174,9 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def process_start(pid: int) -> int | None:
-    """When a process was started, in the kernel's ticks since its own start; None: there is no such process.
+    """Start time of a process, in the kernel's ticks since its own start; None: there is no such process.
 
-    It is None for every process where there is no ``/proc`` as Linux has it (proc(5): ``starttime``).
+    It is None for every process without a ``/proc`` like Linux's (proc(5): ``starttime``).
     """
     try:
         after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
@@ -192,7 +191,7 @@ def status_path(state: Path, party: str) -> Path:
 
 
 def find_statuses(place: Path) -> list[Status]:
-    """The statuses that a directory has: of a state directory mostly one, of a run one for each party.
+    """The statuses in a directory: usually one in a state directory, one for each party in a run's.
 
     Args:
         place: A state directory, a party's directory with its `state`, or the directory of a run.
@@ -210,7 +209,7 @@ def find_statuses(place: Path) -> list[Status]:
 
 
 def status_files(place: Path) -> list[Path]:
-    """The status files that a directory has, where `find_statuses` looks for them; often none yet."""
+    """The status files of a directory, searched as in `find_statuses`; often none yet."""
     for states in ("", "state/", "parties/*/state/"):
         if found := sorted(place.glob(f"{states}[!.]*{SUFFIX}")):
             return found

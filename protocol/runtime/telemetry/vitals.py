@@ -1,9 +1,9 @@
-"""A party's signs of life: one picture of what it does, for its status file, its metrics and who runs it.
+"""A party's signs of life: pictures of its state for its status file, its metrics and its caller.
 
-The main loop says so at every turn (`Vitals.turn`), which costs one comparison; every `STATUS_SECONDS`, and
-when phase or pause change, a new picture is taken and written. Nothing else writes it, no thread in
-particular: a loop that hangs must look like one. A computation that may take longer than a health check waits
-is announced (`Vitals.computing`), and so is the loading of data, before the loop runs.
+The main loop calls `Vitals.turn` at every turn, which costs one comparison. Every `STATUS_SECONDS`, and when
+phase or pause change, it takes and writes a new picture. No thread writes it, as a hanging loop must look
+like one. Computations that may take longer than a health check waits are announced (`Vitals.computing`), and
+so is the loading of data before the loop runs.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError
@@ -27,7 +27,7 @@ from protocol.privacy.acquisition import asks
 from protocol.runtime.control import PROGRESS_SECONDS, Control
 from protocol.runtime.driver import Numerics
 from protocol.runtime.interrupts import INTERRUPTED
-from protocol.runtime.telemetry.log_events import STATUS_UNWRITABLE
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.status_file import Status, process_start, status_path
 
@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 STATUS_SECONDS: Final = 0.5
-"""Between two pictures, if nothing changes."""
+"""Interval of pictures, if nothing changes."""
 LONGEST_WAIT_SECONDS: Final = 1.0
-"""Longest that a loop may wait for something to happen: it is alive, and has to say so."""
+"""Longest wait of a loop, which has to show that it is alive."""
 TELLS_OF_ASKS: Final = frozenset(
     {
         "bytes_received",
@@ -58,13 +58,14 @@ TELLS_OF_ASKS: Final = frozenset(
         "transcript_records",
     }
 )
-"""Counters that rise when an owner is asked for a point, or when its answer comes. Under a rule that asks, no
-party keeps them: who scrapes them round by round would read off the asks."""
+"""Counters that rise when an owner is asked for a point, or answers. Under a rule that asks, no party keeps
+them: reading them round by round would reveal the asks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a loop sees of itself."""
+    """A loop's view of itself."""
 
     phase: str
     round: int
@@ -79,20 +80,16 @@ class Seen:
 
 
 def by_reason(reasons: type[StrEnum], counts: Mapping[str, int]) -> dict[str, int]:
-    """The count of each possible reason, 0 where there was nothing.
+    """The count of each possible reason, 0 included.
 
-    A counter of Prometheus must be there before it counts: `increase` does not see the first event of one
-    that begins with it.
-
-    Args:
-        reasons: All of them.
-        counts: Counts by some of the reasons.
+    A counter of Prometheus must exist before it counts: `increase` misses the first event of one that begins
+    with it.
     """
     return {reason.value: counts.get(reason, 0) for reason in reasons}
 
 
 class RoundTimes:
-    """How long rounds took, counted by upper bounds, in seconds."""
+    """Durations of rounds, counted by upper bounds, in seconds."""
 
     BOUNDS: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
@@ -101,12 +98,11 @@ class RoundTimes:
         self._total = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count a round."""
         self._counts[bisect_left(self.BOUNDS, seconds)] += 1
         self._total += seconds
 
     def cumulative(self) -> tuple[list[tuple[str, float]], float]:
-        """Rounds up to each bound, as Prometheus has them, and the sum of all seconds."""
+        """Rounds up to each bound, in Prometheus's form, and the sum of all seconds."""
         bounds = [*(f"{bound:g}" for bound in self.BOUNDS), "+Inf"]
         return list(zip(bounds, accumulate(self._counts), strict=True)), self._total
 
@@ -114,13 +110,12 @@ class RoundTimes:
 class Vitals:
     """Keeps a party's status from its start to its end; a context manager.
 
-    A status that cannot be written, on a full disk, say, costs the session nothing: it is counted, and logged
+    A failure to write a status, as on a full disk, does not affect the session: it is counted, and logged
     once.
 
     Args:
         state: The party's state directory; made if need be.
-        party: Its name.
-        control: Runs the party, and is told its progress.
+        control: Runs the party, and gets its progress.
     """
 
     def __init__(
@@ -158,17 +153,16 @@ class Vitals:
         """The last picture; it is replaced, never changed, so that another thread may read it."""
         self._kept_out = False
         self.unwritten = 0
-        """How often it could not be written."""
         self.round_times = RoundTimes()
         self._path = status_path(state, party)
         self._asks = asks(session.acquisition.rule)
         self._untold = TELLS_OF_ASKS if self._asks else frozenset[str]()
         self.spent: Callable[[], Mapping[str, str | float] | None] = lambda: None
-        """Says what was spent so far, as `Status.spent` has it; called when a picture is taken."""
+        """Returns what was spent so far, as in `Status.spent`; called for each picture."""
         self.spent_of_owners: Callable[[], Mapping[str, str | float] | None] = lambda: None
-        """Likewise `Status.spent_of_owners`."""
+        """Likewise for `Status.spent_of_owners`."""
         self.control = control or Control()
-        """What its loop asks whether it is to end."""
+        """Tells the loop whether to stop."""
         self._every = PROGRESS_SECONDS if self.control.watched else STATUS_SECONDS
         self._look: Callable[[], Seen] | None = None
         self._due = 0.0
@@ -205,7 +199,7 @@ class Vitals:
         """The loop runs from now on.
 
         Args:
-            look: Says what the loop sees; called when a picture is taken, by the thread of the loop.
+            look: Returns the loop's view; called for each picture, in the loop's thread.
         """
         self._kept_out = False  # the transcript is this process's by now
         self._look = look
@@ -216,7 +210,7 @@ class Vitals:
 
         Args:
             now: On the party's clock, in seconds.
-            mark: What makes a picture due at once when it changes.
+            mark: A change of it makes a picture due at once.
         """
         if now < self._due and mark == self._mark:
             return
@@ -225,7 +219,7 @@ class Vitals:
 
     @contextmanager
     def computing(self, what: str) -> Iterator[None]:
-        """Announce that the loop will stand still for a computation that may take long."""
+        """Announce a possibly long computation, during which the loop stands still."""
         before = self.status.busy
         self.status = replace(self.status, busy=what, beat=time.time())
         self._write()
@@ -236,11 +230,11 @@ class Vitals:
         self._tell()
 
     def computed(self, done: int, whole: int) -> None:
-        """Say how far a long computation is, at most every `STATUS_SECONDS`.
+        """Report the progress of a long computation, at most every `STATUS_SECONDS`.
 
         Args:
-            done: Of its parts.
-            whole: How many there are, at least one.
+            done: Number of completed parts.
+            whole: Number of all parts, at least one.
         """
         now = time.time()
         if now - self.status.beat >= self._every or done == whole:
@@ -263,26 +257,19 @@ class Vitals:
         if self._look is not None:
             seen = self._look()
             told = {name: count for name, count in seen.counters.items() if name not in self._untold}
+            shown: dict[str, Any] = {each.name: getattr(seen, each.name) for each in fields(seen)}
+            shown |= {"missing": list(seen.missing), "counters": {**told, "status_failures": self.unwritten}}
+            if self._asks:
+                # A round in which an owner that was asked did not answer buys less. Such a round waits only
+                # for an owner that was asked and is gone.
+                missing = [] if seen.round else list(seen.missing)
+                shown |= {"points": None, "points_per_second": None, "missing": missing}
             self.status = replace(
-                self.status,
-                phase=seen.phase,
-                round=seen.round,
-                paused=seen.paused,
-                connected=seen.connected,
-                owners_connected=seen.owners_connected,
-                # A round in which an owner that was asked did not answer buys less.
-                points=None if self._asks else seen.points,
-                points_per_second=None if self._asks else seen.points_per_second,
-                seconds_left=seen.seconds_left,
-                # Such a round waits only for an owner that was asked and is gone.
-                missing=[] if self._asks and seen.round else list(seen.missing),
-                spent=self.spent(),
-                spent_of_owners=self.spent_of_owners(),
-                counters={**told, "status_failures": self.unwritten},
+                self.status, **shown, spent=self.spent(), spent_of_owners=self.spent_of_owners()
             )
 
     def _is_another_s(self) -> bool:
-        """Whether a party runs there whose status it is: which of both goes on, the transcript decides."""
+        """Whether the status belongs to another running process: the transcript decides which one goes on."""
         try:
             there = Status.read(self._path)
         except HushbidError:
@@ -298,16 +285,11 @@ class Vitals:
         except OSError as error:
             self.unwritten += 1
             if self.unwritten == 1:
-                log(STATUS_UNWRITABLE, path=str(self._path), reason=error.strerror)
+                log(LogEvent.STATUS_UNWRITABLE, path=str(self._path), reason=error.strerror)
 
 
 class AnnouncedNumerics:
-    """A machine's numerics that announce the computations that may take long.
-
-    Args:
-        numerics: Carries them out.
-        vitals: The party's.
-    """
+    """A machine's numerics that announce possibly long computations."""
 
     def __init__(self, numerics: Numerics, vitals: Vitals) -> None:
         self._numerics = numerics
@@ -322,7 +304,6 @@ class AnnouncedNumerics:
 
 
 def _exit_code(error: BaseException | None) -> int:
-    """What the process will end with."""
     if error is None:
         return int(ExitCode.DONE)
     if isinstance(error, HushbidError):

@@ -6,25 +6,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from protocol.errors import ConfigError
-from protocol.space.features.base import SEED_BYTES, Bound, FeatureMap, FeatureSpace, RealArray
+from protocol.space.features.base import SEED_BYTES, Bound, FeatureMap, FeatureSpace
 from protocol.space.features.cosine import CosineSpace
-from protocol.space.features.fourier import FourierMap, FourierSpace
-from protocol.space.features.lsh import LshMap, LshSpace
+from protocol.space.features.fourier import FourierMap
+from protocol.space.features.lsh import LshSpace
 from protocol.space.features.paired import PairedSpace
 
 __all__ = [
     "FEATURE_SPACES",
     "SEED_BYTES",
     "Bound",
-    "CosineSpace",
     "FeatureMap",
     "FeatureSpace",
     "FourierMap",
-    "FourierSpace",
-    "LshMap",
-    "LshSpace",
     "PairedSpace",
-    "RealArray",
     "feature_map",
     "feature_space",
 ]

@@ -102,11 +102,9 @@ class FourierSpace(FeatureSpace):
         """
 
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
-        """Features of random angles; see `FeatureSpace.random_features`."""
         return self.features(generator.integers(0, 2**ANGLE_BITS, (count, self.frequencies)))
 
     def map(self, seed: int | bytes) -> FourierMap:
-        """The map of that seed; see `FeatureSpace.map`."""
         return FourierMap(self, seed)
 
 

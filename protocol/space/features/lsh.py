@@ -113,7 +113,6 @@ class LshSpace(FeatureSpace):
         return admitted
 
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
-        """A random cell in each row; see `FeatureSpace.random_features`."""
         return self.one_hot(generator.integers(0, self.cells, (count, self.rows)))
 
     def one_hot(self, cells: npt.NDArray[np.integer]) -> Features:
@@ -131,7 +130,6 @@ class LshSpace(FeatureSpace):
         return features
 
     def map(self, seed: int | bytes) -> LshMap:
-        """The map of that seed; see `FeatureSpace.map`."""
         return LshMap(self, seed)
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.space.lsh.base import Cells, HashFamily, Points, Sampling
+from protocol.space.lsh.base import HashFamily, Points, Sampling
 from protocol.space.lsh.signed import AsymmetricFamily, SignedFamily, squared_lengths
 from protocol.space.lsh.stable import L1Family, L2Family, StableFamily
 
 __all__ = [
     "FAMILIES",
     "AsymmetricFamily",
-    "Cells",
     "HashFamily",
     "L1Family",
     "L2Family",
     "Points",
     "Sampling",
-    "SignedFamily",
     "StableFamily",
     "squared_lengths",
 ]

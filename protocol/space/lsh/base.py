@@ -109,6 +109,11 @@ class HashFamily(ABC):
         ):
             if not holds:
                 raise ConfigError(f"Hash functions {self.name!r}: {what}.", advice="Correct it.")
+        self._draw()
+
+    @abstractmethod
+    def _draw(self) -> None:
+        """Draw the functions and settle their cells (`_join`)."""
 
     @property
     def _parameters(self) -> tuple[float, ...]:

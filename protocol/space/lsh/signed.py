@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import DataError
-from protocol.space.lsh.base import Cells, HashFamily, Points, Sampling
+from protocol.space.lsh.base import Cells, HashFamily, Points
 from protocol.space.lsh.projection import ExactProjection
 
 __all__ = ["AsymmetricFamily", "SignedFamily", "squared_lengths"]
@@ -21,32 +21,14 @@ class SignedFamily(HashFamily):
     A row has 2^p cells (Charikar 2002; `power` is p).
 
     Args:
-        rows, lower, upper, seed, power, sampling: As `HashFamily`.
-        width: At least 2^p, or codes are spread over so many cells.
-
-    Raises:
-        ConfigError: An argument outside of its range.
+        width: With fewer than 2^p, codes are spread over so many cells.
     """
 
     name: ClassVar[str] = "srp"
 
-    def __init__(
-        self,
-        *,
-        rows: int,
-        width: int,
-        lower: npt.ArrayLike,
-        upper: npt.ArrayLike,
-        seed: int | bytes,
-        power: int = 1,
-        sampling: Sampling = "independent",
-    ) -> None:
-        super().__init__(
-            rows=rows, width=width, lower=lower, upper=upper, seed=seed, power=power, sampling=sampling
-        )
-        directions = self._normals(self._projected)
-        self._projection = ExactProjection(directions, reach=self._reach)
-        self._join(np.full((rows, power), 2, dtype=np.int64))
+    def _draw(self) -> None:
+        self._projection = ExactProjection(self._normals(self._projected), reach=self._reach)
+        self._join(np.full((self.rows, self.power), 2, dtype=np.int64))
 
     @property
     def directions(self) -> npt.NDArray[np.float64]:
@@ -87,9 +69,7 @@ class AsymmetricFamily(SignedFamily):
     the inner product whatever the point's length (Shrivastava and Li 2014). With q and -q together it is a
     surrogate of the squared residual (RACE §4): p = 2 gives ½ + 2·(arcsin(t)/π)² for both, t = q·z/‖q‖.
 
-    Args:
-        rows, lower, upper, seed, power, sampling: As `HashFamily`. Data points lie in the unit ball besides.
-        width: At least 2^p.
+    Data points must lie in the unit ball, besides the bounds.
     """
 
     name: ClassVar[str] = "asymmetric-srp"

@@ -25,10 +25,9 @@ class StableFamily(HashFamily):
 
     Args:
         bandwidth: w, positive, in the unit of the points.
-        rows, width, lower, upper, seed, power, sampling: As `HashFamily`.
 
     Raises:
-        ConfigError: An argument outside of its range, or bounds that are too wide for the bandwidth.
+        ConfigError: As `HashFamily`, or bounds that are too wide for the bandwidth.
     """
 
     metric: ClassVar[Literal["euclidean", "cityblock"]]
@@ -54,7 +53,9 @@ class StableFamily(HashFamily):
         super().__init__(
             rows=rows, width=width, lower=lower, upper=upper, seed=seed, power=power, sampling=sampling
         )
-        low, high = self.lower / bandwidth, self.upper / bandwidth
+
+    def _draw(self) -> None:
+        low, high = self.lower / self.bandwidth, self.upper / self.bandwidth
         directions = self._directions()
         reach = max(float(np.abs(low).max()), float(np.abs(high).max()))
         self._projection = ExactProjection(directions, reach=reach)
@@ -67,7 +68,7 @@ class StableFamily(HashFamily):
                 f"Hash functions {self.name!r} have {bases.max():.3g} codes within the public bounds.",
                 advice="Use a larger bandwidth, or narrower bounds.",
             )
-        self._join(bases.astype(np.int64).reshape(rows, power))
+        self._join(bases.astype(np.int64).reshape(self.rows, self.power))
 
     @property
     def _parameters(self) -> tuple[float, ...]:
@@ -124,7 +125,6 @@ class L2Family(StableFamily):
         return self._normals(self.columns)
 
     def collision(self, distances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """In closed form; 1 at distance 0."""
         from scipy.special import ndtr  # noqa: PLC0415 - no party computes kernels
 
         c = np.maximum(distances, 1e-12)
@@ -144,7 +144,6 @@ class L1Family(StableFamily):
         return self._drawn_rows("directions", self.columns, cauchys, words=2)
 
     def collision(self, distances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """In closed form; 1 at distance 0."""
         c = np.maximum(distances, 1e-12)
         probability = 2.0 * np.arctan(1.0 / c) / math.pi - c / math.pi * np.log1p(1.0 / c**2)
         return np.asarray(np.clip(probability, 0.0, 1.0))

@@ -17,8 +17,8 @@ from hushbid.cli.app import app
 from hushbid.cluster import file as cluster
 from hushbid.datasets import DATASETS, PartitionOptions
 from hushbid.plan.tables import DEFAULT_RELEASE
-from protocol.config import ConsumerFile, CuratorFile, DataSection, OwnerFile, SessionFile
-from protocol.config.party import BudgetSection
+from protocol.config.party import BudgetSection, ConsumerFile, CuratorFile, DataSection, OwnerFile
+from protocol.config.session import SessionFile
 from protocol.config.wishes import WishesSection
 from protocol.privacy.acquisition import RULES
 from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters

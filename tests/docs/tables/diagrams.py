@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.machine.machine import Machine
+from protocol.machine.base import Machine
 
 
 def mermaid(machine: type[Machine]) -> str:

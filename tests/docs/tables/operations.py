@@ -25,7 +25,7 @@ def events(first: str | None, after: str | None) -> Table:
     begin, end = (list(LOG_EVENTS).index(name) if name else None for name in (first, after))
     return Table(
         [
-            (code(event.name), logging.getLevelName(event.level).lower(), codes(event.fields))
+            (code(event.event), logging.getLevelName(event.level).lower(), codes(event.fields))
             for event in list(LOG_EVENTS.values())[begin:end]
         ]
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from hushbid.plan.theory import SETTINGS, asked
+from hushbid.plan.theory import asked
 from tests.docs.tables.markers import Made, Table
+from tests.support.theory_settings import SETTINGS
 
 _DIGITS: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 

@@ -6,17 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from protocol.privacy.accounting import (
-    GaussianCost,
-    adaptive_epsilon,
-    epsilon_of,
-    epsilon_of_rho,
-    gaussian_epsilon,
-)
-from protocol.privacy.accounting.gaussian import gaussian_mu, law_ratios
+from protocol.privacy.accounting import adaptive_epsilon, epsilon_of
+from protocol.privacy.accounting.costs import GaussianCost
+from protocol.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, law_ratios
+from protocol.privacy.accounting.zcdp import epsilon_of_rho
 from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
-from protocol.privacy.releases import GaussianRelease, Neighbours, Setting, release_mechanism
+from protocol.privacy.releases import Neighbours, Setting, release_mechanism
 from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
+from protocol.privacy.releases.gaussian import GaussianRelease
 from protocol.privacy.settlement import PrivateSettlement
 from protocol.space.features import feature_space
 from tests.docs.tables.markers import Made, Table

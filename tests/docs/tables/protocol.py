@@ -24,9 +24,9 @@ from protocol import limits
 from protocol.config.invitation import Invitation
 from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence
-from protocol.machine import machine, weighing
+from protocol.machine import base, machine, weighing
 from protocol.names import CURATOR
-from protocol.privacy import accounting
+from protocol.privacy.accounting import costs as cost_kinds
 from protocol.privacy.acquisition import RULES
 from protocol.transcript.session_file import started
 from protocol.wire import blind, messages
@@ -155,20 +155,20 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     owner.events.Scored(1, (0,), (0,), candidate_of(np.zeros(4, dtype=np.int16)), b""),
     consumer.events.TargetReleased(_ZEROS, 1, _TOTALS, 1, b"", b"", "none", ()),
     consumer.events.PurchasesChecked((), None),
-    owner.blind.BlindScored(1, np.zeros(4, dtype=np.int32), (0,), b"", b"", b"", b"", b""),
-    owner.blind.BroadcastRefused("what", "advice"),
-    curator.blind.BidsChecked((True,)),
-    consumer.blind.WeightSealed(1, b"", b""),
-    consumer.blind.AccountMade(_example("account")),
+    owner.events.BlindScored(1, np.zeros(4, dtype=np.int32), (0,), b"", b"", b"", b"", b""),
+    owner.events.BroadcastRefused("what", "advice"),
+    curator.events.BidsChecked((True,)),
+    consumer.events.WeightSealed(1, b"", b""),
+    consumer.events.AccountMade(_example("account")),
 )
 """One of each event and effect that can be on record."""
-COSTS: Final[tuple[accounting.Cost, ...]] = (
-    accounting.GaussianCost(noise_multiplier=1.0, count=1),
-    accounting.DiscreteGaussianCost(sensitivity=1.0, sigma=1.0, width=1, count=1),
-    accounting.LaplaceCost(epsilon=1.0, count=1),
-    accounting.BoundedRangeCost(eta=1.0, count=1),
-    accounting.ZcdpCost(rho_each=1.0, count=1),
-    accounting.ApproximateCost(epsilon=1.0, delta=0.1, count=1),
+COSTS: Final[tuple[cost_kinds.Cost, ...]] = (
+    cost_kinds.GaussianCost(noise_multiplier=1.0, count=1),
+    cost_kinds.DiscreteGaussianCost(sensitivity=1.0, sigma=1.0, width=1, count=1),
+    cost_kinds.LaplaceCost(epsilon=1.0, count=1),
+    cost_kinds.BoundedRangeCost(eta=1.0, count=1),
+    cost_kinds.ZcdpCost(rho_each=1.0, count=1),
+    cost_kinds.ApproximateCost(epsilon=1.0, delta=0.1, count=1),
 )
 """One of each kind."""
 
@@ -181,7 +181,7 @@ def on_record() -> Table:
 
 def costs() -> Table:
     """Kinds of costs with their numbers."""
-    found = [accounting.cost_to_record(example) for example in COSTS]
+    found = [cost_kinds.cost_to_record(example) for example in COSTS]
     own = ("kind", "count")
     return Table([(code(cost["kind"]), codes(name for name in cost if name not in own)) for cost in found])
 
@@ -189,7 +189,7 @@ def costs() -> Table:
 # -- the pages ------------------------------------------------------------------------------------------
 
 
-def diagram(role: type[machine.Machine]) -> str:
+def diagram(role: type[base.Machine]) -> str:
     """A machine's phases."""
     return f"```mermaid\n{mermaid(role)}\n```\n"
 

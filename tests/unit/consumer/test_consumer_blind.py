@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.blind import (
+from consumer.blind import BlindConsumer
+from consumer.events import (
     AccountMade,
-    BlindConsumer,
+    Delivered,
     MakeAccount,
+    PurchasesChecked,
     SealWeight,
+    StorePurchases,
+    TargetReleased,
     WeightSealed,
 )
-from consumer.events import Delivered, PurchasesChecked, StorePurchases, TargetReleased
 from protocol import limits
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError

@@ -8,18 +8,20 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from consumer.blind import (
+from consumer.events import (
     AccountMade,
-    BlindConsumerNumerics,
     CheckAward,
     MakeAccount,
+    PurchasesChecked,
+    ReleaseTarget,
     SealWeight,
+    TargetReleased,
     WeightSealed,
 )
-from consumer.events import PurchasesChecked, ReleaseTarget, TargetReleased
 from consumer.machine import target_of
+from consumer.numerics import BlindConsumerNumerics
 from consumer.party import consumer_party
-from owner.blind import BlindScored
+from owner.events import BlindScored
 from protocol.crypto.blinding import (
     NOT_SENT,
     account_statement,
@@ -34,6 +36,7 @@ from protocol.names import CONSUMER
 from protocol.privacy.noise import SimulatedNoise
 from protocol.session.account import account_content
 from protocol.session.settling import HandedOver
+from protocol.session.sizes import sealed_weight_bytes
 from protocol.wire.blind import BlindCandidate, BlindPurchase
 from protocol.wire.messages import (
     fixed,
@@ -68,7 +71,7 @@ def test_a_broadcast_is_signed_and_has_one_length_whatever_it_says(consumer: Con
     for number, weights in ((1, W), (2, np.zeros(DIMENSION, dtype=np.int32)), (6, -W)):
         sealed = consumer.numerics.perform(SealWeight(number, weights))
         assert isinstance(sealed, WeightSealed)
-        assert len(sealed.box) == session.sealed_weight_bytes
+        assert len(sealed.box) == sealed_weight_bytes(session)
         statement = broadcast_statement(session.identifier, number, sealed.box)
         assert verify_signature(statement, sealed.signature, key)
         assert set(sealed.item().public) == {"round"}

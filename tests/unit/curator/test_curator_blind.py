@@ -19,6 +19,7 @@ from protocol.machine.machine import Started
 from protocol.names import CONSUMER
 from protocol.privacy.payment import Price
 from protocol.session.account import account_content
+from protocol.session.sizes import sealed_weight_bytes
 from protocol.wire.blind import Account, BlindBid, Maps, SealedBroadcast
 from protocol.wire.messages import (
     BLIND_VERSION,
@@ -160,11 +161,11 @@ def test_a_broadcast_that_comes_before_all_are_ready_is_kept_until_they_are() ->
 BROADCASTS: dict[str, tuple[Callable[[BlindBench], SealedBroadcast], Offence]] = {
     "another round": (lambda bench: bench.weight(2), Offence.OUT_OF_TURN),
     "one byte more": (
-        lambda bench: bench.weight(1, box=bytes(bench.opened.sealed_weight_bytes + 1)),
+        lambda bench: bench.weight(1, box=bytes(sealed_weight_bytes(bench.opened) + 1)),
         Offence.MALFORMED,
     ),
     "one byte less": (
-        lambda bench: bench.weight(1, box=bytes(bench.opened.sealed_weight_bytes - 1)),
+        lambda bench: bench.weight(1, box=bytes(sealed_weight_bytes(bench.opened) - 1)),
         Offence.MALFORMED,
     ),
 }

@@ -12,7 +12,7 @@ from protocol.errors import ExitCode
 from protocol.machine.machine import Event, Finish
 from protocol.names import CURATOR
 from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.telemetry import log_events
+from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.session.session import open_session
 from protocol.wire.messages import Ask, Broadcast, Offer, fixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
@@ -215,8 +215,8 @@ def test_enrolment_pause_and_end_are_told(told: Any) -> None:
 def test_a_connection_s_line_has_no_round_where_that_would_tell_who_was_asked(told: Any, rule: str) -> None:
     bench = FollowedBench(rule)
     bench.begin()
-    bench.log.say(log_events.PEER_GONE, peer=A, seconds=10.0)
-    bench.log.say(log_events.ROUNDS_PAUSED, least=3, seconds=10.0, connected=2, owners=3, missing=[A])
+    bench.log.say(LogEvent.PEER_GONE, peer=A, seconds=10.0)
+    bench.log.say(LogEvent.ROUNDS_PAUSED, least=3, seconds=10.0, connected=2, owners=3, missing=[A])
     lines = told("peer", "rounds")
     assert [event for event, _ in lines] == ["peer.gone", "rounds.paused"]
     assert [fields.get("round") for _, fields in lines] == ([1, 1] if rule == "ask-all" else [None, None])

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from owner.blind import BlindOwnerNumerics, BlindScored, ScoreBlind
-from owner.events import MapOpened, OpenMap, Withdraw
+from owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Withdraw
+from owner.numerics import BlindOwnerNumerics
 from owner.party import owner_party
 from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, broadcast_statement
 from protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign, unpack_content

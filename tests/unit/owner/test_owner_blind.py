@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from owner.blind import BlindOwner, BlindScored, BroadcastRefused, ScoreBlind
-from owner.events import MapOpened, OpenMap, Withdraw
+from owner.blind import BlindOwner
+from owner.events import BlindScored, BroadcastRefused, MapOpened, OpenMap, ScoreBlind, Withdraw
 from owner.party import owner_party
 from protocol import limits
 from protocol.crypto.blinding import (

@@ -13,13 +13,13 @@ from sklearn.datasets import load_digits
 
 from hushbid.kme.privacy import calibrate
 from hushbid.race.release import calibrate as calibrate_sketch
-from protocol.privacy.accounting import compose, gaussian_delta, gaussian_epsilon
-from protocol.privacy.accounting.gaussian import gaussian_mu
+from protocol.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from protocol.privacy.acquisition import Standing, acquisition_rule
 from protocol.privacy.releases import Neighbours, Setting, release_mechanism
 from protocol.space.features import FourierMap, feature_map
 from protocol.space.grid import features_to_float
 from protocol.space.mmd import mmd2
+from tests.support.losses import compose
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Rule: TypeAlias = Callable[[Array, Array, int, int], Array]

@@ -13,15 +13,7 @@ import pytest
 
 from consumer.machine import ConsumerMachine
 from owner.machine import OwnerMachine
-from protocol.machine.machine import (
-    Connected,
-    Event,
-    Lost,
-    Received,
-    Started,
-    TimerFired,
-    trigger_of,
-)
+from protocol.machine.machine import Connected, Event, Lost, Received, Started, TimerFired
 from protocol.names import CONSUMER, CURATOR
 from protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Receipt, Welcome, fixed
 from tests.docs.pages import Page, names_in
@@ -111,7 +103,7 @@ def without_curator(role: Literal["owner", "consumer"], *, welcomed: bool) -> Ou
     for event in events:
         for effect in step(machine, event):
             attempt = getattr(effect, "attempt", attempt)
-        record.append(trigger_of(event))
+        record.append(event.trigger)
     phase = machine.phase
     ended = code(step(machine, TimerFired("abandon", attempt)))
     assert machine.phase == phase, "started again, it goes on"

@@ -15,7 +15,7 @@ from consumer.events import ReleaseTarget, TargetReleased
 from consumer.party import consumer_party
 from consumer.process import run_consumer
 from consumer.target import KeptTarget, check_kept
-from hushbid.catalogue.consumer_release import Asked, Payment, make_target
+from hushbid.catalogue.consumer_release import Asked, Consumer, make_target
 from hushbid.preflight.data import budget
 from protocol.config.party import BudgetSection, ConsumerFile
 from protocol.config.session import SessionFile
@@ -26,7 +26,6 @@ from protocol.privacy.releases import Prior
 from protocol.runtime.files.durable import write_new
 from protocol.runtime.files.private_files import read_private
 from protocol.runtime.ledger.cap import Cap
-from protocol.runtime.ledger.known_ledgers import KnownRows
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.ledger.spending import Spending
 from protocol.session.session import Session, open_session
@@ -60,10 +59,15 @@ def session(**changes: Any) -> Session:
     return open_session(load({**PRIVATE, **changes}))
 
 
+def consumer_of(place: Path, seed_set: Dataset | None, ledger: Path) -> Consumer:
+    target = place / "kept.target"
+    return Consumer(validation=VALIDATION, seed_set=seed_set, target=target, ledger=ledger, budget=None)
+
+
 def kept(place: Path, of: SessionFile | None = None) -> KeptTarget:
     file = session().file if of is None else of
     asked = Asked(file.target.mechanism, file.target.parameters, file.session.delta)
-    payment = Payment(place / "validation.ledger", None, KnownRows(VALIDATION), place / "kept.target")
+    consumer = consumer_of(place, SEEDS, place / "validation.ledger")
     space = file.features
     made = feature_map(
         space.map,
@@ -74,7 +78,7 @@ def kept(place: Path, of: SessionFile | None = None) -> KeptTarget:
         upper=1.0,
         columns=3,
     )
-    return make_target(asked, made, VALIDATION, SEEDS, NamedSecure(5, "consumer"), payment)
+    return make_target(asked, made, consumer, NamedSecure(5, "consumer"))
 
 
 def test_a_kept_release_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -310,8 +314,7 @@ def test_a_budget_on_record_holds_where_none_is_named(tmp_path: Path) -> None:
         assert ledger.cap == Cap(Budget(1.0, 1e-5), "substitute-one")
     asked = Asked("gaussian", {"epsilon": 2.0, "neighbours": "substitute-one"}, 1e-5)
     made = feature_map("paired", seed=1, dimension=8, gamma=1.0, lower=0.0, upper=1.0, columns=3)
-    payment = Payment(path, None, KnownRows(VALIDATION), tmp_path / "kept.target")
     with pytest.raises(BudgetExceeded):
-        make_target(asked, made, VALIDATION, None, NamedSecure(1, "consumer"), payment)
+        make_target(asked, made, consumer_of(tmp_path, None, path), NamedSecure(1, "consumer"))
     with LifetimeLedger.open(path, budget=None, neighbours="substitute-one", rows=None) as ledger:
         assert ledger.cap == Cap(Budget(1.0, 1e-5), "substitute-one")

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from hushbid.cli.app import app
 from protocol.config.party import BudgetSection
-from protocol.privacy.accounting import GaussianCost
 from protocol.privacy.accounting.adaptive import adaptive_epsilon
+from protocol.privacy.accounting.costs import GaussianCost
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.ledger.spending import Spending
 

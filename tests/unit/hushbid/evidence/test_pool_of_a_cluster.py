@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from hushbid.evidence.experiment_options import SelectionOptions
 from hushbid.evidence.experiments.runner import run
-from hushbid.evidence.experiments.selection import EXPERIMENT
+from hushbid.evidence.experiments.selection import selection
 from hushbid.evidence.pool import results_of
 from protocol.errors import ConfigError
 
@@ -34,6 +35,7 @@ def test_a_scheduler_that_does_not_answer_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("hushbid.evidence.pool.REACHED_WITHIN", 0.3)
     with pytest.raises(ConfigError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9\b"):
         list(results_of(abs, [1], jobs=1, scheduler="tcp://127.0.0.1:9"))
+    assert not [thread for thread in threading.enumerate() if thread.name == "IO loop"]
 
 
 @pytest.mark.parametrize("address", ["nonsense://x:1", "tcp://", ""])
@@ -74,7 +76,7 @@ def test_a_worker_that_is_killed_in_the_run_changes_no_figure(cluster: Any, tmp_
         out=tmp_path,
         say=kill_one,
     )
-    shared, alone = run(EXPERIMENT, by_cluster), run(EXPERIMENT, OPTIONS)
+    shared, alone = run(selection, by_cluster), run(selection, OPTIONS)
     assert len(handed_out) == 6
     assert not Path(f"/proc/{workers[0]}").exists(), "it was killed"
     assert [row.mmd2_each for row in shared.rows] == [row.mmd2_each for row in alone.rows]

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
-from hushbid.plan.theory import SETTINGS, TheorySetting, asked, coordinate_error
+from hushbid.plan.theory import TheorySetting, asked, coordinate_error
+from tests.support.theory_settings import SETTINGS
 
 MNIST = SETTINGS["MNIST, appendix G"]
 

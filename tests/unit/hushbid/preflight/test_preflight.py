@@ -464,7 +464,9 @@ def test_preflight_says_whether_a_session_is_over(
     monkeypatch.setattr("hushbid.preflight.state.check_transcript", lambda _path, _header: None)
     effects = () if code is None else (Finish(code, "why").item(),)
     record = SimpleNamespace(effects=effects)
-    monkeypatch.setattr("hushbid.preflight.state.iterate", lambda _path: contextlib.nullcontext([record]))
+    monkeypatch.setattr(
+        "hushbid.preflight.state.TranscriptReader", lambda _path: contextlib.nullcontext([record])
+    )
     check = one.preflight("--offline").checks["state"]
     assert check["status"] == ("warning" if is_over else "ok")
     assert ("which is over for this party" in check["said"]) is is_over

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from hushbid.evidence.experiments import race as experiment
 from hushbid.evidence.experiments.race import race
 from hushbid.race import RaceClassifier, RaceDensity
 from protocol.errors import ConfigError, DataError
@@ -172,7 +172,7 @@ def test_densities_of_codrna_are_within_the_aims_at_sound_epsilon(
 ) -> None:
     """Seed 0 only and fewer queries; docs/race.md has ten seeds. Aims: ≤ 0.03 at 0.1, ≤ 0.10 at 0.01."""
     monkeypatch.setattr("hushbid.evidence.experiments.race.QUERIES", 300)
-    monkeypatch.delitem(vars(sys.modules[race.__module__])["_DENSITY"], "skin")
+    monkeypatch.delitem(experiment._DENSITY, "skin")
     rows = race(["density"], shared_data("codrna.npz").parent, epsilons=[0.01, 0.1], seeds=[1, 2])
     figures = {(row.epsilon, row.by_corollary): row.figure for row in rows}
     assert figures[None, False] < 0.02
@@ -185,7 +185,7 @@ def test_densities_of_codrna_are_within_the_aims_at_sound_epsilon(
 def test_classes_of_occupancy_are_told_as_well_at_epsilon_1_as_without_privacy(
     shared_data: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(vars(sys.modules[race.__module__])["_CLASSES"], "skin")
+    monkeypatch.delitem(experiment._CLASSES, "skin")
     rows = race(["classification"], shared_data("occupancy.npz").parent, epsilons=[1.0], seeds=[0, 1])
     assert [row.epsilon for row in rows] == [None, 1.0]
     assert rows[1].figure > rows[0].figure - 0.05

@@ -94,7 +94,7 @@ def test_a_redacted_copy_tells_how_many_rounds_there_were(session: Recorded, par
 def test_a_void_box_is_told_with_its_round_by_the_consumer_and_counted_by_the_curator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from consumer.blind import BlindConsumerNumerics
+    from consumer.numerics import BlindConsumerNumerics
 
     honest = BlindConsumerNumerics._check_award
 

@@ -11,7 +11,7 @@ import pytest
 
 from hushbid.running.report import write_report
 from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.party import one_blas_thread
+from protocol.runtime.blas_threads import keep_one_blas_thread
 from tests.support.report_sessions import record
 
 ROUNDS = 5_000
@@ -21,7 +21,7 @@ BYTES = 6_000_000
 
 @pytest.mark.slow
 def test_five_thousand_rounds_are_reported_in_twenty_seconds(tmp_path: Path) -> None:
-    one_blas_thread()
+    keep_one_blas_thread()
     owners = [f"owner-{number}" for number in range(5)]
     session = record(tmp_path, owners=owners, points=ROUNDS, rows=1_200)
     # Figures as long as they get: with all their digits.

@@ -15,7 +15,8 @@ from curator.blind import BlindCurator
 from curator.party import curator_party
 from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
-from owner.blind import BlindOwner, BlindOwnerNumerics
+from owner.blind import BlindOwner
+from owner.numerics import BlindOwnerNumerics
 from owner.party import owner_party
 from protocol.crypto.blinding import MASK_BYTES
 from protocol.names import CONSUMER, CURATOR

@@ -23,14 +23,23 @@ from hypothesis import assume, given
 from hushbid.transcripts import export as export_module
 from hushbid.transcripts.export import Exported, Format, export, export_lines
 from protocol.errors import ConfigError, DataError, TranscriptDamaged, TranscriptUnwritable
-from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import encode_header
 from protocol.transcript.verify import verify
 from protocol.wire.codec import encode_message
 from protocol.wire.messages import Broadcast
 from protocol.wire.values import Item, Value, pack_value, unpack_value
 from tests.docs.pages import Page, names_in
-from tests.support.transcripts import HEADER, STEP_LISTS, STEPS, Step, record_spans, redact, same, transcript
+from tests.support.transcripts import (
+    HEADER,
+    STEP_LISTS,
+    STEPS,
+    Step,
+    read_transcript,
+    record_spans,
+    redact,
+    same,
+    transcript,
+)
 
 PRIVATE = ["-12345678901", "benign", "malign", "-1.5", "0001ff"]
 

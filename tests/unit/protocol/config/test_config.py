@@ -15,10 +15,11 @@ from pydantic import BaseModel
 
 from hushbid.cluster.file import ClusterFile
 from protocol import limits
-from protocol.config import ConsumerFile, CuratorFile, OwnerFile, SessionFile
 from protocol.config.invitation import Invitation
 from protocol.config.loading import load_toml, load_toml_text, validated
+from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.refusal import KINDS
+from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, ExitCode
 from protocol.session.session import open_session
 from tests.support.session_files import SESSION, load, text

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol import limits
-from protocol.data import Dataset, check_dataset, feature_table, unpack_attributes
-from protocol.data.attributes import Attributes, pack_attributes
+from protocol.data import Dataset, check_dataset, feature_table
+from protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
 from protocol.errors import DataError
 
 SECRET = 7351.25

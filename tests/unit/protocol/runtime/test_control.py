@@ -16,8 +16,8 @@ from curator.role import Curator
 from owner.role import Owner
 from protocol.errors import ConfigError, Stopped
 from protocol.machine.progress import Progress
+from protocol.runtime.blas_threads import one_blas_thread
 from protocol.runtime.control import Control
-from protocol.runtime.party import with_one_blas_thread
 from protocol.runtime.telemetry.vitals import Seen, Vitals
 from tests.simulation.harness import names, session_file
 
@@ -133,7 +133,7 @@ def blas_threads() -> set[int]:
 
 def test_blas_has_its_threads_again_after_the_last_party_whichever_that_is() -> None:
     with threadpool_limits(limits=2, user_api="blas"):
-        first, second = with_one_blas_thread(), with_one_blas_thread()
+        first, second = one_blas_thread(), one_blas_thread()
         before = blas_threads()
         first.__enter__()
         second.__enter__()

@@ -14,10 +14,9 @@ from protocol.runtime import party
 from protocol.runtime.party import open_journal, transcript_path
 from protocol.session.session import Session, open_session
 from protocol.transcript.journal import Journal, MemoryJournal
-from protocol.transcript.reader import read_transcript
 from protocol.wire.values import Item
 from tests.support.session_files import load
-from tests.support.transcripts import HEADER, STEPS, record_spans, transcript
+from tests.support.transcripts import HEADER, STEPS, read_transcript, record_spans, transcript
 
 
 @pytest.fixture

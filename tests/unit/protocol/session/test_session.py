@@ -12,7 +12,9 @@ from protocol.privacy.acquisition import RULES
 from protocol.privacy.releases import RELEASES
 from protocol.session.guarantee import PrivacyStatement
 from protocol.session.session import Session, open_session
-from protocol.space.features import FEATURE_SPACES, LshSpace
+from protocol.session.sizes import longest_to_curator
+from protocol.space.features import FEATURE_SPACES
+from protocol.space.features.lsh import LshSpace
 from tests.support.session_files import load
 
 GAUSSIAN = {"mechanism": "gaussian", "sigma": 50.0}
@@ -227,7 +229,7 @@ def test_a_session_sends_as_many_directions_as_the_larger_release_needs() -> Non
     assert opened(SUBSPACE, more).directions == opened(more, SUBSPACE).directions == 5
     assert opened(SUBSPACE, GAUSSIAN).directions == 3
     assert opened().directions == 0
-    assert opened(SUBSPACE, more).longest_to_curator - opened().longest_to_curator == 2 * 5 * 8
+    assert longest_to_curator(opened(SUBSPACE, more)) - longest_to_curator(opened()) == 2 * 5 * 8
 
 
 def test_where_points_are_sealed_the_space_is_public_and_the_map_is_not() -> None:

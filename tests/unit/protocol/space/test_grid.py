@@ -20,10 +20,10 @@ from protocol.space.grid import (
     Weights,
     exact_scores,
     features_to_float,
-    round_features,
     round_weights,
     weights_to_float,
 )
+from tests.support.exact_points import round_features
 
 LARGEST_WEIGHT = round(limits.MAX_WEIGHT / WEIGHT_UNIT)
 

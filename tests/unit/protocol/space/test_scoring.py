@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import LocalProtocolError
-from protocol.space.grid import Features, Weights, exact_scores, round_features
+from protocol.space.grid import Features, Weights, exact_scores
 from protocol.space.jitter import Jitter
 from protocol.space.scoring import Best, Points, Pool
 from protocol.space.shortlist import FixedScreen, GrowingScreen
+from tests.support.exact_points import round_features
 
 NORM_BOUND = 1.1
 """Above every ‖φ‖ here, moved by single grid units as some are."""

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from protocol.errors import ConfigError, ExitCode, LocalProtocolError, TranscriptUnwritable
 from protocol.transcript.journal import Durability, Journal, JournalLike, MemoryJournal, NullJournal
-from protocol.transcript.reader import read_transcript
 from protocol.wire.values import Item
-from tests.support.transcripts import HEADER, STEPS, fixed_salts, header_end, transcript
+from tests.support.transcripts import HEADER, STEPS, fixed_salts, header_end, read_transcript, transcript
 
 
 @pytest.fixture

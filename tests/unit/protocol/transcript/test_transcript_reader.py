@@ -12,10 +12,18 @@ import msgpack
 import pytest
 
 from protocol.errors import DataError, TranscriptDamaged
-from protocol.transcript.reader import iterate, read_transcript
+from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import MAGIC
 from protocol.transcript.verify import verify
-from tests.support.transcripts import HEADER, STEPS, header_end, record_spans, redact, transcript
+from tests.support.transcripts import (
+    HEADER,
+    STEPS,
+    header_end,
+    read_transcript,
+    record_spans,
+    redact,
+    transcript,
+)
 
 
 @pytest.fixture
@@ -32,7 +40,6 @@ def test_a_file_cut_anywhere_in_its_records_keeps_the_whole_ones(path: Path) -> 
         whole = sum(end <= cut for end in ends)
         assert len(found.records) == whole
         assert found.torn_bytes == cut - (ends[whole - 1] if whole else header_end(image))
-        assert found.torn == (found.torn_bytes > 0)
 
 
 def test_a_tail_of_zeros_is_torn(path: Path) -> None:
@@ -42,7 +49,7 @@ def test_a_tail_of_zeros_is_torn(path: Path) -> None:
         for longer in (0, 5000):
             path.write_bytes(image[:written] + bytes(len(image) - written + longer))
             found = read_transcript(path)
-            assert (len(found.records), found.torn) == (len(STEPS) - 1, True)
+            assert (len(found.records), found.torn_bytes > 0) == (len(STEPS) - 1, True)
     path.write_bytes(image + bytes(12))
     assert read_transcript(path).torn_bytes == 12
 
@@ -108,12 +115,12 @@ def test_a_newer_minor_version_is_read_without_what_it_adds(path: Path) -> None:
 
 def test_a_missing_file_a_directory_and_a_pipe_are_refused(path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
-        iterate(path)
+        TranscriptReader(path)
     with pytest.raises(DataError, match="not a regular file"):
-        iterate(path.parent)
+        TranscriptReader(path.parent)
     os.mkfifo(path)
     with pytest.raises(DataError, match="not a regular file"):
-        iterate(path)
+        TranscriptReader(path)
 
 
 def forged(*part: object, private: bytes = b"") -> bytes:
@@ -169,7 +176,7 @@ def test_a_length_beyond_the_file_allocates_nothing(path: Path) -> None:
 
 def test_iterating_gives_the_same_as_reading_whole(path: Path) -> None:
     path.write_bytes(transcript() + b"torn")
-    reader = iterate(path)
+    reader = TranscriptReader(path)
     assert [record.digest for record in reader] == [r.digest for r in read_transcript(path).records]
     assert (reader.count, reader.torn_bytes, reader.head) == (3, 4, read_transcript(path).head)
     assert list(reader) == []
@@ -180,6 +187,6 @@ def test_verify_counts_what_it_found(path: Path) -> None:
     found = verify(path)
     assert found.header.party == HEADER.party
     assert (found.records, found.private_fields, found.redacted_fields) == (3, 6, 4)
-    assert (found.torn, found.torn_bytes) == (True, 3)
+    assert found.torn_bytes == 3
     path.write_bytes(transcript())
     assert verify(path) == found._replace(torn_bytes=0, redacted_fields=0)

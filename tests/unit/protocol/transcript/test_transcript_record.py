@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import LocalProtocolError, TranscriptDamaged
-from protocol.transcript.reader import Transcript, read_transcript
 from protocol.transcript.record import SALT_BYTES, encode_record
 from protocol.wire.values import Item, Value, pack_value
 from tests.support.transcripts import (
@@ -19,8 +18,10 @@ from tests.support.transcripts import (
     STEP_LISTS,
     STEPS,
     Step,
+    Transcript,
     fixed_salts,
     header_end,
+    read_transcript,
     record_spans,
     redact,
     same,

@@ -13,13 +13,21 @@ import pytest
 from hypothesis import given
 
 from protocol.errors import DataError, TranscriptDamaged
-from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Frame
 from protocol.transcript.redaction import Redaction, redact, redact_record
 from protocol.transcript.verify import verify
 from protocol.wire.values import Item, pack_value
 from tests.support import transcripts
-from tests.support.transcripts import HEADER, STEP_LISTS, STEPS, Step, fixed_salts, header_end, transcript
+from tests.support.transcripts import (
+    HEADER,
+    STEP_LISTS,
+    STEPS,
+    Step,
+    fixed_salts,
+    header_end,
+    read_transcript,
+    transcript,
+)
 
 
 @pytest.fixture(scope="module")

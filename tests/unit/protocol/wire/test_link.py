@@ -33,7 +33,7 @@ class End:
         self.seen: list[Sent] = []
 
     def receive(self, frame: Sent) -> None:
-        """As `protocol.machine.machine` does: check, drop what was had before, accept what is next."""
+        """As `protocol.machine.base` does: check, drop what was had before, accept what is next."""
         self.link.check_acknowledged(frame.acknowledged)
         if self.link.is_new(frame.sequence):
             self.taken.append(frame.body)

@@ -10,6 +10,7 @@ import pytest
 from protocol import limits
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.session.session import Session, open_session
+from protocol.session.sizes import longest_to_curator
 from protocol.wire.codec import HEADER_BYTES, encode_message
 from protocol.wire.messages import (
     Batch,
@@ -79,7 +80,7 @@ def longest_messages(session: Session) -> list[Message]:
 def test_every_frame_of_a_session_is_taken(name: str) -> None:
     session = open_session(load(SESSIONS[name]))
     lengths = [HEADER_BYTES + len(encode_message(message)) for message in longest_messages(session)]
-    assert max(lengths) <= session.longest_to_curator <= HEADER_BYTES + limits.MAX_TARGET_BYTES
+    assert max(lengths) <= longest_to_curator(session) <= HEADER_BYTES + limits.MAX_TARGET_BYTES
 
 
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])
@@ -112,8 +113,8 @@ def test_every_batch_of_a_session_is_taken(rule: str, batch: int, columns: int, 
     )
     length = len(encode_message(message))
     assert length <= limits.MAX_MESSAGE_BYTES
-    assert HEADER_BYTES + length <= session.longest_to_curator
+    assert HEADER_BYTES + length <= longest_to_curator(session)
 
 
 def test_a_small_session_takes_small_frames() -> None:
-    assert open_session(load({})).longest_to_curator < 2 * limits.SMALL_FRAME_BYTES
+    assert longest_to_curator(open_session(load({}))) < 2 * limits.SMALL_FRAME_BYTES

@@ -36,7 +36,7 @@ def test_what_a_rival_needs_is_shown_with_the_extra_in_its_brackets(
         "dataset": "digits", "delta": 1e-5, "seeds": 1, "kind": "compress", "rival": "goodpoints",
         "points": 9, "note": "goodpoints is not installed: pip install 'hushbid[rivals]'",
     }  # fmt: skip
-    SHOWN["rivals"]({"rows": [row]})
+    SHOWN["rivals"].print([row])
     out = capsys.readouterr().out
     assert "pip install 'hushbid[rivals]'" in out
     assert "δ = 1e-05, one seed" in out

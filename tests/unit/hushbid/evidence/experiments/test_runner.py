@@ -16,9 +16,9 @@ import tomli_w
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
+from hushbid.evidence.experiment_fields import ExperimentOptions
 from hushbid.evidence.experiment_options import (
     OPTIONS,
-    ExperimentOptions,
     KmeOptions,
     RegressionOptions,
     ScreeningOptions,
@@ -71,6 +71,7 @@ def row(configuration: Configuration, measured: Sequence[Measured]) -> ToyRow:
 
 
 TOY = Experiment(
+    options=ToyOptions,
     title="Toy",
     pairs=pairs,
     measure=measure,

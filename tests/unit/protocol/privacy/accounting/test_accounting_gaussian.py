@@ -14,18 +14,18 @@ from scipy.special import log_ndtr
 from scipy.stats import chi2
 
 from protocol.errors import ConfigError
-from protocol.privacy.accounting import (
-    DiscreteGaussianCost,
-    GaussianCost,
+from protocol.privacy.accounting import DiscreteGaussianCost, epsilon_of, odometer
+from protocol.privacy.accounting.costs import GaussianCost
+from protocol.privacy.accounting.gaussian import (
     discrete_gaussian_epsilon,
-    epsilon_of,
-    epsilon_of_rho,
     gaussian_delta,
     gaussian_epsilon,
-    gaussian_odometer,
-    odometer,
+    gaussian_epsilons,
+    gaussian_mu,
+    law_ratios,
 )
-from protocol.privacy.accounting.gaussian import gaussian_epsilons, gaussian_mu, law_ratios
+from protocol.privacy.accounting.zcdp import epsilon_of_rho
+from tests.support.losses import gaussian_odometer
 
 # -- The continuous profile -------------------------------------------------------------------------
 

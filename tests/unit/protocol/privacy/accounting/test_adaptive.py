@@ -13,23 +13,20 @@ from hypothesis import strategies as st
 
 from protocol.errors import ConfigError
 from protocol.privacy.accounting import (
-    APPROXIMATE_SHARE,
     ApproximateCost,
     BoundedRangeCost,
     Cost,
     DiscreteGaussianCost,
-    GaussianCost,
     LaplaceCost,
-    ZcdpCost,
     adaptive_epsilon,
-    bounded_range_rho,
-    delta_of,
     epsilon_of,
-    epsilon_of_rho,
     for_two_steps,
-    gaussian_delta,
-    pure_rho,
 )
+from protocol.privacy.accounting.adaptive import APPROXIMATE_SHARE
+from protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
+from protocol.privacy.accounting.gaussian import gaussian_delta
+from protocol.privacy.accounting.zcdp import bounded_range_rho, epsilon_of_rho, pure_rho
+from tests.support.losses import delta_of
 
 DELTA = 1e-5
 GAUSSIAN = GaussianCost(noise_multiplier=5.0, count=1)

@@ -14,15 +14,14 @@ from protocol.privacy.accounting import (
     Budget,
     Cost,
     DiscreteGaussianCost,
-    GaussianCost,
     LaplaceCost,
     PrivacyFilter,
-    ZcdpCost,
     epsilon_of,
     gaussian_sigma,
-    mwem_step_cost,
     mwem_step_epsilon,
 )
+from protocol.privacy.accounting.calibration import mwem_step_cost
+from protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
 
 BUDGET = Budget(1.0, 1e-5)
 RELATION = "add-remove-one"

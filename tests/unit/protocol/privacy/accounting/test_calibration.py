@@ -13,14 +13,12 @@ from protocol.privacy.accounting import (
     Cost,
     LaplaceCost,
     ask_epsilon,
-    discrete_gaussian_epsilon,
     epsilon_of,
-    gaussian_epsilon,
     gaussian_sigma,
-    mwem_step_cost,
     mwem_step_epsilon,
 )
-from protocol.privacy.accounting.gaussian import gaussian_mu
+from protocol.privacy.accounting.calibration import mwem_step_cost
+from protocol.privacy.accounting.gaussian import discrete_gaussian_epsilon, gaussian_epsilon, gaussian_mu
 
 FEATURE_UNITS = 2.0**15
 """Grid units in one unit of φ."""

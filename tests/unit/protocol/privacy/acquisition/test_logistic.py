@@ -18,11 +18,12 @@ from protocol.privacy.acquisition import AcquisitionRule, Logistic, Standing, ac
 from protocol.privacy.acquisition.ranks import bid_ranks
 from protocol.privacy.releases import Neighbours
 from protocol.session.session import open_session
-from protocol.space.grid import Scores, Weights, exact_scores, round_features, round_weights
+from protocol.space.grid import Scores, Weights, exact_scores, round_weights
 from protocol.space.scoring import NO_SCORE, Pool
 from protocol.wire.messages import Ask, Broadcast, Offer, unfixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.simulation.lemma import make_case, play
+from tests.support.exact_points import round_features
 from tests.support.session_files import load
 
 DELTA = 1e-5

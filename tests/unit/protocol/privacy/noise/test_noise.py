@@ -11,7 +11,6 @@ import pytest
 
 from protocol.errors import ConfigError, LocalProtocolError, ReplayDivergence
 from protocol.privacy.noise import (
-    MAX_DISCRETE_SCALE,
     NOISE_SOURCES,
     Draw,
     NoiseSource,
@@ -19,6 +18,7 @@ from protocol.privacy.noise import (
     SecureNoise,
     SimulatedNoise,
 )
+from protocol.privacy.noise.base import MAX_DISCRETE_SCALE
 
 UNIFORM = Draw("uniform", 1.0, 5)
 LAPLACE = Draw("laplace", 3.0, 5)

@@ -20,7 +20,8 @@ from protocol.privacy.accounting import (
 )
 from protocol.privacy.accounting.gaussian import gaussian_mu
 from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours, Prior, RaceRelease, Setting, release_mechanism
+from protocol.privacy.releases import Neighbours, Prior, Setting, release_mechanism
+from protocol.privacy.releases.race import RaceRelease
 from protocol.space.features import feature_map
 from protocol.space.features.lsh import row_unit
 from protocol.space.grid import FEATURE_UNIT, features_to_float

@@ -13,15 +13,9 @@ from curator.enrolment import check_target
 from protocol import limits
 from protocol.errors import ConfigError, DataError, LocalProtocolError, RemoteProtocolError
 from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import (
-    Prior,
-    Setting,
-    Statistic,
-    SubspaceRelease,
-    release_mechanism,
-    seed_weights,
-)
+from protocol.privacy.releases import Prior, Setting, Statistic, release_mechanism
 from protocol.privacy.releases.statistic import BASIS_BITS
+from protocol.privacy.releases.subspace import SubspaceRelease
 from protocol.session.prior import prior_of
 from protocol.session.session import open_session
 from protocol.space.features import feature_map
@@ -193,6 +187,24 @@ def release(setting: Setting, points: Features, seed: int, **parameters: Any) ->
     noise = SimulatedNoise(seed, "consumer").draw(mechanism.draws(0)[0])
     total = mechanism.statistic(PRIOR).of(points).sum(axis=0)
     return mechanism.stream(prior=PRIOR).release(0, total, len(points), (noise,))
+
+
+def seed_weights(embedding: npt.NDArray[np.float64], seeds: Features) -> npt.NDArray[np.float64]:
+    """A release as weights of the public points, the form that KME Algorithm 1 publishes.
+
+    Args:
+        embedding: Embedding from `SubspaceRelease`, float64 of shape (d,), in units of φ.
+        seeds: φ of the seed set that gave the basis, int16 of shape (M, d).
+
+    Returns:
+        w, float64 of shape (M,), with sum 1 up to rounding. Σ w_i·φ(z_i) is the point of the seed set's
+        affine span nearest to the embedding; of all such weights, these are nearest to 1/M each.
+    """
+    points = features_to_float(seeds)
+    mean = points.mean(axis=0)
+    solved = np.linalg.lstsq((points - mean).T, embedding - mean, rcond=None)[0]
+    # The solution of least length is orthogonal to what changes nothing, the vector of ones among it.
+    return np.asarray(solved + 1.0 / len(points))
 
 
 def test_a_release_lies_in_the_affine_span_of_the_public_points_and_is_a_weighted_sum_of_them() -> None:

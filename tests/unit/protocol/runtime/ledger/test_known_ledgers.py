@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from protocol.config.party import BudgetSection
-from protocol.data import DataColumns, Dataset, load_dataset, rows_as, rows_digest, shared_rows
+from protocol.data import DataColumns, Dataset, load_dataset, rows_digest, shared_rows
+from protocol.data.rows import rows_as
 from protocol.errors import BudgetExceeded, ConfigError, DataError
 from protocol.privacy.accounting import LaplaceCost
 from protocol.runtime.files.line_file import LineFile

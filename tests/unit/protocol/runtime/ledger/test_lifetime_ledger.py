@@ -22,11 +22,11 @@ from protocol.privacy.accounting import (
     ApproximateCost,
     Cost,
     DiscreteGaussianCost,
-    GaussianCost,
     LaplaceCost,
     adaptive_epsilon,
     epsilon_of,
 )
+from protocol.privacy.accounting.costs import GaussianCost
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.ledger.spending import Spending
 

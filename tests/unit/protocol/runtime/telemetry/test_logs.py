@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocol.runtime.telemetry import log_events
-from protocol.runtime.telemetry.log_events import LOG_EVENTS
+from protocol.runtime.telemetry.log_events import LOG_EVENTS, LogEvent
 from protocol.runtime.telemetry.logs import LINES_PER_MINUTE, LogFormat, SessionLog, log, set_up_logging
 
 Captured = pytest.CaptureFixture[str]
@@ -29,7 +28,7 @@ def root_logger() -> Iterator[None]:
 
 def test_a_text_line_has_time_party_level_event_place_and_text(capsys: Captured) -> None:
     set_up_logging("curator")
-    log(log_events.PEER_GONE, peer="alpha", seconds=10.0, phase="rounds", round=7)
+    log(LogEvent.PEER_GONE, peer="alpha", seconds=10.0, phase="rounds", round=7)
     time, *rest = capsys.readouterr().err.split(" ", 1)
     assert rest == ["curator WARNING peer.gone [rounds 7] alpha is gone; waiting 10 s for it\n"]
     when = datetime.fromisoformat(time)
@@ -40,7 +39,7 @@ def test_a_text_line_has_time_party_level_event_place_and_text(capsys: Captured)
 
 def test_a_json_line_has_the_same_as_fields(capsys: Captured) -> None:
     set_up_logging("curator", LogFormat.JSON)
-    log(log_events.PEER_GONE, peer="alpha", seconds=10.0, phase="rounds", round=7)
+    log(LogEvent.PEER_GONE, peer="alpha", seconds=10.0, phase="rounds", round=7)
     line = json.loads(capsys.readouterr().err)
     assert datetime.fromisoformat(line.pop("time")).tzinfo == UTC
     assert line == {
@@ -61,7 +60,7 @@ def test_a_list_is_a_list_for_machines_and_its_first_items_for_people(
     capsys: Captured, missing: list[str], said: str
 ) -> None:
     set_up_logging("curator", LogFormat.JSON)
-    log(log_events.ENROLMENT_OVER, enrolled=3, owners=13, missing=missing)
+    log(LogEvent.ENROLMENT_OVER, enrolled=3, owners=13, missing=missing)
     line = json.loads(capsys.readouterr().err)
     assert line["missing"] == missing
     assert line["message"].endswith(f"; {said}")
@@ -70,7 +69,7 @@ def test_a_list_is_a_list_for_machines_and_its_first_items_for_people(
 @pytest.mark.parametrize("form", LogFormat)
 def test_a_peer_s_text_begins_no_line(capsys: Captured, form: LogFormat) -> None:
     set_up_logging("curator", form)
-    log(log_events.PEER_REFUSED, peer=HOSTILE, offence="magic")
+    log(LogEvent.PEER_REFUSED, peer=HOSTILE, offence="magic")
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.rstrip("\n").isprintable()
@@ -105,9 +104,9 @@ class TestLimit:
     def test_a_peer_cannot_fill_the_disk(self, clock: list[float], capsys: Captured) -> None:
         say = self.limited(clock)
         for _ in range(5000):
-            say(log_events.PEER_RECONNECTED, peer="alpha")
-        say(log_events.PEER_RECONNECTED, peer="beta")
-        say(log_events.PEER_SILENT, peer="alpha", seconds=1.0)
+            say(LogEvent.PEER_RECONNECTED, peer="alpha")
+        say(LogEvent.PEER_RECONNECTED, peer="beta")
+        say(LogEvent.PEER_SILENT, peer="alpha", seconds=1.0)
         lines = self.lines(capsys)
         assert lines.count(("peer.reconnected", "alpha")) == LINES_PER_MINUTE
         assert lines[LINES_PER_MINUTE:] == [("peer.reconnected", "beta"), ("peer.silent", "alpha")]
@@ -115,7 +114,7 @@ class TestLimit:
     def test_what_was_not_written_is_told_at_the_end(self, clock: list[float], capsys: Captured) -> None:
         say = self.limited(clock)
         for _ in range(LINES_PER_MINUTE + 5):
-            say(log_events.PEER_RECONNECTED, peer="alpha")
+            say(LogEvent.PEER_RECONNECTED, peer="alpha")
         capsys.readouterr()
         say.close()
         line = json.loads(capsys.readouterr().err)
@@ -127,14 +126,14 @@ class TestLimit:
     def test_a_minute_later_there_is_room_again(self, clock: list[float], capsys: Captured) -> None:
         say = self.limited(clock)
         for _ in range(LINES_PER_MINUTE + 1):
-            say(log_events.PEER_RECONNECTED, peer="alpha")
+            say(LogEvent.PEER_RECONNECTED, peer="alpha")
         capsys.readouterr()
         clock[0] = 60.0
-        say(log_events.PEER_RECONNECTED, peer="alpha")
+        say(LogEvent.PEER_RECONNECTED, peer="alpha")
         assert self.lines(capsys) == [("log.suppressed", "alpha"), ("peer.reconnected", "alpha")]
 
     def test_lines_of_no_peer_are_not_limited(self, clock: list[float], capsys: Captured) -> None:
         say = self.limited(clock)
         for _ in range(LINES_PER_MINUTE + 1):
-            say(log_events.ROUNDS_GO_ON)
+            say(LogEvent.ROUNDS_GO_ON)
         assert len(self.lines(capsys)) == LINES_PER_MINUTE + 1

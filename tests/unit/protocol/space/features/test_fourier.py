@@ -13,8 +13,8 @@ import pytest
 
 from protocol import limits
 from protocol.errors import ConfigError
-from protocol.space.features import FEATURE_SPACES, FourierMap, FourierSpace, feature_map, feature_space
-from protocol.space.features.fourier import ANGLE_BITS, waves
+from protocol.space.features import FEATURE_SPACES, FourierMap, feature_map, feature_space
+from protocol.space.features.fourier import ANGLE_BITS, FourierSpace, waves
 from tests.unit.protocol.space.test_expansion import slow_cosine, slow_normal
 
 MAPS = ("paired", "cosine")

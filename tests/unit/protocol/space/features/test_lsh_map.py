@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from protocol.errors import ConfigError
-from protocol.space.features import LshMap, LshSpace, feature_map
-from protocol.space.features.lsh import row_unit
+from protocol.space.features import feature_map
+from protocol.space.features.lsh import LshMap, LshSpace, row_unit
 from protocol.space.grid import features_to_float
 from protocol.space.lsh import FAMILIES
 

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from protocol.errors import ConfigError, DataError, LocalProtocolError
-from protocol.space.lsh import FAMILIES, AsymmetricFamily, HashFamily, L1Family, L2Family, SignedFamily
+from protocol.space.lsh import FAMILIES, AsymmetricFamily, HashFamily, L1Family, L2Family
 from protocol.space.lsh.projection import MAX_REACH, ExactProjection
+from protocol.space.lsh.signed import SignedFamily
 
 COMMON: dict[str, Any] = {"rows": 7, "width": 64, "lower": [-0.5] * 3, "upper": [0.5] * 3, "seed": 1}
 

@@ -1,0 +1,41 @@
+"""The options of `hushbid preflight`: those of every party."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from owner.role import Owner
+from protocol.runtime.command import option
+
+__all__ = ["PartyOptions"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartyOptions(Owner):
+    """What a party is given when it starts: an owner's options, and those of the curator and the consumer."""
+
+    listen: str | None = option(str | None, help="A curator's option of this name.", envvar="HUSHBID_LISTEN")
+    validation: Path | None = option(
+        Path | None, help="The consumer's option of this name.", envvar="HUSHBID_VALIDATION"
+    )
+    seed_set: Path | None = option(
+        Path | None, help="The consumer's option of this name.", envvar="HUSHBID_SEED_SET"
+    )
+    offline: bool = option(
+        bool, "--offline", default=False, help="Ask nothing of the network, and bind nothing."
+    )
+    rehearsal: bool = option(
+        bool,
+        "--rehearsal/--no-rehearsal",
+        default=True,
+        help="For the consumer: play the session with owners made of the validation set.",
+        envvar="HUSHBID_REHEARSAL",
+    )
+    anyway: bool = option(
+        bool,
+        "--anyway",
+        default=False,
+        help="For the consumer: a hopeless session would go on.",
+        envvar="HUSHBID_ANYWAY",
+    )

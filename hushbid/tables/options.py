@@ -1,0 +1,80 @@
+"""The options of `hushbid weigh` and `hushbid value`."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
+from protocol.runtime.command import by_option, option
+
+__all__ = ["DeliveredArgument", "ValueOptions", "WeighOptions"]
+
+DeliveredArgument: TypeAlias = Annotated[
+    Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED", show_default=False)
+]
+GammaOption: TypeAlias = Annotated[
+    float | None, typer.Option(help="γ of the RBF kernel; default: the session's.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeighOptions:
+    """Delivered points that are to be weighed: each option's help describes it.
+
+    `model` is one of `consumer.downstream.MODELS`, and `balance` one of `consumer.balance.BALANCES`.
+    """
+
+    delivered: Path = field(metadata=by_option(DeliveredArgument))
+    validation: Path = option(
+        Path,
+        default=MISSING,
+        help="D_v: what the points are to resemble.",
+        envvar="HUSHBID_VALIDATION",
+    )
+    features: str | None = field(default=None, metadata=by_option(FeaturesOption))
+    label: str | None = field(default=None, metadata=by_option(LabelOption))
+    test: Path | None = option(
+        Path | None, help="Held-out points to judge by; a model too, if they have labels."
+    )
+    ridge: float | None = option(
+        float | None, help="λ: 1, the default, takes D_v for a sample, 0 fits its noise as well."
+    )
+    gamma: float | None = field(default=None, metadata=by_option(GammaOption))
+    session: Path | None = field(default=None, metadata=by_option(SessionOfTablesOption))
+    model: str = option(str, default="logistic", help="The downstream model.")
+    seed: int = option(int, default=0, help="Of the model.", min=0)
+    balance: str | None = option(
+        str | None,
+        help="Label shares that the weights are to have: those of D_v (wanted), or equal ones; default: "
+        "whatever resembles D_v best.",
+        metavar="wanted|equal",
+    )
+    output: Path | None = option(
+        Path | None,
+        help="Write the points with their weights here: .npz, .csv or .parquet; default: put the weights "
+        "into DELIVERED.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueOptions:
+    """Delivered points that are to be valued: each option's help describes it."""
+
+    delivered: Path = field(metadata=by_option(DeliveredArgument))
+    validation: Path = option(Path, default=MISSING, help="D_v.", envvar="HUSHBID_VALIDATION")
+    seed_set: Path | None = option(
+        Path | None, help="D_init, from which values count; default: from nothing."
+    )
+    features: str | None = field(default=None, metadata=by_option(FeaturesOption))
+    label: str | None = field(default=None, metadata=by_option(LabelOption))
+    session: Path | None = field(default=None, metadata=by_option(SessionOfTablesOption))
+    gamma: float | None = field(default=None, metadata=by_option(GammaOption))
+    orders: int = option(
+        int, default=2_000, help="Orders of owners that are drawn where more than 12 sold.", min=4
+    )
+    seed: int = option(int, default=0, help="Of the draw.", min=0)

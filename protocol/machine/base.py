@@ -1,0 +1,198 @@
+"""The base of every role's machine: its table of transitions, its links and its timers.
+
+A role is a state machine without I/O. `Machine.step(event, now)` takes one event and returns the effects for
+a driver to carry out: frames to send, timers to set, numerics to run. The legal transitions are a table
+(`Machine.TRANSITIONS`), from which docs/protocol.md draws its diagrams. A step either returns its effects, or
+raises a typed error and leaves the state unchanged.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final, NamedTuple
+
+from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine.machine import Effect, Event, Received, Send, SetTimer, TimerFired
+from protocol.wire.codec import encode_message
+from protocol.wire.link import Link
+from protocol.wire.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Welcome
+
+__all__ = ["Machine", "Transition", "expand"]
+
+STORY_LENGTH: Final = 12
+"""Number of steps shown in an error about an illegal transition."""
+_CONTROL: Final = (Hello, Welcome, Refused)
+"""Messages that make or end a link instead of travelling on it: the only unnumbered ones."""
+
+
+class Transition(NamedTuple):
+    """A row of a machine's table: in `phase`, on `trigger`, `handler` runs and ends in one of `to`.
+
+    A trigger is an event's kind; for received messages it is "received:" and the message's kind, and for
+    timers "timer:" and the timer's name. It determines the handler's arguments: ``handler(peer, message)``
+    for a message, ``handler()`` for a timer, ``handler(event)`` for any other event.
+    """
+
+    phase: str
+    trigger: str
+    handler: str
+    to: tuple[str, ...]
+
+
+def expand(phases: Iterable[str], trigger: str, handler: str, *to: str) -> tuple[Transition, ...]:
+    """The same row for several phases; without `to`, each phase stays."""
+    return tuple(Transition(phase, trigger, handler, to or (phase,)) for phase in phases)
+
+
+class Machine(ABC):
+    """A role's state machine.
+
+    A subclass sets `TRANSITIONS` and `PHASES` (the first is the initial one) and defines the handlers, whose
+    arguments `Transition` describes. They validate first, then change the state and collect effects with
+    `_send`, `_set_timer` and `_do`. `check` states the invariants; it runs after every step.
+    """
+
+    TRANSITIONS: ClassVar[tuple[Transition, ...]] = ()
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = ()
+    """Events that result from the role's own computations."""
+    PHASES: ClassVar[tuple[str, ...]] = ()
+    _table: ClassVar[dict[tuple[str, str], tuple[str, tuple[str, ...]]]]
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls._table = {(row.phase, row.trigger): (row.handler, row.to) for row in cls.TRANSITIONS}
+        if len(cls._table) != len(cls.TRANSITIONS):
+            raise TypeError(f"{cls.__name__} has two transitions for one phase and trigger")
+
+    def __init__(self) -> None:
+        self.phase = self.PHASES[0]
+        self.links: dict[str, Link] = {}
+        self._effects: list[Effect] = []
+        self._attempts: dict[str, int] = {}
+        self._now = 0.0
+        self._story: deque[str] = deque(maxlen=STORY_LENGTH)
+
+    # -- the only entry point ----------------------------------------------------------------------
+
+    def step(self, event: Event, now: float) -> tuple[Effect, ...]:
+        """Take one event, and return its effects in order.
+
+        Args:
+            now: The party's clock, in seconds; never decreasing.
+
+        Raises:
+            RemoteProtocolError: The event is a peer's breach. The state is unchanged; the driver follows up
+                with `Offended`.
+            LocalProtocolError: The event cannot happen here: a bug. The state is unchanged, unless the
+                handler itself is the bug.
+        """
+        if type(event) is Received and not self._is_due(event):
+            return ()
+        if type(event) is TimerFired and self._attempts.get(event.name) != event.attempt:
+            return ()
+        trigger = event.trigger
+        row = self._table.get((self.phase, trigger))
+        if row is None:
+            raise self._out_of_turn(event, trigger)
+        handler, to = row
+        self._effects = []
+        before = self.phase
+        self._now = now
+        self._dispatch(handler, event)
+        if type(event) is Received and event.sequence != CONTROL_SEQUENCE:
+            self.links[event.peer].accept(event.sequence, event.acknowledged)
+        if self.phase not in to:
+            raise LocalProtocolError(f"{handler} went from {before} to {self.phase}.{self._told()}")
+        self._story.append(f"{before} -{trigger}-> {self.phase}")
+        self.check()
+        effects, self._effects = tuple(self._effects), []
+        return effects
+
+    def _dispatch(self, handler: str, event: Event) -> None:
+        """Call a handler with the arguments of its trigger."""
+        handle = getattr(self, handler)
+        if isinstance(event, Received):
+            handle(event.peer, event.message)
+        elif isinstance(event, TimerFired):
+            handle()
+        else:
+            handle(event)
+
+    def is_repeat(self, event: Received) -> bool:
+        """Whether a numbered frame was received before: it changes nothing and is not recorded."""
+        link = self.links.get(event.peer)
+        return link is not None and CONTROL_SEQUENCE < event.sequence <= link.received
+
+    def check(self) -> None:  # noqa: B027 - a role may have none
+        """Raise `LocalProtocolError` unless the invariants hold."""
+
+    def _is_due(self, event: Received) -> bool:
+        """Whether a received frame is new; duplicates are dropped, and gaps are the peer's offence."""
+        control = isinstance(event.message, _CONTROL)
+        if control != (event.sequence == CONTROL_SEQUENCE):
+            raise RemoteProtocolError(
+                Offence.SEQUENCE,
+                f"A {event.message.kind} came {'with' if control else 'without'} a number among the frames.",
+            )
+        if control:
+            return True
+        link = self.links.get(event.peer)
+        if link is None:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN,
+                f"A {event.message.kind} came before any hello.",
+                advice="Say hello first.",
+            )
+        link.check_acknowledged(event.acknowledged)
+        if not link.is_new(event.sequence):
+            return False
+        link.check_held(event.acknowledged)
+        return True
+
+    def _out_of_turn(self, event: Event, trigger: str) -> Exception:
+        if isinstance(event, Received):
+            return RemoteProtocolError(Offence.OUT_OF_TURN, f"A {event.message.kind} has no place here.")
+        return LocalProtocolError(f"{trigger} cannot happen in {self.phase}.{self._told()}")
+
+    def _told(self) -> str:
+        return f" Before: {'; '.join(self._story)}." if self._story else ""
+
+    # -- for handlers ------------------------------------------------------------------------------
+
+    def _do(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def _send(self, peer: str, message: Message, body: bytes | None = None) -> None:
+        """Send a message on the peer's link; `body`, if given, is the encoded message."""
+        link = self.links[peer]
+        encoded = encode_message(message) if body is None else body
+        sequence = link.give_out(message.kind, encoded)
+        self._do(Send(peer, sequence, link.received, message.kind, encoded))
+
+    def _greet(self, peer: str, message: Hello | Welcome | Refused) -> None:
+        """Send a message that makes or ends a link."""
+        self._do(Send(peer, CONTROL_SEQUENCE, 0, message.kind, encode_message(message)))
+
+    def _resend(self, peer: str, after: int) -> None:
+        """Send again, from the stored bytes, every frame that the peer lacks."""
+        link = self.links[peer]
+        link.release(after)
+        for sequence, kind, body in link.held:
+            self._do(Send(peer, sequence, link.received, kind, body))
+
+    def _set_timer(self, name: str, seconds: float) -> None:
+        """Schedule `TimerFired(name)` in that many seconds, replacing an earlier timer of that name."""
+        self._set_timer_at(name, self._now + seconds)
+
+    def _set_timer_at(self, name: str, due: float) -> None:
+        """Schedule a timer at a time on the party's clock."""
+        attempt = self._attempts.get(name, 0) + 1
+        self._attempts[name] = attempt
+        self._do(SetTimer(name, attempt, due))
+
+    def _clear_timer(self, name: str) -> None:
+        """Cancel a timer: if it fires, nothing happens."""
+        if name in self._attempts:
+            self._attempts[name] += 1
