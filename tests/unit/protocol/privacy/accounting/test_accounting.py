@@ -56,7 +56,6 @@ def test_delta_is_one_minus_the_product() -> None:
     )
     assert compose(0.1, 1e-300, 1e-300, "original", counts=2)[1] == pytest.approx(3e-300)
     assert compose(0.1, 1.0, 0.0, "original") == (0.1, 1.0)
-    assert compose(0.1, 0.0, 1.0, "original")[1] == 1.0
 
 
 def test_without_slack_only_the_sum_holds() -> None:
@@ -177,7 +176,6 @@ def test_a_negative_rho_is_refused_among_others_too() -> None:
             epsilons_of_rho(np.array(rhos), 1e-5)
 
 
-def test_no_rho_is_no_epsilon_and_no_delta() -> None:
+def test_no_rho_is_no_epsilon() -> None:
     assert epsilon_of_rho(0.0, 1e-5) == 0.0
-    assert delta_of_rho(0.0, 0.0) == 0.0
     assert gaussian_rho(2.0, 4.0) == 0.125

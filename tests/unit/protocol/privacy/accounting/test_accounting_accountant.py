@@ -248,12 +248,6 @@ def test_a_pure_composition_needs_no_delta_at_its_sum() -> None:
     assert delta_of(costs, 0.4) > 0.0
 
 
-def test_what_is_known_by_epsilon_and_delta_has_exactly_its_delta_at_its_epsilon() -> None:
-    one = ApproximateCost(epsilon=0.5, delta=1e-6, count=1)
-    assert delta_of([one], 0.5) == 1e-6
-    assert delta_of([one], 0.5 - 1e-3) > 1e-6
-
-
 def test_what_transforms_may_round_grows_with_the_number_of_compositions() -> None:
     """It is added to every δ of a distribution: with less of it, a δ near the rounding would not hold."""
     one, many = (LaplaceCost(epsilon=0.1, count=count) for count in (1, 64))

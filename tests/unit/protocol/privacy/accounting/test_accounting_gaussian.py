@@ -209,6 +209,12 @@ def test_the_odometer_of_a_session_ends_at_what_the_accountant_states() -> None:
     assert np.all(np.diff(readings) > 0.0)
 
 
+def test_the_odometer_is_that_of_zcdp_where_the_proof_gives_nothing() -> None:
+    one = DiscreteGaussianCost(sensitivity=1.0, sigma=0.9, width=1, count=1)
+    readings = odometer([(one,)] * 3, 1e-5)
+    assert readings == pytest.approx([epsilon_of_rho(n * one.rho, 1e-5) for n in (1, 2, 3)], rel=1e-9)
+
+
 # -- Bad input --------------------------------------------------------------------------------------
 
 
