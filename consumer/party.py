@@ -20,8 +20,7 @@ from protocol.errors import ConfigError, DataError
 from protocol.machine.weighing import check_noise
 from protocol.names import CURATOR
 from protocol.privacy.noise import NoiseSource, SimulatedNoise
-from protocol.session.privacy import MOST_SHARED
-from protocol.session.session import Session
+from protocol.session.session import MOST_SHARED, Session
 
 __all__ = ["check_disjoint", "consumer_party"]
 

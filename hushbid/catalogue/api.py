@@ -117,7 +117,8 @@ class Catalogue:
             ConfigError: A setting that cannot hold.
             BudgetExceeded: The release of D_v would go over its budget; nothing was charged.
         """
-        from hushbid.catalogue.screening import Screening, screen, write_session
+        from hushbid.catalogue.consumer_release import Screening
+        from hushbid.catalogue.screening import screen, write_session
         from hushbid.roster.file import RosterFile
         from hushbid.text_files import check_new_file, write_new_file
 

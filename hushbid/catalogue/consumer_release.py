@@ -12,12 +12,14 @@ from typing import Any, Final
 import numpy as np
 
 from consumer.target import KeptTarget, map_identity, release_target
+from hushbid.roster.file import RosterFile
 from protocol import limits
 from protocol.config.party import BudgetSection
 from protocol.data import Dataset, dataset_digest
 from protocol.errors import ConfigError
+from protocol.names import CONSUMER
 from protocol.privacy.accounting import Cost
-from protocol.privacy.noise import NoiseSource
+from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
 from protocol.runtime.files.durable import write_new
 from protocol.runtime.files.private_files import read_private
@@ -31,6 +33,7 @@ __all__ = [
     "RELATION",
     "Asked",
     "Consumer",
+    "Screening",
     "another",
     "make_target",
     "other_price",
@@ -69,6 +72,52 @@ class Asked:
             delta=self.delta,
         )
         return release_mechanism(self.mechanism, self.parameters, setting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Screening:
+    """A request to screen.
+
+    Attributes:
+        catalogue: Files of entries, and directories of them.
+        session: The session file whose map, target mechanism and roster count, if there is one.
+        epsilon: ε of the consumer's release; None: as the session's `[target]` has it.
+        delta: The δ that goes with it, where it is not the session's.
+        best: How many owners to choose.
+        unaccounted: Rank by the exact D_v. Its result is not private.
+        allow_simulated: Compare entries whose noise protects nobody, too.
+    """
+
+    catalogue: Sequence[Path]
+    session: RosterFile | None
+    epsilon: float | None
+    delta: float
+    best: int
+    unaccounted: bool
+    allow_simulated: bool
+
+    def asked(self) -> Asked:
+        """The release that the session would make; without one, or by `epsilon`, a Gaussian one.
+
+        Raises:
+            ConfigError: Nothing says its ε.
+        """
+        if self.session is None or self.epsilon is not None:
+            if self.epsilon is None:
+                raise ConfigError(
+                    "At which ε is the validation set to be released?",
+                    advice="Give `--epsilon`, or a session file whose [target] says it; `--unaccounted` "
+                    "releases nothing, and what comes of it is not private.",
+                )
+            return Asked("gaussian", {"epsilon": self.epsilon, "neighbours": RELATION.value}, self.delta)
+        section = self.session.draft.target
+        return Asked(section.mechanism, section.parameters, self.session.draft.session.delta)
+
+    def noise(self) -> NoiseSource:
+        """Where the noise of that release comes from: as the session has it."""
+        if self.session is None or self.session.draft.noise.source == SecureNoise.name:
+            return SecureNoise()
+        return SimulatedNoise(self.session.draft.noise.seed or 0, CONSUMER)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ from protocol.space.features import FeatureMap, FeatureSpace, PairedSpace
 from protocol.space.grid import FEATURE_UNIT, Totals
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.screening import Screening
+    from hushbid.catalogue.consumer_release import Screening
 
 __all__ = ["MAX_POINTS", "KmeRelease", "feature_map_of"]
 

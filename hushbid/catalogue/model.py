@@ -24,8 +24,7 @@ from protocol.wire.arrays import ARRAY_EXT, pack_array
 from protocol.wire.codec import unpack_limited
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.consumer_release import Consumer
-    from hushbid.catalogue.screening import Screening
+    from hushbid.catalogue.consumer_release import Consumer, Screening
 
 __all__ = [
     "Digest",

@@ -38,7 +38,7 @@ from protocol.runtime.files.private_files import read_private
 from protocol.space.lsh import FAMILIES, HashFamily
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.screening import Screening
+    from hushbid.catalogue.consumer_release import Screening
 
 __all__ = ["HashSection", "RaceRelease", "exact_counts", "hash_family_of"]
 

@@ -10,62 +10,13 @@ from typing import Any
 from consumer.party import check_disjoint
 from consumer.target import map_identity
 from hushbid.catalogue.candidates import Refusal, candidates, entry_files
-from hushbid.catalogue.consumer_release import RELATION, Asked, Consumer
+from hushbid.catalogue.consumer_release import Consumer
 from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import Ranking, rank
 from hushbid.roster.file import RosterFile
 from protocol.data import check_dataset
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER
-from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 
-__all__ = ["Screening", "ScreeningResult", "screen", "write_session"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Screening:
-    """A request to screen.
-
-    Attributes:
-        catalogue: Files of entries, and directories of them.
-        session: The session file whose map, target mechanism and roster count, if there is one.
-        epsilon: ε of the consumer's release; None: as the session's `[target]` has it.
-        delta: The δ that goes with it, where it is not the session's.
-        best: How many owners to choose.
-        unaccounted: Rank by the exact D_v. Its result is not private.
-        allow_simulated: Compare entries whose noise protects nobody, too.
-    """
-
-    catalogue: Sequence[Path]
-    session: RosterFile | None
-    epsilon: float | None
-    delta: float
-    best: int
-    unaccounted: bool
-    allow_simulated: bool
-
-    def asked(self) -> Asked:
-        """The release that the session would make; without one, or by `epsilon`, a Gaussian one.
-
-        Raises:
-            ConfigError: Nothing says its ε.
-        """
-        if self.session is None or self.epsilon is not None:
-            if self.epsilon is None:
-                raise ConfigError(
-                    "At which ε is the validation set to be released?",
-                    advice="Give `--epsilon`, or a session file whose [target] says it; `--unaccounted` "
-                    "releases nothing, and what comes of it is not private.",
-                )
-            return Asked("gaussian", {"epsilon": self.epsilon, "neighbours": RELATION.value}, self.delta)
-        section = self.session.draft.target
-        return Asked(section.mechanism, section.parameters, self.session.draft.session.delta)
-
-    def noise(self) -> NoiseSource:
-        """Where the noise of that release comes from: as the session has it."""
-        if self.session is None or self.session.draft.noise.source == SecureNoise.name:
-            return SecureNoise()
-        return SimulatedNoise(self.session.draft.noise.seed or 0, CONSUMER)
+__all__ = ["ScreeningResult", "screen", "write_session"]
 
 
 @dataclass(frozen=True)

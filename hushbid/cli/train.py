@@ -11,7 +11,6 @@ import typer
 from hushbid.tables.estimators import SUGGESTED
 from hushbid.tables.options import DeliveredArgument
 from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
-from protocol.config.loading import toml_value
 from protocol.errors import ConfigError
 from protocol.runtime.command import show_figures, verb
 
@@ -106,6 +105,8 @@ def train_command(
 
 def _parameters(given: Sequence[str]) -> dict[str, Any]:
     """Values are TOML's, and text where they are none: `kernel=rbf` needs no quotes."""
+    from protocol.config.loading import toml_value
+
     found = {}
     for each in given:
         name, equals, value = each.partition("=")

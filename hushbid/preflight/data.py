@@ -25,7 +25,7 @@ from protocol.runtime.ledger.cap import Cap
 from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
 from protocol.runtime.party import has_begun, transcript_path
 from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
-from protocol.session.privacy import objections
+from protocol.session.session import objections
 
 __all__ = ["boxes", "budget", "data"]
 

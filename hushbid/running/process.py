@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import hushbid
 from hushbid.cluster.parties import PARTY_FILE, SESSION_FILE, Party
 from protocol import __name__ as protocol_package
 from protocol import platform
@@ -56,7 +55,7 @@ def party_environment(own: Mapping[str, str]) -> dict[str, str]:
     }
     # The same packages as here, installed or not.
     places = own.get("PYTHONPATH", "").split(os.pathsep)
-    path = [Path(hushbid.__file__).parents[1], *(Path(place) for place in places if place)]
+    path = [Path(__file__).parents[2], *(Path(place) for place in places if place)]
     return _ONE_THREAD | kept | {"PYTHONPATH": os.pathsep.join(str(place.resolve()) for place in path)}
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from protocol.privacy.accounting import epsilon_of, odometer
 from protocol.privacy.releases import Neighbours
 from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
-from protocol.session.privacy import objections
-from protocol.session.session import Session
+from protocol.session.session import Session, objections
 
 __all__ = ["Odometer", "odometers", "promised"]
 

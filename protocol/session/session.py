@@ -13,13 +13,12 @@ from protocol.config.session import FeatureSection, MechanismSection, SessionFil
 from protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.accounting import Budget, Cost, PrivacyFilter
+from protocol.privacy.accounting import Budget, Cost, PrivacyFilter, epsilon_of
 from protocol.privacy.acquisition import AcquisitionRule, acquisition_rule
 from protocol.privacy.noise import Draw, SimulatedNoise
 from protocol.privacy.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
 from protocol.privacy.settlement import PrivateSettlement, SettlementTerms
-from protocol.session.guarantee import NO_NOISE, PrivacyStatement
-from protocol.session.privacy import SIMULATED, objections, owners_statement, rule_objection, statements
+from protocol.session.guarantee import CONSUMERS_DATA, NO_NOISE, OWNERS_DATA, TRUSTED, PrivacyStatement
 from protocol.session.turns import Turns
 from protocol.session.wishes import check_wishes, prices_of, turns_of
 from protocol.space.copies import Copies
@@ -28,11 +27,11 @@ from protocol.space.jitter import Jitter
 from protocol.space.prices import Prices
 from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 
-__all__ = [
-    "Session",
-    "feature_space_of",
-    "open_session",
-]
+__all__ = ["MOST_SHARED", "Session", "feature_space_of", "objections", "open_session"]
+
+MOST_SHARED: Final = 0.1
+"""Largest share of D_v's distinct rows that may also be seed rows, where columns take few values."""
+_SIMULATED: Final = "the noise is simulated: who knows the session file can subtract it"
 
 _WHY: Final = {
     Neighbours.SUBSTITUTE_ONE: "the size of the validation set is public, so a record can only be another",
@@ -153,7 +152,7 @@ class Session:
         if section.epsilon is None:
             return None
         summary = self.summary
-        without = rule_objection(self.rule)
+        without = _rule_objection(self.rule)
         if not summary.private:
             without = f"the release {summary.name} has no noise"
         if without:
@@ -168,7 +167,7 @@ class Session:
     @property
     def settlement_terms(self) -> SettlementTerms:
         """Whether owners may be told the settlement, and what that costs in privacy."""
-        return SettlementTerms.of(self.settlement, "" if self.noise_protects else SIMULATED)
+        return SettlementTerms.of(self.settlement, "" if self.noise_protects else _SIMULATED)
 
     @cached_property
     def directions(self) -> int:
@@ -238,7 +237,7 @@ class Session:
         neighbours, rule = Neighbours.ADD_REMOVE_ONE, self.rule
         if not rule.private or not self.costs_beside_releases():
             return self._filter(self.summary, neighbours)
-        stated = owners_statement(self)
+        stated = _owners_statement(self)
         if stated.epsilon is None:
             return None
         more_epsilon, more_delta = rule.slack
@@ -314,7 +313,7 @@ class Session:
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """The session's guarantees, per protected party (DESIGN §4)."""
-        return statements(self)
+        return _statements(self)
 
 
 def open_session(file: SessionFile) -> Session:
@@ -397,3 +396,82 @@ def feature_space_of(section: FeatureSection) -> FeatureSpace:
 
 def _is_noisy(mechanism: ReleaseMechanism) -> bool:
     return any(mechanism.draws(index) for index in {0, mechanism.releases - 1})
+
+
+def _statements(session: Session) -> tuple[PrivacyStatement, ...]:
+    """The guarantees for the owners and for the consumer, and whom the owners have to trust."""
+    rule, values = session.rule, session.file.session.column_values
+    consumer = _statement(
+        session, CONSUMERS_DATA, "the owners and the curator", session.target, Neighbours.SUBSTITUTE_ONE
+    )
+    if values is not None:  # the seed set's sum is sent without noise
+        shared = (
+            f"rows that the public seed set has too, at most {MOST_SHARED:.0%} of its different ones: a "
+            f"column takes {values} values or fewer"
+        )
+        consumer = replace(consumer, not_covered=shared)
+    trust = PrivacyStatement(
+        OWNERS_DATA,
+        TRUSTED,
+        Neighbours.ADD_REMOVE_ONE.value,
+        None,
+        session.file.session.delta,
+        None,
+        NO_NOISE,
+        f"with {rule.name} {rule.curator_sees}",
+    )
+    return _owners_statement(session), consumer, trust
+
+
+def _owners_statement(session: Session) -> PrivacyStatement:
+    """The owners' guarantee: of the releases, the rule's asks and a private settlement together."""
+    rule = session.rule
+    stated = _statement(session, OWNERS_DATA, rule.against, session.summary, Neighbours.ADD_REMOVE_ONE)
+    if not rule.private:
+        return stated.without_guarantee(_rule_objection(rule))
+    if not session.costs_beside_releases() or stated.epsilon is None:
+        return stated
+    # The slack belongs to no mechanism: it is added and not composed (`Logistic`).
+    more_epsilon, more_delta = rule.slack
+    epsilon = more_epsilon + epsilon_of(session.owners_costs(), stated.delta - more_delta)
+    return replace(stated, epsilon=epsilon)
+
+
+def objections(session: Session) -> tuple[tuple[str, str], ...]:
+    """Reasons against a guarantee, as (whose records, why): those of `Session.privacy`, without its ε.
+
+    Every party needs them when it starts, and ε takes far longer to compute.
+    """
+    found = [
+        (OWNERS_DATA, _objection(session, session.summary)),
+        (OWNERS_DATA, _rule_objection(session.rule)),
+        (CONSUMERS_DATA, _objection(session, session.target)),
+    ]
+    return tuple((whose, why) for whose, why in found if why)
+
+
+def _rule_objection(rule: AcquisitionRule) -> str:
+    """Why a rule guarantees owners nothing; empty if it is private."""
+    return "" if rule.private else f"the rule {rule.name} tells an owner {rule.learns}"
+
+
+def _objection(session: Session, mechanism: ReleaseMechanism) -> str:
+    if not mechanism.private:
+        return f"the release {mechanism.name} has no noise"
+    return "" if session.noise_protects else _SIMULATED
+
+
+def _statement(
+    session: Session, protects: str, against: str, mechanism: ReleaseMechanism, neighbours: Neighbours
+) -> PrivacyStatement:
+    guarantee = mechanism.guarantee(neighbours=neighbours, delta=session.file.session.delta)
+    return PrivacyStatement(
+        protects,
+        against,
+        neighbours.value,
+        guarantee.epsilon,
+        guarantee.delta,
+        guarantee.claimed_epsilon,
+        session.noise_name(mechanism),
+        _objection(session, mechanism),
+    )

@@ -19,8 +19,7 @@ from protocol.crypto.sealing import content_bytes
 from protocol.errors import ConfigError
 from protocol.runtime.keys import new_keypair
 from protocol.runtime.party import check_durability
-from protocol.session.privacy import objections
-from protocol.session.session import Session, open_session
+from protocol.session.session import Session, objections, open_session
 from tests.conftest import ROOT
 
 CONFIGS = ROOT / "configs"

@@ -16,7 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-import hushbid
 from protocol import __version__
 from protocol.errors import ConfigError
 from protocol.runtime.files.durable import in_place_of
@@ -157,7 +156,7 @@ def write_whole(path: Path, content: bytes) -> None:
 def software() -> Mapping[str, str]:
     """Versions of what measures, and the SHA-256 of hushbid's own source."""
     source = hashlib.sha256()
-    home = Path(hushbid.__file__).parent
+    home = Path(__file__).parents[2]
     # An installed hushbid holds the other packages; in a checkout they lie beside it.
     beside = () if (home / _BESIDE[0]).is_dir() else _BESIDE
     for top in (home, *(home.parent / name for name in beside)):

@@ -19,9 +19,9 @@ from typing import Any, Final
 import numpy as np
 import tomli_w
 
-from hushbid.catalogue.consumer_release import Consumer
+from hushbid.catalogue.consumer_release import Consumer, Screening
 from hushbid.catalogue.publishing import Publication, publish
-from hushbid.catalogue.screening import Screening, ScreeningResult, screen
+from hushbid.catalogue.screening import ScreeningResult, screen
 from hushbid.cluster.file import Cluster, open_cluster
 from hushbid.datasets import Partition
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS

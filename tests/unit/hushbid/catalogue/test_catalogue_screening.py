@@ -16,12 +16,12 @@ import pytest
 
 from hushbid.catalogue import consumer_release
 from hushbid.catalogue.candidates import Candidate, candidates, entry_files
-from hushbid.catalogue.consumer_release import Asked, Consumer
+from hushbid.catalogue.consumer_release import Asked, Consumer, Screening
 from hushbid.catalogue.entry import SUFFIX, read_entry, signed_entry
 from hushbid.catalogue.estimates import NoisyMean, best_mixture, mmd2, point_weights
 from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import rank
-from hushbid.catalogue.screening import Screening, ScreeningResult, screen
+from hushbid.catalogue.screening import ScreeningResult, screen
 from hushbid.cli.app import main
 from hushbid.evidence.experiments.screening import SETTINGS, screening
 from hushbid.roster.file import RosterFile
