@@ -1,6 +1,19 @@
 """``python -m owner``."""
 
-from protocol.runtime.interrupts import run_role
+from __future__ import annotations
+
+from typing import NoReturn
+
+from protocol.runtime.interrupts import run_main
+
+
+def main() -> NoReturn:
+    """Run the command line."""
+    from owner.cli import command
+    from protocol.runtime.command import run_command
+
+    run_command(command)
+
 
 if __name__ == "__main__":
-    run_role("owner")
+    run_main(main)

@@ -6,10 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Final, NoReturn
 
-__all__ = ["INTERRUPTED", "end_interrupted", "run_main", "run_role"]
+__all__ = ["INTERRUPTED", "end_interrupted", "run_main"]
 
 INTERRUPTED: Final = 130
 """The exit code that shells expect after Ctrl-C."""
@@ -26,17 +25,6 @@ def run_main(main: Callable[[], NoReturn]) -> NoReturn:
         main()
     except KeyboardInterrupt:
         end_interrupted(as_json="--json" in sys.argv[1:])
-
-
-def run_role(name: str) -> NoReturn:
-    """Run the command line of a role, `command` in its module ``cli``, which is imported only then."""
-
-    def main() -> NoReturn:
-        from protocol.runtime.command import run_command  # noqa: PLC0415 - as below
-
-        run_command(import_module(f"{name}.cli").command)
-
-    run_main(main)
 
 
 def _open_what_is_closed() -> None:
