@@ -10,7 +10,7 @@ from typing import Any
 from consumer.party import check_disjoint
 from consumer.target import map_identity
 from hushbid.catalogue.candidates import Refusal, candidates, entry_files
-from hushbid.catalogue.consumer_release import Consumer
+from hushbid.catalogue.consumer_release import Consumer, Screening
 from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import Ranking, rank
 from hushbid.roster.file import RosterFile
