@@ -352,8 +352,10 @@ def held(machine: CuratorMachine) -> int:
 def test_all_boxes_are_destroyed_at_the_receipt_and_none_before() -> None:
     bench = delivered()
     assert (held(bench.machine), bench.boxes_destroyed) == (2, 0)
+    assert any(seat.bid for seat in bench.machine.seats.values()), "the last bids with their boxes"
     bench.say(CONSUMER, bench.receipt(1))
     assert (held(bench.machine), bench.boxes_destroyed) == (0, 1)
+    assert not any(seat.bid for seat in bench.machine.seats.values())
     bench.see_out()
     assert bench.finish is not None
     assert (bench.finish.code, bench.boxes_destroyed) == (ExitCode.DONE, 1)
