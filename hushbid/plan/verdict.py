@@ -176,7 +176,7 @@ def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tupl
     if found.alike:
         return (
             "all rows of the validation set are alike to the session, and those of the seed set with them",
-            "Whatever is bought will seem to fit. Take bounds (`features.lower`, `features.upper`) that are "
+            f"Whatever is bought will seem to fit. Take bounds ({session.file.bounds_keys}) that are "
             f"about as wide as the data are, or a larger `features.gamma`, which is {gamma:g}: {_START} If "
             "owners have rows that lie elsewhere within these bounds, a seed set with such rows (`seed_set`) "
             "shows that the session tells them apart.",

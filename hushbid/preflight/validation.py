@@ -66,7 +66,7 @@ def bounds(subject: Subject) -> str | Warned:
     return Warned(
         f"values span less than {NARROW:.0%} of their bounds in {columns} of {rows.shape[1]}. {_OWN}",
         "Rows that differ in such a column alone are alike to the session. Agree on bounds "
-        "(`features.lower`, `features.upper`, a number for each column) that are about as wide as the data "
+        f"({subject.session.file.bounds_keys}, a number for each column) that are about as wide as the data "
         "may be, or on another scale for the column (its logarithm, say).",
     )
 

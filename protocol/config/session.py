@@ -429,6 +429,11 @@ class SessionFile(DraftSession):
         return tuple(sorted(self.roster.owners))
 
     @property
+    def bounds_keys(self) -> str:
+        """Where the file has the columns' bounds, for an advice to change them."""
+        return "`lower`, `upper` of `[[columns]]`" if self.columns else "`features.lower`, `features.upper`"
+
+    @property
     def batch(self) -> int:
         """b, the points bought per round: by default p/50 rounded up, within 100 and what a bid holds.
 

@@ -34,6 +34,7 @@ def test_features_follow_from_columns() -> None:
     assert file.features.columns == 3
     assert file.features.lower == [18.0, 0.0, 0.0]
     assert file.features.upper == pytest.approx([99.0, *[2.0**0.5 / 0.5] * 2])
+    assert file.bounds_keys == "`lower`, `upper` of `[[columns]]`", "an advice names what can be changed"
     written = file.model_dump(mode="json", exclude_none=True)
     assert validated(SessionFile, written, where="copy.toml") == file
 
