@@ -209,6 +209,16 @@ def test_the_odometer_of_a_session_ends_at_what_the_accountant_states() -> None:
     assert np.all(np.diff(readings) > 0.0)
 
 
+def test_the_odometer_adds_what_discrete_noise_costs_beyond_the_continuous() -> None:
+    costs = [DiscreteGaussianCost(sensitivity=10, sigma=12, width=30, count=1)] * 2
+    by_zcdp = epsilon_of_rho(sum(cost.rho for cost in costs), 1e-5)
+    stated = [epsilon_of(costs[:count], 1e-5) for count in (1, 2)]
+    assert stated[-1] < by_zcdp - 0.1, "the profile of the continuous noise decides, and both ratios matter"
+    readings = odometer([(cost,) for cost in costs], 1e-5)
+    assert readings[-1] == pytest.approx(stated[-1], rel=1e-9)
+    assert readings[0] >= stated[0] * (1 - 1e-9), "a and b are those of all releases"
+
+
 def test_the_odometer_is_that_of_zcdp_where_the_proof_gives_nothing() -> None:
     one = DiscreteGaussianCost(sensitivity=1.0, sigma=0.9, width=1, count=1)
     readings = odometer([(one,)] * 3, 1e-5)
