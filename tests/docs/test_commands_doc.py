@@ -13,7 +13,7 @@ from tests.docs.pages import Page
 PAGE = Page("docs/commands.md")
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 EXAMPLES = "\n".join(re.findall(r"^```console\n(.*?)^```", PAGE.text, re.M | re.S))
-NAMED = sorted(set(re.findall(r"^(?:\w+)?\$\s+hushbid ([a-z]+)", EXAMPLES, re.M)))
+NAMED = sorted(set(re.findall(r"^(?:\w+)?\$\s+hushbid ([a-z]+(?:-[a-z]+)*)", EXAMPLES, re.M)))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
