@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from protocol.errors import ConfigError
 from protocol.privacy.accounting import ApproximateCost, Cost, accountant, merge_costs
+from protocol.privacy.accounting.composition import kinds
 from protocol.privacy.accounting.distribution import compose_distribution, numerical_allowance
 from protocol.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilons, law_ratios
 
@@ -57,7 +58,7 @@ def compose(
     Raises:
         ConfigError: A value is out of range, or lengths differ.
     """
-    eps, dlt, number = _kinds(epsilons, deltas, counts)
+    eps, dlt, number = kinds(epsilons, deltas, counts)
     if not 0.0 <= slack <= 1.0:
         raise ConfigError(f"The composition's slack is {slack}.", advice="Set it between 0 and 1.")
     certain = slack == 1.0 or bool(np.any((dlt == 1.0) & (number > 0)))
@@ -71,30 +72,6 @@ def compose(
     second = drift + math.sqrt(2.0 * squares * math.log(1.0 / slack))
     third = drift + math.sqrt(2.0 * squares * math.log(math.e + inside / slack))
     return min(simple, second, third), delta
-
-
-def _kinds(
-    epsilons: npt.ArrayLike, deltas: npt.ArrayLike, counts: npt.ArrayLike
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    try:
-        eps, dlt, number = (
-            np.atleast_1d(values).astype(np.float64)
-            for values in np.broadcast_arrays(epsilons, deltas, counts)
-        )
-    except ValueError:
-        raise ConfigError(
-            "A composition was given ε, δ and counts of different lengths.", advice="Give one of each a kind."
-        ) from None
-    if not (
-        np.all(np.isfinite(eps) & (eps >= 0.0))
-        and np.all((dlt >= 0.0) & (dlt <= 1.0))
-        and np.all(np.isfinite(number) & (number >= 0.0) & (number == np.floor(number)))
-    ):
-        raise ConfigError(
-            "A composition was given an ε below 0, a δ outside of [0, 1], or a count that is not whole.",
-            advice="Correct the privacy parameters.",
-        )
-    return eps, dlt, number
 
 
 def _log_complement(deltas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

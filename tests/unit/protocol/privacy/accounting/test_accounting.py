@@ -80,6 +80,24 @@ def test_a_value_out_of_range_is_refused(
         compose(epsilons, deltas, slack, "original", counts=counts)
 
 
+@pytest.mark.parametrize(
+    ("epsilons", "slack", "counts"),
+    [
+        (-0.1, 0.1, 1),
+        (math.inf, 0.1, 1),
+        (0.1, 0.0, 1),
+        (0.1, 1.1, 1),
+        (0.1, 0.1, -1),
+        ([0.1, 0.2], 0.1, [1, 1, 1]),
+    ],
+)
+def test_a_claim_for_a_value_out_of_range_is_refused(
+    epsilons: npt.ArrayLike, slack: float, counts: npt.ArrayLike
+) -> None:
+    with pytest.raises(ConfigError):
+        compose_as_claimed(epsilons, slack, counts=counts)
+
+
 # -- The paper's totals, and what holds (DESIGN §1) -------------------------------------------------
 
 
