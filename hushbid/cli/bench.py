@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import verb
+from protocol.runtime.command import say, verb
 
 __all__ = ["bench_app"]
 
@@ -295,4 +294,4 @@ def _scale(
 
 
 def _say(what: str) -> None:
-    sys.stderr.write(f"measuring: {what}\n")
+    say(f"measuring: {what}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from hushbid.evidence.experiment_fields import (
     SchedulerOption,
 )
 from hushbid.evidence.experiment_options import OPTIONS, experiment, read_declaration
-from protocol.runtime.command import JsonOption, run_verb, takes
+from protocol.runtime.command import JsonOption, run_verb, say, takes
 
 __all__ = ["experiment_app"]
 
@@ -72,7 +71,7 @@ def _run(declared: Callable[[], ExperimentOptions], *, as_json: bool) -> None:
         kind = options.NAME
         outcome = run(experiment(kind), replace(options, say=_say))
         for path in outcome.damaged:
-            sys.stderr.write(f"{path} was damaged, and its cell was run again.\n")
+            say(f"{path} was damaged, and its cell was run again.")
         return {
             "rows": [row.as_json() for row in outcome.rows],
             "cells": outcome.cells,
@@ -84,4 +83,4 @@ def _run(declared: Callable[[], ExperimentOptions], *, as_json: bool) -> None:
 
 
 def _say(what: str) -> None:
-    sys.stderr.write(f"running: {what}\n")
+    say(f"running: {what}")

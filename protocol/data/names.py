@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from protocol.names import listed as first_names
+
 __all__ = ["are_header", "feature_column", "is_index", "is_number", "listed"]
 
 _LISTED: Final = 10
@@ -50,8 +52,7 @@ def feature_column(index: int, names: Sequence[str] | None) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Names in quotes, few and short: "'age', 'income' and 5 more"."""
-    shown = ", ".join(_short(name) for name in names[:_LISTED])
-    return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+    return first_names([_short(name) for name in names], _LISTED)
 
 
 def _short(name: str) -> str:

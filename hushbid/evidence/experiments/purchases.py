@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -17,6 +16,7 @@ from hushbid.evidence.experiments.methods import METHODS, check_methods
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, Pairs, refuse_none
 from hushbid.evidence.purchase_options import PurchaseOptions
+from protocol.runtime.command import finite
 
 __all__ = [
     "MOST_WEIGHED",
@@ -145,7 +145,7 @@ def judged(market: Market, configuration: Configuration, *, exact: bool) -> dict
 def figures_of(quality: Quality | None) -> dict[str, float | None]:
     """What is known of a choice; None for what is not finite."""
     names = ("mmd2", "mmd2_test", "accuracy", "effective_points")
-    return {name: None if quality is None else _finite(getattr(quality, name)) for name in names}
+    return {name: None if quality is None else finite(getattr(quality, name)) for name in names}
 
 
 def _figures(quality: Quality | None, least: Mapping[str, float]) -> dict[str, float | None]:
@@ -156,10 +156,6 @@ def _figures(quality: Quality | None, least: Mapping[str, float]) -> dict[str, f
         for name, greedy in least.items()
     }
     return found | increases
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def purchase_row(configuration: Configuration, measured: Sequence[Measured]) -> PurchaseRow:

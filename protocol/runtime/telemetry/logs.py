@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.errors import ExitCode
+from protocol.names import listed
 from protocol.runtime.telemetry.log_events import LogEvent
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ def log(event: LogEvent, *, trace: bool = False, **fields: Any) -> None:
         trace: Add the error that is being handled.
         fields: The event's, and `phase` and `round` if known.
     """
-    shown = {name: _listed(value) if isinstance(value, list) else value for name, value in fields.items()}
+    shown = {
+        name: (listed(value, _LISTED) or "none") if isinstance(value, list) else value
+        for name, value in fields.items()
+    }
     text, extra = event.text.format(**shown), {"event": event.event, "fields": fields}
     _logger.log(event.level, text, extra=extra, exc_info=trace)
 
@@ -127,11 +131,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def _listed(items: list[str]) -> str:
-    shown = ", ".join(items[:_LISTED]) or "none"
-    return shown if len(items) <= _LISTED else f"{shown} and {len(items) - _LISTED} more"
 
 
 def _time(record: logging.LogRecord) -> str:
