@@ -41,7 +41,7 @@ from typing import Final
 import zmq
 
 from protocol import limits
-from protocol.runtime.network.transport import CURVE_OVERHEAD_BYTES
+from protocol.runtime.network.transport import CURVE_OVERHEAD_BYTES, MONITOR_EVENT
 from protocol.runtime.telemetry.log_events import LogEvent
 from protocol.runtime.telemetry.logs import log
 
@@ -64,8 +64,6 @@ _SHORT_HEADER_BYTES: Final = 2
 _LONG_HEADER_BYTES: Final = 9
 """ZMTP's headers of frames of less than 256 bytes, and of longer ones."""
 _ENDPOINT: Final = "inproc://connections"
-_EVENT: Final = struct.Struct("=HI")
-"""The first part of a monitor's message: event and descriptor."""
 _SO_COOKIE: Final = 57
 """Linux's cookie: 8 bytes that no other socket has had since the machine started."""
 _TCP_INFO_BYTES: Final = 136
@@ -226,7 +224,7 @@ class ConnectionLimits:
                     told = monitor.recv_multipart()  # the second part is our own address
                 try:
                     if told:
-                        event, descriptor = _EVENT.unpack(told[0])
+                        event, descriptor = MONITOR_EVENT.unpack(told[0])
                         if event == zmq.Event.MONITOR_STOPPED:
                             break
                         with self._lock:

@@ -27,7 +27,6 @@ from enum import StrEnum
 from typing import Final
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from protocol.closing import Closing
 from protocol.errors import ConfigError
@@ -36,6 +35,7 @@ from protocol.runtime.keys import KeyPair, PublicKey
 from protocol.runtime.network.router import Drop
 from protocol.runtime.network.transport import (
     MAX_TO_CURATOR_BYTES,
+    MONITOR_EVENT,
     Address,
     check_frame,
     configure,
@@ -173,8 +173,8 @@ class DealerEndpoint(Closing):
         events: list[zmq.Event] = []
         try:
             while True:
-                message = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
-                events.append(zmq.Event(message["event"]))
+                event, _ = MONITOR_EVENT.unpack(self.monitor.recv_multipart(zmq.NOBLOCK)[0])
+                events.append(zmq.Event(event))
         except zmq.Again:
             return events
 
