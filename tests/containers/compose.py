@@ -141,23 +141,25 @@ class Deployment:
         return self._containers[service]
 
     def _look_up(self, service: str) -> str:
-        found = docker(
+        found = self._find(service)
+        assert len(found) == 1, (service, found)
+        return found[0]
+
+    def _find(self, service: str) -> list[str]:
+        return docker(
             "ps", "--all", "--quiet", "--no-trunc",
             "--filter", f"label={_PROJECT}={self.project}",
             "--filter", f"label={_SERVICE}={service}",
         ).split()  # fmt: skip
-        assert len(found) == 1, (service, found)
-        return found[0]
 
     def inspect(self, service: str) -> dict[str, Any]:
         """What the engine says of a service's container."""
         found: dict[str, Any] = json.loads(docker("inspect", self.container(service)))[0]
         return found
 
-    def healthy(self, services: Sequence[str]) -> bool:
-        """Whether the health checks of all of these say so."""
-        found = json.loads(docker("inspect", *map(self.container, services)))
-        return all(each["State"]["Health"]["Status"] == "healthy" for each in found)
+    def healthy(self, service: str) -> bool:
+        """Whether the health check of a service's container says so."""
+        return bool(self.inspect(service)["State"]["Health"]["Status"] == "healthy")
 
     def log(self, service: str) -> str:
         """What it has told people, over all of its lives."""
@@ -205,8 +207,12 @@ class Deployment:
                 return dict(zip(services, codes, strict=True))
 
     def story(self) -> str:
-        """The end of what each has told people, for a failure's message."""
-        return "\n".join(f"--- {service}\n{self.log(service)[-1500:]}" for service in self.parties)
+        """How each that was started is, and the end of what it has told people, for a failure's message."""
+        started = [service for service in self.parties if self._find(service)]
+        return "\n".join(
+            f"--- {service}: {self.inspect(service)['State']}\n{self.log(service)[-1500:]}"
+            for service in started
+        )
 
     def copy_out(self, destination: Path) -> Path:
         """Copy all parties' volumes, as PARTY/VOLUME; their containers may have ended."""
