@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from protocol import limits
-from protocol.errors import ConfigError, Offence
+from protocol.errors import ConfigError, LocalProtocolError, Offence
 from protocol.machine.weighing import ComputeWeights
 from protocol.names import CONSUMER
 from protocol.session.session import open_session
+from protocol.space.scoring import Best
 from protocol.wire.messages import Batch, Bid, Candidates, Delivery, sizes
 from tests.simulation.harness import CuratorBench, names, session_file
 from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, W, bidding, winners
@@ -49,6 +50,16 @@ def test_a_batch_in_which_nothing_is_left_is_no_absence() -> None:
     assert bench.machine.round == 2
     assert not bench.machine.ledger.wins
     assert not bench.machine.ledger.absences
+
+
+def test_a_pool_that_names_a_point_twice_is_our_own_fault_and_nobodys_win() -> None:
+    bench = bidding(owners=1, points=4, batch=2)
+    bench.say(A, batch_of(bench, BEST))
+    bench.verify()
+    (win,) = bench.machine.ledger.wins
+    with pytest.raises(LocalProtocolError, match="Entry 0 of the pool was taken twice"):
+        bench.machine._take([Best(entry=0, score=win.score)])
+    assert bench.machine.ledger.wins == [win]
 
 
 def test_weights_count_rounds_and_not_points() -> None:

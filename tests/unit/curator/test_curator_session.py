@@ -245,6 +245,15 @@ def test_the_delivery_waits_for_a_consumer_that_is_gone() -> None:
     assert bench.machine.phase == "closing"
 
 
+def test_a_consumer_that_is_heard_again_is_told_the_end() -> None:
+    bench = delivered()
+    bench.lost(CONSUMER)
+    bench.returned(CONSUMER)
+    bench.say(CONSUMER, bench.receipt(1))
+    assert bench.machine.phase == "closing"
+    assert told(bench, CONSUMER)[-1] == "close"
+
+
 def test_a_delivery_without_a_receipt_ends_the_process_and_is_kept() -> None:
     bench = delivered()
     bench.fire("delivery")
