@@ -73,10 +73,10 @@ def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehears
     from hushbid.preflight.data import budget, data
     from hushbid.preflight.subject import Subject
     from protocol.names import CONSUMER
-    from protocol.runtime.party import check_durability, has_begun, transcript_path
+    from protocol.runtime.party import beginning, check_durability, transcript_path
     from protocol.session.session import open_session
 
-    if has_begun(transcript_path(file.state, CONSUMER)):
+    if beginning(transcript_path(file.state, CONSUMER)):
         return
     session = open_session(session_file)
 

@@ -23,7 +23,7 @@ from protocol.errors import ConfigError, HushbidError
 from protocol.privacy.accounting.validation import check_delta_of
 from protocol.runtime.ledger.cap import Cap
 from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
-from protocol.runtime.party import has_begun, transcript_path
+from protocol.runtime.party import beginning, transcript_path
 from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from protocol.session.session import objections
 
@@ -87,8 +87,8 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
         )
     if path.exists():
         kept = _budget(subject, file, path)
-        resumed = has_begun(transcript_path(subject.file.state, subject.name))
-        cap = kept.check(resumed=resumed, record=False, warn=warn)
+        transcript = beginning(transcript_path(subject.file.state, subject.name))
+        cap = kept.check(transcript=transcript, record=False, warn=warn)
         other = kept.elsewhere()
     else:
         cap, other = _check_without_a_ledger(subject, file, path, warn=warn)

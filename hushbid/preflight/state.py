@@ -13,7 +13,7 @@ from protocol.crypto.blinding import MASK_BYTES
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.errors import ConfigError, ExitCode
 from protocol.machine.machine import Finish
-from protocol.runtime.party import check_transcript, has_begun, transcript_header, transcript_path
+from protocol.runtime.party import beginning, check_transcript, transcript_header, transcript_path
 from protocol.session.session import Session
 from protocol.transcript.reader import TranscriptReader
 
@@ -41,7 +41,7 @@ def state(subject: Subject) -> str | Warned:
             advice=f"See to the owner and the mode of {there}, or name another with `state`.",
         )
     path = transcript_path(directory, subject.name)
-    if not has_begun(path):
+    if not beginning(path):
         return f"{directory}: a new transcript can be begun there"
     check_transcript(path, transcript_header(subject.session, subject.role, subject.name))
     if (code := ended_with(path)) is None:

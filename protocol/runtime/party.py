@@ -31,11 +31,11 @@ from protocol.transcript.session_file import check_same_start
 from protocol.wire.codec import Direction
 
 __all__ = [
+    "beginning",
     "check_durability",
     "check_transcript",
     "claimed",
     "ensure_done",
-    "has_begun",
     "head_signer",
     "open_journal",
     "own_keys",
@@ -48,12 +48,17 @@ __all__ = [
 ]
 
 
-def has_begun(path: Path) -> bool:
-    """Whether a transcript has a record: an empty one was cut off before anything left."""
+def beginning(path: Path) -> str:
+    """The digest of a transcript's first record, in hexadecimal, which no other transcript has.
+
+    Returns:
+        Empty without a record: such a transcript was cut off before anything left.
+    """
     if not path.exists() or path.stat().st_size == 0:
-        return False
+        return ""
     with TranscriptReader(path) as records:
-        return next(records, None) is not None
+        first = next(records, None)
+        return "" if first is None else first.digest.hex()
 
 
 def transcript_path(state: Path, party: str) -> Path:

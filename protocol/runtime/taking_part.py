@@ -13,8 +13,8 @@ from protocol.runtime.keys import KeyPair
 from protocol.runtime.ledger.dataset_budget import DatasetBudget
 from protocol.runtime.network.connection import Connection
 from protocol.runtime.party import (
+    beginning,
     ensure_done,
-    has_begun,
     head_signer,
     open_journal,
     resume,
@@ -54,13 +54,14 @@ def take_part(
     Raises:
         HushbidError: It did not end well, as `protocol.errors` says.
     """
-    budget.check(resumed=has_begun(transcript_path(file.state, machine.name)))
+    transcript = transcript_path(file.state, machine.name)
+    budget.check(transcript=beginning(transcript))
     begins = started(session.file, data)
 
     def charge(made: Charge) -> None:
         # Where the consumer weighs, it charges the owners' releases too: those are not of its own data.
         if made.neighbours == budget.spending.neighbours:
-            budget.charge(made)
+            budget.charge(beginning(transcript))
 
     with (
         Connection(session.file, pair) as connection,

@@ -35,7 +35,7 @@ IMAGE = "hushbid:test"
 USER = "10001"
 VOLUMES = ("key", "data", "state", "session")
 """What is mounted below /party in a party's container."""
-PATIENCE = 240.0
+PATIENCE = 600.0
 """Seconds after which what has not happened will not happen, on a machine with much else to do as well."""
 _LOOK_SECONDS = 0.2
 _PROJECT = "com.docker.compose.project"

@@ -31,7 +31,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert fetched.returncode == 0, fetched.stderr
         clone = clean_clone(tmp_path_factory.mktemp("clone"))
         with Deployment(clone) as deployment:
-            built = deployment.compose("build", "setup", timeout=600)
+            built = deployment.compose("build", "setup")
     assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]
     shutil.rmtree(clone / "wheelhouse")  # it is large, and the image has what it needs
     return clone

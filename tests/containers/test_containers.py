@@ -23,7 +23,7 @@ from tests.containers.belongings import (
 from tests.containers.compose import IMAGE, Deployment, docker
 from tests.containers.ended import Session
 
-pytestmark = pytest.mark.timeout(1100)
+pytestmark = pytest.mark.timeout(2400)
 
 POINTS = 200
 """Of the demonstration."""
@@ -41,7 +41,7 @@ class Finished(Session):
 def finished(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
     """The demonstration as it is in the clone."""
     with Deployment(clone) as deployment:
-        up = deployment.compose("up", "--no-color", timeout=300)
+        up = deployment.compose("up", "--no-color")
         assert up.returncode == 0, up.stdout[-2000:] + up.stderr[-2000:]
         files = deployment.copy_out(tmp_path_factory.mktemp("finished"))
         yield Finished(deployment, files, up.stdout)
@@ -161,7 +161,7 @@ def test_a_consumer_whose_session_is_hopeless_is_started_once_and_ends_with_4(cl
     with Deployment(
         clone, owners=1, settings={"target.epsilon": 0.01, "summary.epsilon": 0.01}
     ) as deployment:
-        up = deployment.compose("up", "--detach", timeout=300)
+        up = deployment.compose("up", "--detach")
         assert up.returncode == 0, up.stderr[-2000:]
         assert deployment.wait(["consumer"]) == {"consumer": 4}
         log = deployment.log("consumer")

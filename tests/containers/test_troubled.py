@@ -13,12 +13,14 @@ import pytest
 from tests.containers.compose import USER, Deployment, docker
 from tests.containers.ended import Session
 
-pytestmark = pytest.mark.timeout(1100)
+pytestmark = pytest.mark.timeout(2400)
 
 UNTOUCHED, KILLED, PAUSED, CUT_OFF = "owner-1", "owner-2", "owner-3", "owner-4"
 ROUNDS = 300
 CADENCE = 0.25
 """Seconds of a round: the session is not over before it was in trouble four times."""
+PATIENT = {"timeouts.enrolment": 600.0, "timeouts.abandon": 600.0}
+"""Nobody gives up while a busy engine starts the others, or the curator again."""
 LOOK = """
 import os, pathlib, pwd
 print(os.getuid(), pwd.getpwuid(os.getuid()).pw_name)
@@ -52,7 +54,7 @@ class Troubled(Session):
 def troubled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Troubled]:
     """Four owners, of which one is killed, one paused and one cut off; and the curator is restarted."""
     pace = {"session.points": ROUNDS, "session.batch": 1, "session.fixed_cadence": CADENCE}
-    with Deployment(clone, owners=4, settings=pace | {"timeouts.enrolment": 600.0}) as deployment:
+    with Deployment(clone, owners=4, settings=pace | PATIENT) as deployment:
         # The rounds begin with the last owner: until then a slow engine has all the time that it needs.
         others = [party for party in deployment.parties if party != CUT_OFF]
         start(deployment, *others)
@@ -62,13 +64,13 @@ def troubled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         deployment.until(lambda: deployment.round() > 1, "the second round")
         seen_inside = {party: deployment.inside(party, LOOK) for party in deployment.parties}
         make_trouble(deployment)
-        exit_codes = deployment.wait(deployment.parties, seconds=2 * ROUNDS * CADENCE)
+        exit_codes = deployment.wait(deployment.parties)
         files = deployment.copy_out(tmp_path_factory.mktemp("troubled"))
         yield Troubled(deployment, files, exit_codes, seen_inside)
 
 
 def start(deployment: Deployment, *parties: str) -> None:
-    up = deployment.compose("up", "--detach", *parties, timeout=300)
+    up = deployment.compose("up", "--detach", *parties)
     assert up.returncode == 0, up.stderr[-2000:]
 
 

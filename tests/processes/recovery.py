@@ -13,6 +13,7 @@ import numpy as np
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
 from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.party import beginning
 from protocol.wire.codec import Direction, decode_message
 from protocol.wire.messages import Broadcast, SealedBroadcast
 from tests.processes.cluster import BLIND, SEALED, SECURE, Cluster, Ended
@@ -131,7 +132,8 @@ def check_whole(cluster: Cluster, ended: Mapping[str, Ended]) -> None:
         assert found.torn_bytes == 0
     assert verify_all([cluster.transcript_path(name) for name in cluster.names])["ok"]
     for owner in OWNERS if cluster.session.noise_protects else ():
-        assert len(_spendings(cluster.directory(owner) / "data.npz.ledger")) == 1, "it was charged once"
+        (spending,) = _spendings(cluster.directory(owner) / "data.npz.ledger")  # it was charged once
+        assert spending["transcript"] == beginning(cluster.transcript_path(owner))
 
 
 def _fields(cluster: Cluster, party: str, kind: str) -> list[dict[str, Any]]:

@@ -236,6 +236,27 @@ def test_who_came_too_early_or_was_killed_before_its_first_byte_takes_part(tmp_p
         check_whole(cluster, end_well(cluster))
 
 
+def test_a_state_directory_begun_before_the_charge_pays_for_no_second_run(tmp_path: Path) -> None:
+    with session(tmp_path / "session", "sealed", SHORT) as cluster:
+        parties = (CONSUMER, OWNER)
+        states = [cluster.directory(name) / "state" for name in parties]
+        cluster.start(*parties)
+        cluster.until(lambda: all(recorded_bytes(cluster, name) for name in parties), "two beginnings")
+        for name in parties:
+            cluster.signal(name, signal.SIGKILL)
+        cluster.end()
+        for state in states:
+            state.rename(state.with_name("second"))
+        cluster.start_all()
+        check_whole(cluster, end_well(cluster))
+        for name, state in zip(parties, states, strict=True):
+            state.rename(state.with_name("first"))
+            state.with_name("second").rename(state)
+            refused = cluster.start_in(cluster.directory(name), name)
+            assert refused.code == ExitCode.USAGE
+            assert "this session has been run before with these data" in refused.error["what"]
+
+
 def test_one_start_with_a_wrong_state_directory_costs_nobody_the_session(tmp_path: Path) -> None:
     with session(tmp_path / "session", "sealed") as cluster:
         begin(cluster)

@@ -43,7 +43,7 @@ class DatasetBudget:
     def check(
         self,
         *,
-        resumed: bool = False,
+        transcript: str = "",
         record: bool = True,
         warn: bool = True,
         called: Path | None = None,
@@ -51,7 +51,8 @@ class DatasetBudget:
         """Refuse to enrol in a session that the budget does not allow.
 
         Args:
-            resumed: The party continues a session that it has a transcript of.
+            transcript: The beginning of the party's transcript of the session (`party.beginning`); empty: it
+                has none.
             record: Whether the ledger records the party's budget; False: nothing is written.
             warn: Whether to log findings that are no obstacle.
             called: The ledger's path in the log; None: its own.
@@ -72,13 +73,7 @@ class DatasetBudget:
                     f"{self.path}: the release of the target that was named was not charged to this ledger.",
                     advice="Name the ledger that `hushbid screen` charged, or leave the release out.",
                 )
-            if not ledger.check(self._as_on_record(ledger)) and not resumed:
-                raise ConfigError(
-                    f"{self.path}: this session has been run before with these data. A second run's boxes, "
-                    "signatures and releases could not be told from those of the first.",
-                    advice="To go on with it, name the state directory that has its transcript. To run it "
-                    "anew, agree on another session.nonce in the session file.",
-                )
+            ledger.check(self._of_this_run(ledger, transcript))
             return ledger.cap
 
     def elsewhere(self) -> Path | None:
@@ -86,14 +81,19 @@ class DatasetBudget:
         with self._open(record=False) as ledger:
             return ledger.elsewhere
 
-    def charge(self, _charge: Charge) -> None:
+    def charge(self, transcript: str) -> None:
         """Charge the session, durably. The machine says when: before any of the data leave.
+
+        Args:
+            transcript: As for `check`. What is charged are the releases of this transcript alone: those of
+                another would be made with other noise.
 
         Raises:
             BudgetExceeded: It exceeds the remaining budget.
+            ConfigError: The session has been charged since it was checked, for another transcript.
         """
         with self._open() as ledger:
-            ledger.charge(self._as_on_record(ledger))
+            ledger.charge(self._of_this_run(ledger, transcript))
 
     def charged_line(self) -> str:
         """Whether the session is charged by now, for people."""
@@ -101,11 +101,28 @@ class DatasetBudget:
         charged = charges(self.path, session, others[-1])
         return f"The session is charged to {charged[0]}." if charged else "Nothing was charged yet."
 
-    def _as_on_record(self, ledger: LifetimeLedger) -> Spending:
-        """The spending; if an older version, which left the party out, charged it, then under that name."""
+    def _of_this_run(self, ledger: LifetimeLedger, transcript: str) -> Spending:
+        """The spending; if an older version, which left the party out, charged it, then under that name.
+
+        Raises:
+            ConfigError: It is on record for another transcript. Older versions did not say for which.
+        """
         older = self.spending.identifier.rpartition("/")[0]
-        charged = any((each.kind, each.identifier) == ("session", older) for each in ledger.spendings)
-        return replace(self.spending, identifier=older) if charged else self.spending
+        spending = replace(self.spending, transcript=transcript)
+        for each in ledger.spendings:
+            if each.kind == "session" and each.identifier in (older, spending.identifier):
+                if not transcript or each.transcript not in ("", transcript):
+                    raise self._run_before()
+                return replace(spending, identifier=each.identifier)
+        return spending
+
+    def _run_before(self) -> ConfigError:
+        return ConfigError(
+            f"{self.path}: this session has been run before with these data. A second run's boxes, "
+            "signatures and releases could not be told from those of the first.",
+            advice="To go on with it, name the state directory that has its transcript. To run it anew, "
+            "agree on another session.nonce in the session file.",
+        )
 
     def _open(self, *, record: bool = True) -> LifetimeLedger:
         return LifetimeLedger.open(

@@ -5,7 +5,7 @@ A party keeps one private file for each dataset, of one JSON object a line::
     {"format": "hushbid-lifetime-ledger", "version": 2, "neighbours": "add-remove-one",
      "budget": {"epsilon": 3.0, "delta": 1e-05}}
     {"kind": "session", "identifier": "…", "date": "2026-03-01", "neighbours": "add-remove-one",
-     "epsilon": 1.0, "delta": 1e-05, "costs": […]}
+     "epsilon": 1.0, "delta": 1e-05, "costs": […], "transcript": "…"}
     {"kind": "budget", "budget": {"epsilon": 2.0, "delta": 1e-05}, "neighbours": "add-remove-one",
      "lifted": false}
 

@@ -38,6 +38,8 @@ class Spending:
         neighbours: The datasets that its ε and its costs compare.
         epsilon: Its stated ε; None: nothing is guaranteed.
         costs: Its parts, for the accountant; if empty, only (ε, δ) is known.
+        transcript: Of a session, the beginning of the transcript whose releases are paid (`party.beginning`);
+            empty where an older version charged it.
 
     Raises:
         ConfigError: A value is out of range.
@@ -50,6 +52,7 @@ class Spending:
     epsilon: float | None
     delta: float
     costs: tuple[Cost, ...] = ()
+    transcript: str = ""
 
     def __post_init__(self) -> None:
         checked_neighbours(self.neighbours)
@@ -108,6 +111,7 @@ class Spending:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "costs": [cost_to_record(cost) for cost in self.costs],
+            **({"transcript": self.transcript} if self.transcript else {}),
         }
 
     @classmethod
@@ -120,10 +124,17 @@ class Spending:
         Raises:
             ConfigError, KeyError, TypeError, ValueError: It is malformed.
         """
-        record = {"neighbours": neighbours, **record}
-        if set(record) != {"kind", "identifier", "date", "neighbours", "epsilon", "delta", "costs"}:
+        record = {"neighbours": neighbours, "transcript": "", **record}
+        if set(record) != {
+            "kind", "identifier", "date", "neighbours", "epsilon", "delta", "costs", "transcript",
+        }:  # fmt: skip
             raise ValueError("its keys are not those of a spending")
-        for key, types in (("identifier", str), ("epsilon", float | int | None), ("delta", float | int)):
+        for key, types in (
+            ("identifier", str),
+            ("epsilon", float | int | None),
+            ("delta", float | int),
+            ("transcript", str),
+        ):
             if isinstance(record[key], bool) or not isinstance(record[key], types):
                 raise TypeError(f"its {key} is of another type")
         return cls(
@@ -134,6 +145,7 @@ class Spending:
             epsilon=record["epsilon"],
             delta=record["delta"],
             costs=tuple(cost_from_record(cost) for cost in record["costs"]),
+            transcript=record["transcript"],
         )
 
 

@@ -381,7 +381,7 @@ def test_a_session_that_has_begun_keeps_the_verdict_that_it_began_with(
     buyer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert buyer.start("--anyway", upper=1000.0).exit_code == 0
-    monkeypatch.setattr("protocol.runtime.party.has_begun", lambda _path: True)
+    monkeypatch.setattr("protocol.runtime.party.beginning", lambda _path: "ab" * 32)
     ended = buyer.start(upper=1000.0)
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert buyer.began[0] == buyer.began[1]

@@ -18,6 +18,8 @@ from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
 from protocol.session.session import Session, open_session
 from tests.unit.protocol.runtime.test_party import session
 
+RUN, ANOTHER = "ab" * 32, "cd" * 32
+"""Beginnings of transcripts."""
 POINTS = Dataset.from_arrays("points.npz", np.array([[0.1, 0.2], [0.3, 0.4]]))
 
 
@@ -52,19 +54,42 @@ def test_a_session_is_checked_without_a_charge_and_charged_once(tmp_path: Path) 
     budget = budget_of(tmp_path, session())
     budget.check()
     assert lines(tmp_path) == 1, "the header alone"
-    machine = OwnerMachine(session(), name="alpha")
-    budget.charge(machine.charge)
-    budget.charge(machine.charge)
+    budget.charge(RUN)
+    budget.charge(RUN)
     assert lines(tmp_path) == 2
 
 
 def test_a_session_with_secure_noise_is_run_once(tmp_path: Path) -> None:
     """Its boxes, signatures and releases could not be told from those of the first run."""
-    machine = OwnerMachine(session(), name="alpha")
-    budget_of(tmp_path, session()).charge(machine.charge)
+    budget_of(tmp_path, session()).charge(RUN)
     with pytest.raises(ConfigError, match="has been run before") as caught:
         budget_of(tmp_path, session()).check()
     assert "session.nonce" in caught.value.advice
+
+
+def test_a_charge_pays_for_the_releases_of_one_transcript(tmp_path: Path) -> None:
+    """A second state directory, begun before the first was charged, would draw other noise for nothing."""
+    first, second = (budget_of(tmp_path, session()) for _ in range(2))
+    first.check(transcript=RUN)
+    second.check(transcript=ANOTHER)
+    first.charge(RUN)
+    for refused in (lambda: second.check(transcript=ANOTHER), lambda: second.charge(ANOTHER)):
+        with pytest.raises(ConfigError, match="has been run before"):
+            refused()
+    first.check(transcript=RUN)
+    first.charge(RUN)
+    assert lines(tmp_path) == 2
+
+
+def test_a_charge_of_an_older_version_pays_for_the_transcript_that_goes_on(tmp_path: Path) -> None:
+    """It did not say for which."""
+    budget = budget_of(tmp_path, session())
+    budget.charge("")
+    budget.check(transcript=RUN)
+    budget.charge(RUN)
+    assert lines(tmp_path) == 2
+    with pytest.raises(ConfigError, match="has been run before"):
+        budget.check()
 
 
 def test_two_owners_of_a_session_with_the_same_data_are_both_charged(tmp_path: Path) -> None:
@@ -74,7 +99,7 @@ def test_two_owners_of_a_session_with_the_same_data_are_both_charged(tmp_path: P
     for budget in budgets:
         budget.check()
     for budget in budgets:
-        budget.charge(OwnerMachine(opened, name="alpha").charge)
+        budget.charge(RUN)
     records = [json.loads(line) for line in (tmp_path / "points.npz.ledger").read_text().splitlines()[1:]]
     assert [record["identifier"].rpartition("/")[2] for record in records] == ["alpha", "beta"]
     assert records[0]["costs"] == records[1]["costs"] != []
@@ -88,9 +113,9 @@ def test_a_budget_for_one_does_not_pay_for_two_owners_of_a_session(tmp_path: Pat
     first, second = (budget_of(tmp_path, opened, name, budget=enough) for name in ("alpha", "beta"))
     first.check()
     second.check()
-    first.charge(OwnerMachine(opened, name="alpha").charge)
+    first.charge(RUN)
     with pytest.raises(BudgetExceeded, match="over its budget"):
-        second.charge(OwnerMachine(opened, name="beta").charge)
+        second.charge(RUN)
 
 
 def test_a_session_that_an_older_version_charged_is_known_and_charged_no_more(tmp_path: Path) -> None:
@@ -98,21 +123,20 @@ def test_a_session_that_an_older_version_charged_is_known_and_charged_no_more(tm
     opened = session()
     budget = budget_of(tmp_path, opened)
     older = replace(budget.spending, identifier=f"{opened.file.session.name}/{opened.identifier.hex()}")
-    replace(budget, spending=older).charge(OwnerMachine(opened, name="alpha").charge)
+    replace(budget, spending=older).charge("")
     with pytest.raises(ConfigError, match="has been run before"):
         budget.check()
-    budget.check(resumed=True)
-    budget.charge(OwnerMachine(opened, name="alpha").charge)
+    budget.check(transcript=RUN)
+    budget.charge(RUN)
     assert lines(tmp_path) == 2
 
 
 def test_a_session_that_protects_nobody_may_be_run_again_and_is_recorded_each_time(tmp_path: Path) -> None:
     opened = session(secure=False)
-    machine = OwnerMachine(opened, name="alpha")
     for _ in range(2):
         budget = budget_of(tmp_path, opened)
         budget.check()
-        budget.charge(machine.charge)
+        budget.charge(RUN)
     assert lines(tmp_path) == 3
 
 
