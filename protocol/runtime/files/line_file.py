@@ -1,7 +1,8 @@
 """A private file of one JSON object a line. Lines are only ever appended, each durably.
 
-It belongs to one process at a time. An incomplete last line, left by a crash, is cut off when the file is
-opened: its writer was never told that it was there.
+It belongs to one process at a time, and its first line names its format. An incomplete last line, left by a
+crash, does not count: its writer was never told that it was there. It is cut off before the next line is
+appended, and until then the file stays as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class LineFile(Closing):
         what: Its purpose, for messages: "the dataset's lifetime ledger".
         records: The objects of its lines when it was opened, in order.
         lines: Every line without its end, appended ones included.
-        cut: Bytes of an incomplete last line that were cut off.
+        cut: Bytes of an incomplete last line, which do not count.
     """
 
     def __init__(self, path: Path, descriptor: int, what: str) -> None:
@@ -43,24 +44,26 @@ class LineFile(Closing):
         self.cut = 0
         self._descriptor = descriptor
         self._size = 0
+        self._ended = True
+        """Whether the last line has its end."""
         self._closed = False
 
     @classmethod
-    def open(cls, path: Path, *, what: str, patience: float = LOCK_SECONDS) -> Self:
-        """Open or create a file, and hold it until it is closed.
+    def open(cls, path: Path, *, what: str, format_name: str, patience: float = LOCK_SECONDS) -> Self:
+        """Open or create a file, and hold it until it is closed. What is there is not changed.
 
         Args:
             path: The file; its directory exists.
+            format_name: The ``format`` of the first line of such a file.
             patience: Seconds to wait while another process holds it.
 
         Raises:
             ConfigError: It cannot be opened, others may use it, or another process holds it.
-            DataError: A line is no JSON object; it names the line.
-            HushbidError: The disk is full or fails.
+            DataError: It is another file; or a line is no JSON object, and is named.
         """
         file = cls(path, _open_alone(path, what, patience), what)
         try:
-            file._read()
+            file._read(format_name)
         except BaseException:
             file.close()
             raise
@@ -81,6 +84,7 @@ class LineFile(Closing):
         """
         line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         data = line + b"\n"
+        self._mend()
         try:
             platform.append(self._descriptor, data, sync=True)
         except OSError as error:
@@ -101,24 +105,33 @@ class LineFile(Closing):
             self._closed = True
             os.close(self._descriptor)
 
-    def _read(self) -> None:
+    def _read(self, format_name: str) -> None:
         content = _read_all(self._descriptor)
         self.lines, rest = whole_lines(content)
+        lead = json.dumps({"format": format_name}).removesuffix("}").encode()
+        if not lead.startswith(content[: len(lead)]):
+            raise DataError(
+                f"{self.path}: not {self.what}: its first line does not say so.",
+                advice="Restore it from a copy, or name another file. This one was left as it is.",
+            )
         self.cut, self._size = len(rest), len(content) - len(rest)
-        if self.cut:
-            self._truncate()
-        elif content and not content.endswith(b"\n"):
-            self._end_line()
+        self._ended = bool(rest) or not content or content.endswith(b"\n")
         self.records = [
             parse_line(self.path, number, line) for number, line in enumerate(self.lines, start=1)
         ]
 
-    def _end_line(self) -> None:
+    def _mend(self) -> None:
+        """Cut off an incomplete last line, or end a complete one."""
         try:
-            platform.append(self._descriptor, b"\n", sync=True)
+            if self.cut:
+                self._truncate()
+                self.cut = 0
+            elif not self._ended:
+                platform.append(self._descriptor, b"\n", sync=True)
+                self._size += 1
+                self._ended = True
         except OSError as error:
             raise self._unwritable(error) from error
-        self._size += 1
 
     def _truncate(self) -> None:
         os.ftruncate(self._descriptor, self._size)

@@ -199,7 +199,7 @@ def _open() -> LineFile:
             advice="Set XDG_STATE_HOME to a directory that this user can write to, and that outlives the "
             "session.",
         ) from None
-    file = LineFile.open(path, what=_WHAT, patience=_PATIENCE)
+    file = LineFile.open(path, what=_WHAT, format_name=FORMAT, patience=_PATIENCE)
     try:
         if not file.records:
             header = {"format": FORMAT, "version": VERSION, "key": os.urandom(_KEY_BYTES).hex()}

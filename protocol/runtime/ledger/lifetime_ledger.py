@@ -103,8 +103,8 @@ class LifetimeLedger(Closing):
 
     Attributes:
         cap: The most that may be spent in all; None: no limit, which is recorded.
-        cut: Bytes of an incomplete last line that were cut off at opening. Nothing that they would have paid
-            for was ever released.
+        cut: Bytes of an incomplete last line, found at opening. Nothing that they would have paid for was
+            ever released.
         elsewhere: Another ledger that the same rows were charged to, if known.
     """
 
@@ -158,7 +158,7 @@ class LifetimeLedger(Closing):
             cls(LineFile.absent(path, what=_WHAT), neighbours=relation, rows=rows)._begin(
                 budget, record=False
             )
-        ledger = cls(LineFile.open(path, what=_WHAT), neighbours=relation, rows=rows)
+        ledger = cls(LineFile.open(path, what=_WHAT, format_name=FORMAT), neighbours=relation, rows=rows)
         try:
             ledger._begin(budget, record=record)
         except BaseException:

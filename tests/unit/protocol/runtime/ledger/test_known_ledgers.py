@@ -19,7 +19,7 @@ from protocol.data.rows import rows_as
 from protocol.errors import BudgetExceeded, ConfigError, DataError
 from protocol.privacy.accounting import LaplaceCost
 from protocol.runtime.files.line_file import LineFile
-from protocol.runtime.ledger.known_ledgers import KnownRows, known_ledgers_path
+from protocol.runtime.ledger.known_ledgers import FORMAT, KnownRows, known_ledgers_path
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.ledger.spending import Spending
 
@@ -246,7 +246,7 @@ def test_the_list_is_held_while_a_ledger_is_charged(tmp_path: Path, monkeypatch:
     def watched(file: LineFile, record: Any) -> None:
         if "identifier" in record:
             with pytest.raises(ConfigError, match="another process holds"):
-                LineFile.open(known_ledgers_path(), what="the list", patience=0.0)
+                LineFile.open(known_ledgers_path(), what="the list", format_name=FORMAT, patience=0.0)
             held.append(record["identifier"])
         append(file, record)
 
@@ -434,7 +434,7 @@ def test_a_damaged_list_stands_against_a_budget_and_is_said_without_one(
     path.parent.mkdir(parents=True)
     path.write_text(damage + "\n")
     path.chmod(0o600)
-    with pytest.raises(DataError, match="line 1: malformed"):
+    with pytest.raises(DataError, match="line 1: malformed|first line does not say so"):
         opened(tmp_path / "a.ledger", table(), ONE)
     with caplog.at_level(logging.WARNING), opened(tmp_path / "b.ledger", table()) as ledger:
         ledger.warn()

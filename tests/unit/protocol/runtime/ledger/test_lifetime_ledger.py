@@ -48,8 +48,10 @@ def session(identifier: str = "spring", costs: tuple[Cost, ...] = GAUSSIAN, **ch
     return Spending(**(fields | changes))
 
 
-def opened(path: Path, budget: BudgetSection | None = BUDGET, neighbours: str = RELATION) -> LifetimeLedger:
-    return LifetimeLedger.open(path, budget=budget, neighbours=neighbours, rows=None)
+def opened(
+    path: Path, budget: BudgetSection | None = BUDGET, neighbours: str = RELATION, *, record: bool = True
+) -> LifetimeLedger:
+    return LifetimeLedger.open(path, budget=budget, neighbours=neighbours, rows=None, record=record)
 
 
 @pytest.fixture
@@ -418,13 +420,13 @@ def test_a_last_line_that_is_whole_but_for_its_end_counts(path: Path) -> None:
     with opened(path) as ledger:
         assert [spending.identifier for spending in ledger.spendings] == ["one"]
         assert ledger.cut == 0
-        assert path.read_bytes() == whole
         assert ledger.charge(session("two"))
+    assert path.read_bytes().startswith(whole)
     with opened(path) as ledger:
         assert len(ledger.spendings) == 2
 
 
-def test_a_last_line_torn_at_any_byte_is_cut(path: Path) -> None:
+def test_a_last_line_torn_at_any_byte_does_not_count_and_is_cut_by_the_next(path: Path) -> None:
     with opened(path) as ledger:
         ledger.charge(session("one"))
     whole = path.read_bytes()
@@ -435,8 +437,13 @@ def test_a_last_line_torn_at_any_byte_is_cut(path: Path) -> None:
         path.write_bytes(whole[:length])
         with opened(path) as ledger:
             assert ledger.spendings == ()
-            assert ledger.cut == (length - start if length >= start else length)
-            assert path.read_bytes() == whole[:start]
+            if length > start:
+                assert ledger.cut == length - start
+                assert path.read_bytes() == whole[:length], "nothing was written"
+            assert ledger.charge(session("two"))
+        content = path.read_bytes()
+        assert content.startswith(whole[:start])
+        assert (content.count(b"\n"), b'"one"' in content) == (2, False)
 
 
 def test_a_full_disk_leaves_the_ledger_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -500,12 +507,25 @@ def test_a_malformed_line_is_an_error_that_names_it(path: Path, damage: bytes) -
     assert path.read_bytes() == damaged
 
 
-@pytest.mark.parametrize("header", ["{}", '{"format": "hushbid-lifetime-ledger", "version": 3}'])
-def test_another_format_is_refused(path: Path, header: str) -> None:
-    path.write_text(header + "\n")
+def test_another_format_is_refused(path: Path) -> None:
+    path.write_text('{"format": "hushbid-lifetime-ledger", "version": 3}\n')
     path.chmod(0o600)
     with pytest.raises(DataError, match="line 1"):
         opened(path)
+
+
+@pytest.mark.parametrize("record", [True, False])
+@pytest.mark.parametrize(
+    "content",
+    [b"\x00\xff\x80", b"a,b\n1,2\n3,4", b"{}\n", b'{"format": "other"', b"one line", b"PK\x03\x04\nrest"],
+)
+def test_another_file_is_refused_and_left_as_it_is(path: Path, content: bytes, record: bool) -> None:
+    """Whoever names their data as ledger by mistake keeps them."""
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(DataError, match=r"not the dataset's lifetime ledger: its first line does not say so"):
+        opened(path, record=record)
+    assert path.read_bytes() == content
 
 
 # -- Bad input --------------------------------------------------------------------------------------
