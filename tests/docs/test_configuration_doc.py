@@ -92,8 +92,9 @@ def test_a_lifetime_ledger_has_the_lines_that_the_page_describes(tmp_path: Path)
     path = tmp_path / "data.npz.ledger"
     relation, day = "add-remove-one", date(2026, 3, 1)
     spending = Spending(
-        kind="session", identifier="s/1/2", date=day, neighbours=relation, epsilon=1.0, delta=1e-5
-    )
+        kind="session", identifier="s/1/2", date=day, neighbours=relation, epsilon=1.0, delta=1e-5,
+        transcript="ab" * 32,
+    )  # fmt: skip
     with LifetimeLedger.open(
         path, budget=BudgetSection(epsilon=3.0), neighbours=relation, rows=None
     ) as ledger:
