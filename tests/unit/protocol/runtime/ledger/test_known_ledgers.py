@@ -434,7 +434,7 @@ def test_a_damaged_list_stands_against_a_budget_and_is_said_without_one(
     path.parent.mkdir(parents=True)
     path.write_text(damage + "\n")
     path.chmod(0o600)
-    with pytest.raises(DataError, match="line 1: malformed|first line does not say so"):
+    with pytest.raises(DataError, match=r"line 1: malformed|first line does not say so"):
         opened(tmp_path / "a.ledger", table(), ONE)
     with caplog.at_level(logging.WARNING), opened(tmp_path / "b.ledger", table()) as ledger:
         ledger.warn()
