@@ -361,6 +361,32 @@ def test_a_sealed_session_s_catalogue_has_a_public_map_of_its_own(
     assert release.features.seed == 5
 
 
+@pytest.mark.parametrize("seed", [2**63, 2**64])
+def test_a_seed_that_no_entry_can_have_is_refused_before_a_charge(
+    place: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    Path("sealed.toml").write_text(
+        text(
+            {
+                "features.columns": 2,
+                "features.upper": [1.0, 2.0],
+                "features.seed": None,
+                "acquisition.rule": "sealed",
+            }
+        )
+    )
+    for arguments, where in (
+        (("kme", *COMMON, "--session", "sealed.toml"), "--seed: seed: "),
+        (("kme", *COMMON, "--gamma", "2", *BOUNDS), "the options: seed: "),
+        (("race", *COMMON, "--bandwidth", "0.5", *BOUNDS), "the options: seed: "),
+    ):
+        code, _, said = run(capsys, "publish", *arguments, "--seed", str(seed))
+        assert code == 4
+        assert f"{where}should be less than or equal to {2**63 - 1}" in said
+        assert not (place / "north.npz.ledger").exists()
+        assert entries(place) == []
+
+
 def test_over_budget_ends_with_code_1(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("publish", "kme", *COMMON, "--session", "session.toml", "--budget-epsilon", "0.5", "--json")
     code, out, _ = run(capsys, *arguments)
