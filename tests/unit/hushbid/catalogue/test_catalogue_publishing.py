@@ -207,6 +207,23 @@ def test_what_no_entry_can_have_is_refused_before_a_charge(tmp_path: Path, chang
     assert list(tmp_path.glob("*.ledger")) == []
 
 
+@pytest.mark.parametrize("functions", [FEATURES, HASHES], ids=["kme", "race"])
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_delta_that_is_no_guarantee_for_the_rows_is_refused_before_a_charge(
+    tmp_path: Path, functions: Any, neighbours: Neighbours
+) -> None:
+    """The number of rows may be private: the error does not state it."""
+    np.save(tmp_path / "north.npy", points_about((0.3, 0.5), 128, seed=1))
+    changes: dict[str, Any] = {"functions": functions, "neighbours": neighbours}
+    for delta in (1 / 128, 0.5):
+        with pytest.raises(ConfigError, match="not below 1 over the number of rows of the data") as refused:
+            published(tmp_path, delta=delta, **changes)
+        assert "128" not in str(refused.value)
+    assert list(tmp_path.glob("*.ledger")) == []
+    published(tmp_path, delta=0.5, noise=SimulatedNoise(1, "north"), **changes)
+    published(tmp_path, delta=1 / 129, **changes)
+
+
 class NoNoise(SimulatedNoise):
     """A source whose noise is 0: what a release is of, bare."""
 
