@@ -19,6 +19,7 @@ from protocol.data import Dataset, dataset_digest
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER
 from protocol.privacy.accounting import Cost
+from protocol.privacy.accounting.validation import check_delta_of
 from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
 from protocol.runtime.files.durable import write_new
@@ -161,8 +162,11 @@ class Consumer:
 
         Raises:
             BudgetExceeded: The budget does not allow it; nothing was charged.
-            ConfigError: The release could not be kept, or the ledger cannot be used.
+            ConfigError: The release could not be kept, δ is no guarantee for so many rows, or the ledger
+                cannot be used.
         """
+        if noise.protects:
+            check_delta_of(delta, len(self.validation), "the validation set")
         if self.target.exists() or not os.access(self.target.parent, os.W_OK | os.X_OK):
             raise ConfigError(
                 f"{self.target}: the release cannot be kept there.",

@@ -246,4 +246,4 @@ def _feature_section(
             f"{session} keeps its feature map secret, and an entry's is public.",
             advice="Give a public seed for the catalogue with `--seed`, the same at every owner.",
         )
-    return features.model_copy(update=given)
+    return validated(FeatureSection, {**features.model_dump(), **given}, where="--seed")

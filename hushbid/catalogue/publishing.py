@@ -27,6 +27,7 @@ from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.data.dataset import row_chunks
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.accounting import Cost, cost_to_record
+from protocol.privacy.accounting.validation import check_delta_of
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours
 from protocol.runtime.files.durable import write_new
@@ -105,12 +106,15 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
 
     Raises:
         DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
-        ConfigError: A parameter that cannot hold, or a file that cannot be written.
+        ConfigError: A parameter that cannot hold, a δ that is no guarantee for so many rows, or a file that
+            cannot be written.
         BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
     """
     kind = next(each for each in KINDS if isinstance(what.functions, each.SECTION))
     kind.check_points(what.functions, what.points)
     whole = load_dataset(what.data, what.columns)
+    if noise.protects:
+        check_delta_of(what.delta, len(whole), "the data")
     dataset, clipped = within_bounds(whole, what.functions, clip=what.clip)
     calibration = kind.calibration(what.functions, what.neighbours, what.epsilon, what.delta)
     costs: tuple[Cost, ...] = calibration.costs

@@ -79,18 +79,13 @@ def _reached_at(file: SessionFile, address: str | None) -> SessionFile:
     """The session with the address by which the invited party finds the curator."""
     from protocol.config.loading import validated
     from protocol.config.session import NetworkSection
-    from protocol.runtime.network.transport import parse_address
+    from protocol.runtime.network.transport import contact_address
 
     if address is not None:
         values = {**file.network.model_dump(), "address": address}
         network = validated(NetworkSection, values, where="--address")
         file = file.model_copy(update={"network": network})
-    where = parse_address(file.network.address)
-    if where.port == "*" or where.is_wildcard:
-        raise ConfigError(
-            f"{where.text} is an address to listen at, and none to connect to.",
-            advice="Give the curator's host and port with --address, or in the session file's [network].",
-        )
+    contact_address(file.network.address)
     return file
 
 

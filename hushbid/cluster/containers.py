@@ -25,11 +25,13 @@ from hushbid.cluster.parties import (
     shares,
 )
 from protocol import platform
+from protocol.config.loading import validated
 from protocol.config.party import BudgetSection
-from protocol.config.session import SessionFile
+from protocol.config.session import NetworkSection, SessionFile
 from protocol.errors import ConfigError, ExitCode, HushbidError
 from protocol.names import CONSUMER, listed
 from protocol.runtime.keys import KeyPair, new_keypair, read_public, read_secret
+from protocol.runtime.network.transport import contact_address
 from protocol.runtime.telemetry.status_file import Status, status_path
 from protocol.session.session import open_session
 
@@ -101,18 +103,20 @@ def set_up(
         own_keys: The parties' own keys; None: they are made here.
 
     Raises:
-        ConfigError: The sections do not go together, data have a lifetime ledger already, another session is
-            there, or it cannot be written.
+        ConfigError: Nobody can connect to `address`, the sections do not go together, data have a lifetime
+            ledger already, another session is there, or it cannot be written.
         DataError: A file that the cluster names cannot be used.
         KeyFileError: A key that is there cannot be used.
     """
     cluster = cluster.patient(_PATIENCE)
+    values = {**cluster.file.network.model_dump(), "address": address}
+    network = validated(NetworkSection, values, where="--address")
+    contact_address(network.address)
     # Before data are dealt out, which can fail for a number of owners that there is no place for anyway.
     names = cluster.owners if owners is None else tuple(f"owner-{number + 1}" for number in range(owners))
     parties = parties_in(place, names)
     _check_places(place, parties)
     data, points_of, of_owners = _dealt(cluster, owners)
-    network = cluster.file.network.model_copy(update={"address": address})
     keys = {} if network.insecure or own_keys else {party.name: _key_of(party) for party in parties}
     public = {name: pair.public.text for name, pair in keys.items()}
     if own_keys is not None:

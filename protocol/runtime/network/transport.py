@@ -28,6 +28,7 @@ __all__ = [
     "check_frame",
     "configure",
     "connection_failed",
+    "contact_address",
     "is_loopback_ip",
     "listen_address",
     "parse_address",
@@ -111,6 +112,21 @@ def parse_address(text: str) -> Address:
             advice="Write tcp://HOST:PORT, an IPv6 host in brackets: tcp://[::1]:5555.",
         )
     return Address(text, match["host"].strip("[]"), match["port"])
+
+
+def contact_address(text: str) -> Address:
+    """Read an address at which others are to find the curator.
+
+    Raises:
+        ConfigError: The text is no address, or one to listen at only.
+    """
+    where = parse_address(text)
+    if where.port == "*" or where.is_wildcard:
+        raise ConfigError(
+            f"{where.text} is an address to listen at, and none to connect to.",
+            advice="Give the curator's host and port with --address, or in the session file's [network].",
+        )
+    return where
 
 
 def listen_address(contact: str) -> str:

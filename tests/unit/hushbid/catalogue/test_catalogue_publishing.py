@@ -207,6 +207,23 @@ def test_what_no_entry_can_have_is_refused_before_a_charge(tmp_path: Path, chang
     assert list(tmp_path.glob("*.ledger")) == []
 
 
+@pytest.mark.parametrize("functions", [FEATURES, HASHES], ids=["kme", "race"])
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_delta_that_is_no_guarantee_for_the_rows_is_refused_before_a_charge(
+    tmp_path: Path, functions: Any, neighbours: Neighbours
+) -> None:
+    """The number of rows may be private: the error does not state it."""
+    np.save(tmp_path / "north.npy", points_about((0.3, 0.5), 128, seed=1))
+    changes: dict[str, Any] = {"functions": functions, "neighbours": neighbours}
+    for delta in (1 / 128, 0.5):
+        with pytest.raises(ConfigError, match="not below 1 over the number of rows of the data") as refused:
+            published(tmp_path, delta=delta, **changes)
+        assert "128" not in str(refused.value)
+    assert list(tmp_path.glob("*.ledger")) == []
+    published(tmp_path, delta=0.5, noise=SimulatedNoise(1, "north"), **changes)
+    published(tmp_path, delta=1 / 129, **changes)
+
+
 class NoNoise(SimulatedNoise):
     """A source whose noise is 0: what a release is of, bare."""
 
@@ -359,6 +376,32 @@ def test_a_sealed_session_s_catalogue_has_a_public_map_of_its_own(
     release = read_entry(path).release
     assert isinstance(release, KmeRelease)
     assert release.features.seed == 5
+
+
+@pytest.mark.parametrize("seed", [2**63, 2**64])
+def test_a_seed_that_no_entry_can_have_is_refused_before_a_charge(
+    place: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    Path("sealed.toml").write_text(
+        text(
+            {
+                "features.columns": 2,
+                "features.upper": [1.0, 2.0],
+                "features.seed": None,
+                "acquisition.rule": "sealed",
+            }
+        )
+    )
+    for arguments, where in (
+        (("kme", *COMMON, "--session", "sealed.toml"), "--seed: seed: "),
+        (("kme", *COMMON, "--gamma", "2", *BOUNDS), "the options: seed: "),
+        (("race", *COMMON, "--bandwidth", "0.5", *BOUNDS), "the options: seed: "),
+    ):
+        code, _, said = run(capsys, "publish", *arguments, "--seed", str(seed))
+        assert code == 4
+        assert f"{where}should be less than or equal to {2**63 - 1}" in said
+        assert not (place / "north.npz.ledger").exists()
+        assert entries(place) == []
 
 
 def test_over_budget_ends_with_code_1(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

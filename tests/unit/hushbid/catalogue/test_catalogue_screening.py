@@ -336,6 +336,19 @@ def test_nothing_is_charged_for_a_release_that_cannot_be_kept(catalogue: Path) -
     assert charges(catalogue) == []
 
 
+@pytest.mark.parametrize("functions", [FEATURES, HASHES], ids=["kme", "race"])
+def test_a_delta_that_is_no_guarantee_for_the_validation_set_is_refused_before_a_charge(
+    tmp_path: Path, functions: Any
+) -> None:
+    published(tmp_path, functions=functions)
+    for delta in (1 / 200, 0.5):
+        with pytest.raises(ConfigError, match="not below 1 over the number of rows of the validation set"):
+            screened(tmp_path, delta=delta)
+    assert charges(tmp_path) == []
+    assert not (tmp_path / "kept.target").exists()
+    screened(tmp_path, delta=1 / 201)
+
+
 def test_a_crash_before_the_release_is_kept_wastes_budget_and_leaks_nothing(
     catalogue: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -404,6 +404,24 @@ class TestKeysOfTheirOwn:
         assert not (tmp_path / "parties").exists()
 
 
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("curator:5790", "--address: address: not an address"),
+        ("tcp://curator:5790/", "--address: address: not an address"),
+        ("tcp://curator:99999", "is not an address"),
+        ("tcp://*:5790", "none to connect to"),
+        ("tcp://curator:*", "none to connect to"),
+    ],
+)
+def test_an_address_that_nobody_can_connect_to_is_refused_before_anything_is_made(
+    digits: Cluster, tmp_path: Path, address: str, why: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(why)):
+        digits_in(tmp_path, digits, address=address)
+    assert list(tmp_path.iterdir()) == []
+
+
 class TestVerb:
     @pytest.fixture
     def invoke(self, tmp_path: Path) -> Callable[..., tuple[int, str]]:
