@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hushbid.catalogue.publishing import Published
     from hushbid.catalogue.screening import ScreeningResult
     from protocol.config.party import ConsumerFile
+    from protocol.config.session import DraftSession
 
 __all__ = ["UNACCOUNTED", "Catalogue", "ScreenOptions"]
 
@@ -142,7 +143,7 @@ class Catalogue:
             unaccounted=options.unaccounted,
             allow_simulated=options.allow_simulated,
         )
-        result = screen(what, _consumer(options))
+        result = screen(what, _consumer(options, None if what.session is None else what.session.draft))
         if plot is not None:
             from hushbid.catalogue.page import screening_page
 
@@ -152,8 +153,8 @@ class Catalogue:
         return result
 
 
-def _consumer(options: ScreenOptions) -> Consumer:
-    """The consumer's own settings: options go before its private file."""
+def _consumer(options: ScreenOptions, session: DraftSession | None) -> Consumer:
+    """The consumer's own settings: options go before its private file. Data are read as the session reads."""
     from consumer.process import drawn_path
     from hushbid.catalogue.consumer_release import Consumer
     from protocol.config.loading import load_toml
@@ -180,6 +181,8 @@ def _consumer(options: ScreenOptions) -> Consumer:
         columns = DataColumns(
             tuple(name.strip() for name in features.split(",")), columns.label, columns.identifier
         )
+    if session is not None:
+        columns = session.reading(columns)
     seeds = own["seed_set"]
     if seeds is None and file is not None and file.seed_points is not None and drawn_path(file).exists():
         seeds, seed_columns = drawn_path(file), DataColumns()

@@ -74,6 +74,7 @@ def candidates(
     functions: bytes | None,
     keys: Mapping[str, str],
     allow_simulated: bool,
+    columns: Sequence[str] | None = None,
 ) -> tuple[list[Candidate], list[Refusal]]:
     """Read entries, and keep the comparable ones: one for each owner, sorted by name.
 
@@ -83,6 +84,7 @@ def candidates(
             entries.
         keys: Keys of a session's roster, by owner; an empty or missing key is not checked.
         allow_simulated: Whether to include entries whose noise protects nobody.
+        columns: Names of D_v's columns, if it has any: an entry that has these in another order is refused.
 
     Raises:
         DataError: None is left; the error says why the others were refused. Or, without `functions`, no map
@@ -102,7 +104,7 @@ def candidates(
             )
             continue
         each = Candidate(path, entry, entry.release.noisy_mean())
-        why = _objection(each, keys, allow_simulated=allow_simulated)
+        why = _objection(each, keys, allow_simulated=allow_simulated, columns=columns)
         if why:
             refused.append(Refusal(str(path), why))
         else:
@@ -124,8 +126,12 @@ def too_small(entry: CatalogueEntry) -> bool:
     return entry.release.size < max(1.0, LEAST_SIZES * entry.release.size_deviation)
 
 
-def _objection(candidate: Candidate, keys: Mapping[str, str], *, allow_simulated: bool) -> str:
+def _objection(
+    candidate: Candidate, keys: Mapping[str, str], *, allow_simulated: bool, columns: Sequence[str] | None
+) -> str:
     entry, mean = candidate.entry, candidate.mean
+    if columns and entry.columns and entry.columns != (*columns,) and {*entry.columns} == {*columns}:
+        return f"it has the columns in the order {', '.join(entry.columns)}, D_v in {', '.join(columns)}"
     if entry.noise == "simulated" and not allow_simulated:
         return "its noise is simulated: nothing protects its owner's data"
     if keys.get(entry.name) not in (None, "", entry.owner):

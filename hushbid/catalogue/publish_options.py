@@ -153,6 +153,13 @@ class PublishKme(_Publish):
     dimension: int | None = option(int | None, help="d, coordinates of φ; default: 140.")
     points: int = option(int, default=0, help="Synthetic points; 0: none.", min=0)
 
+    def _columns(self) -> Any:
+        """As the session reads them, by its own columns if it has any."""
+        from hushbid.roster.file import RosterFile
+
+        columns, session = super()._columns(), path_of(self.session)
+        return columns if session is None else RosterFile(session).draft.reading(columns)
+
     def _functions(self) -> Functions:
         own: dict[str, Any] = {"seed": self.seed, "gamma": self.gamma, "dimension": self.dimension}
         own |= _bounds(self.lower, self.upper)

@@ -72,6 +72,7 @@ def screen(what: Screening, consumer: Consumer) -> ScreeningResult:
         functions=functions,
         keys={} if draft is None else draft.roster.owners,
         allow_simulated=what.allow_simulated,
+        columns=consumer.validation.feature_names,
     )
     example = found[0].entry.release
     section = example.section

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 
 from hushbid.catalogue import publishing
 from hushbid.catalogue.entry import SUFFIX, read_entry
@@ -376,6 +378,72 @@ def test_a_sealed_session_s_catalogue_has_a_public_map_of_its_own(
     release = read_entry(path).release
     assert isinstance(release, KmeRelease)
     assert release.features.seed == 5
+
+
+TABLES = """
+[[columns]]
+name = "age"
+kind = "integer"
+lower = 0
+upper = 10
+missing = 5
+[[columns]]
+name = "smokes"
+kind = "category"
+categories = ["yes", "no"]
+"""
+
+
+@pytest.mark.usefixtures("place")
+def test_tables_are_read_by_the_session_s_columns_in_whatever_order_they_have_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    values = tomllib.loads(text({"features.seed": 3}))
+    for key in ("columns", "lower", "upper"):
+        values["features"].pop(key, None)
+    values["target"] = {"mechanism": "exact"}
+    Path("tables.toml").write_text(tomli_w.dumps(values) + TABLES)
+    rows = [("" if age == 3 else age, "yes" if age % 3 else "no") for age in (*range(8),) * 50]
+    Path("north.csv").write_text("age,smokes\n" + "".join(f"{age},{smokes}\n" for age, smokes in rows))
+    Path("south.csv").write_text("smokes,age\n" + "".join(f"{smokes},{age}\n" for age, smokes in rows))
+    write_secret(Path("south.key"), key_of("south"))
+    for name in ("north", "south"):
+        code, _, said = run(
+            capsys, "publish", "kme", f"{name}.csv", "--name", name, "--neighbours", "add-remove-one",
+            "--epsilon", "20", "--session", "tables.toml",
+        )  # fmt: skip
+        assert code == 0, said
+    first, second = (read_entry(path) for path in entries(Path()))
+    assert first.columns == second.columns
+    code, out, said = run(
+        capsys,
+        "screen",
+        ".",
+        "--session",
+        "tables.toml",
+        "--validation",
+        "south.csv",
+        "--unaccounted",
+        "--json",
+    )
+    assert code == 0, said
+    found = json.loads(out)
+    assert not found["refused"]
+    assert all(abs(each["mmd2"]) < 0.02 for each in found["owners"]), found["owners"]
+
+
+@pytest.mark.usefixtures("place")
+def test_an_entry_with_the_columns_in_another_order_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{row % 7 / 7},{row % 5 / 5}\n" for row in range(300))
+    Path("north.csv").write_text(f"a,b\n{rows}")
+    Path("validation.csv").write_text(f"b,a\n{rows}")
+    code, _, said = run(
+        capsys, "publish", "kme", "north.csv", *COMMON[1:], "--seed", "3", "--gamma", "2", *BOUNDS
+    )
+    assert code == 0, said
+    code, _, said = run(capsys, "screen", ".", "--validation", "validation.csv", "--unaccounted")
+    assert code == 4
+    assert "it has the columns in the order a, b, D_v in b, a" in " ".join(said.split())
 
 
 @pytest.mark.parametrize("seed", [2**63, 2**64])
