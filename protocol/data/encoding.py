@@ -78,6 +78,8 @@ def encoded_column(column: Column, values: Any, where: str) -> npt.NDArray[np.fl
 _GAP: Final = "Fill it in, or say by the column's `missing` what a gap stands for."
 _OWN_GAP: Final = f'{_GAP[:-1]} (`missing = "own"`: a category of its own).'
 
+_EMPTY: Final = "Make it null (None): that is a gap, and the column's `missing` says what a gap stands for."
+
 
 def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str) -> npt.NDArray[np.float64]:
     """Values of a number, an integer or a boolean; arbitrary in gaps."""
@@ -154,6 +156,9 @@ def _of_categories(
     found = np.array(places.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
     found[gaps] = -1
     strange = (found < 0) & ~gaps
+    empty = strange & _flags(pc.equal(values, "").fill_null(False)) if text else np.zeros_like(strange)
+    if empty.any():  # as pyarrow reads an empty field of CSV in a column of text
+        raise _wrong(where, empty, "is empty text, which is no gap and of no category", _EMPTY)
     if strange.any():
         raise _wrong(where, strange, "is of no category", "Correct it, or agree on more categories.")
     if gaps.any():

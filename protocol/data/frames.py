@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from protocol.data.encoding import plain_types
 from protocol.data.images import arrays_as_lists, is_gap
-from protocol.data.names import are_header
+from protocol.data.names import are_header, listed
 from protocol.data.schema import Schema
 from protocol.data.tables import read_csv, read_parquet
 from protocol.errors import DataError
@@ -56,11 +56,30 @@ def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTabl
             return plain_types(table)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # Its message quotes values.
+        if isinstance(frame, Mapping) and (differing := _differing_lengths(frame)):
+            raise DataError(
+                f"{name}: {differing}.",
+                advice="Give every column a value for each row, and None where there is none.",
+            ) from None
         raise DataError(
             _what_is_mixed(frame, name),
             advice="Give every column a name of its own and one type: numbers, booleans or text.",
         ) from None
     raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
+
+
+def _differing_lengths(columns: Mapping[Any, Any]) -> str:
+    """Which columns are of another length than most; empty if none is. Lengths are the owner's own."""
+    lengths = {str(column): len(values) for column, values in columns.items() if hasattr(values, "__len__")}
+    if len(lengths) < len(columns) or len(counted := Counter(lengths.values())) < 2:
+        return ""
+    if not are_header([*lengths]):
+        return "its columns differ in length"
+    usual = counted.most_common(1)[0][0]
+    one = next(column for column, length in lengths.items() if length == usual)
+    others = [column for column, length in lengths.items() if length != usual]
+    differ = f"columns {listed(others)} differ" if len(others) > 1 else f"column {listed(others)} differs"
+    return f"{differ} in length from column {listed([one])}"
 
 
 def _what_is_mixed(frame: Frame, name: str) -> str:

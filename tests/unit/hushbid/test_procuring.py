@@ -230,6 +230,17 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         pytest.param({"owners": {1: OWNERS["north"]}}, "no mapping from names", id="a number for a name"),
         pytest.param({"owners": [5]}, "no mapping from names", id="owners without names"),
         pytest.param({"test": {"age": [2**70]}}, "mixed or unknown types", id="large"),
+        pytest.param(
+            {"owners": {"north": {"age": [30, 40, 50], "job": ["nurse", "nurse"], "bought": [1, 0, 1]}}},
+            "north: column 'job' differs in length from column 'age'.",
+            id="a shorter column",
+        ),
+        pytest.param(
+            {"test": {"age": [30, 40], "job": ["nurse", "nurse"], "bought": [1], "at": [1, 2, 3]}},
+            "test: columns 'bought', 'at' differ in length from column 'age'.",
+            id="columns of three lengths",
+        ),
+        pytest.param({"test": {"age": [1], "7": [2, 3]}}, "test: its columns differ", id="no header"),
         pytest.param({"seed": -1}, "The seed is -1", id="seed"),
         pytest.param({"test": pd.concat([TEST, TEST[["age"]]], axis=1)}, "two of one name", id="one name"),
         pytest.param({"owners": {}}, "There are no owners.", id="no owners"),

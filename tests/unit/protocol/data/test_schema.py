@@ -156,6 +156,18 @@ def test_what_a_gap_can_stand_for_is_said() -> None:
     assert '`missing = "own"`' in refused(Schema.of([job]), job=["clerk", None]).advice
 
 
+def test_empty_text_is_said_to_be_empty_and_no_gap() -> None:
+    job = {"name": "job", "kind": "category", "categories": ["clerk", "nurse"], "missing": "own"}
+    error = refused(Schema.of([job]), job=["33344", "", None, ""])
+    said = (
+        "row 1 (counted from 0) is empty text, which is no gap and of no category, and those of 1 more rows."
+    )
+    assert error.what.endswith(said)
+    assert "null (None): that is a gap" in error.advice
+    assert "33344" not in error.what
+    assert Schema.of([JOB]).encode(table(job=["", None]), name="x").tolist() == [[0, 0, 1, 0], [0, 0, 0, 1]]
+
+
 def test_a_column_that_is_not_there_or_twice_is_named() -> None:
     schema = Schema.of([OWNS])
     assert "no column 'owns'" in refused(schema, other=[1]).what
