@@ -193,6 +193,11 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
             )
     else:
         chosen = list(columns.features)
+        if twice := sorted({name for name in chosen if chosen.count(name) > 1}):
+            raise DataError(
+                f"{path.name}: feature columns are named twice: {', '.join(twice)}.",
+                advice="Name each once: twice, it would count double.",
+            )
     if len(chosen) > limits.MAX_COLUMNS:
         raise DataError(
             f"{path.name} has {len(chosen)} feature columns, more than {limits.MAX_COLUMNS}.",

@@ -431,7 +431,7 @@ def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, C
             AttributeError,
             OverflowError,
         ) as error:
-            raise malformed(path, number, str(error)) from None
+            raise malformed(path, number, str(error).removesuffix(".")) from None
     return relation, cap, spendings
 
 

@@ -304,6 +304,8 @@ def test_columns_come_in_the_order_that_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("x,y\n1,2\n")
     assert load_dataset(path, DataColumns(features=("y", "x"))).features.tolist() == [[2, 1]]
+    with pytest.raises(DataError, match=r"a\.csv: feature columns are named twice: x\."):
+        load_dataset(path, DataColumns(features=("x", "y", "x")))
 
 
 def test_npy_is_memory_mapped(tmp_path: Path) -> None:

@@ -502,8 +502,9 @@ def test_a_malformed_line_is_an_error_that_names_it(path: Path, damage: bytes) -
     lines = path.read_bytes().splitlines(keepends=True)
     damaged = b"".join([lines[0], lines[1], damage, lines[2]])
     path.write_bytes(damaged)
-    with pytest.raises(DataError, match=r"data\.ledger, line 3: malformed"):
+    with pytest.raises(DataError, match=r"data\.ledger, line 3: malformed") as caught:
         opened(path)
+    assert ".." not in caught.value.what
     assert path.read_bytes() == damaged
 
 
