@@ -29,13 +29,16 @@ def _show(result: Mapping[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
     console = Console()
+    titles = ("date", "kind", "name", "", "ε", "δ", "neighbours")
     for ledger in result["ledgers"]:
         sys.stdout.write(f"{ledger['file']}\n")
         if ledger["spendings"]:
-            table = Table("date", "kind", "name", "", "ε", "δ", "neighbours", box=SIMPLE_HEAD, pad_edge=False)
+            # Names are folded where there is little room; figures and the relation stay whole.
+            columns = (Column(title, overflow="fold", no_wrap=title not in ("name", "")) for title in titles)
+            table = Table(*columns, box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
             for row in ledger["spendings"]:
                 epsilon = "no guarantee" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
                 name, place = escape(row["name"]), escape(_shortened(row["identifier"]))

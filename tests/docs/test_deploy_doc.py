@@ -125,3 +125,10 @@ def test_the_walk_through_prints_what_the_page_shows(tmp_path: Path, monkeypatch
     assert ran.count("keys new") == 4
     assert {"keys request", "keys approve", "keys list", "keys revoke", "preflight --offline"} <= set(ran)
     assert ran.count("invite --session") == 3
+
+
+def test_the_page_says_which_budgets_end_preflight_with_which_code() -> None:
+    section = PAGE.partition("The exit code is 0 if nothing is a problem")[2].partition("*warning*")[0]
+    said = " ".join(section.split())
+    assert "1 if what is left of the budget is too little" in said
+    assert re.search(r"charged to another ledger\]\(\S+#the-same-rows-elsewhere\), .* is 4 too", said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,8 @@ def ledger(tmp_path: Path) -> Path:
     return path
 
 
-def shown(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["ledger", *map(str, arguments)], env={"COLUMNS": "150"})
+def shown(*arguments: object, width: int = 150) -> Result:
+    return CliRunner().invoke(app, ["ledger", *map(str, arguments)], env={"COLUMNS": str(width)})
 
 
 def test_every_session_and_entry_is_a_line_with_its_cost_and_the_whole_is_held_against_the_budget(
@@ -56,6 +57,21 @@ def test_every_session_and_entry_is_a_line_with_its_cost_and_the_whole_is_held_a
     total = adaptive_epsilon([COSTS] * 3, 1e-5)
     assert f"Spent together: ε = {total:.4g} at δ = 1e-05 ({RELATION})." in ended.stdout
     assert f"Budget: ε = 4 at δ = 1e-05 ({RELATION})." in ended.stdout
+
+
+def test_in_80_columns_names_are_folded_and_the_relation_is_whole(tmp_path: Path) -> None:
+    path, name = tmp_path / "north.csv.ledger", "a-session-of-many-hospitals-in-the-north"
+    with LifetimeLedger.open(path, budget=None, neighbours=RELATION, rows=None) as made:
+        unsaid = spending(f"{name}/{'ab' * 16}/consumer", epsilon=None, costs=())
+        made.charge(replace(unsaid, neighbours="substitute-one"))
+        made.charge(spending(f"north/kme/{'ef' * 8}", kind="catalogue", epsilon=0.25))
+    lines = shown(path, width=80).stdout.splitlines()[1:]
+    assert max(map(len, lines)) <= 80
+    rows = [line.split() for line in lines if "2026-03-01" in line]
+    assert [row[-1] for row in rows] == ["substitute-one", RELATION]
+    assert rows[0][-4:-1] == ["no", "guarantee", "1e-05"]
+    begins = lines[1].index("name") if "name" in lines[1] else lines[0].index("name")
+    assert name in "".join(line[begins:].split(" ")[0] for line in lines)
 
 
 def test_the_same_as_json(ledger: Path) -> None:

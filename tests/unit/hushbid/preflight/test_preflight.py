@@ -327,6 +327,14 @@ def test_a_check_changes_no_budget_and_writes_no_ledger(party: Any) -> None:
         assert ledger.read_bytes() == kept
 
 
+def test_a_budget_of_rows_that_another_ledger_has_is_for_a_person_to_settle(party: Any) -> None:
+    one = party()
+    other = one.place / "older.ledger"
+    with opened(other, load_dataset(one.place / "data.npz", DataColumns())) as ledger:
+        ledger.charge(spending())
+    wrong(one.preflight("--offline"), "budget", 4, f"were charged to {other}")
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_rows_that_another_ledger_has_are_a_warning_that_names_the_datas_own(
     party: Any, caplog: pytest.LogCaptureFixture, begun: bool
