@@ -19,6 +19,7 @@ from hushbid.plan.tables import names_only, no_network
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
 from protocol.config.loading import load_toml_text, read_text, read_toml, validated
 from protocol.config.session import DraftSession, PartyName, SessionFile
+from protocol.data import DataColumns
 from protocol.data.column import Column
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError
@@ -300,17 +301,26 @@ def seeds_in(path: Path) -> tuple[Path | None, int | None]:
     )
 
 
-def next_steps(path: Path, *, validation: Path, request: Request, seed_set: Path | None) -> list[str]:
-    """What to do with a file that was written; D_v and D_init by their files, the latter None if drawn."""
+def next_steps(
+    path: Path, *, validation: Path, request: Request, seed_set: Path | None, columns: DataColumns
+) -> list[str]:
+    """What to do with a file that was written; D_v and D_init by their files, the latter None if drawn.
+
+    Args:
+        columns: What was said of the columns of D_v's file, which the consumer's own file has to say too.
+    """
     if "roster" not in read_toml(path):
         return [f"hushbid simulate {path}"]
     points = request.seed_points if request.seed_set is None else len(request.seed_set)
     seeds = f"seed_points = {points}" if seed_set is None else f'seed_set = "{seed_set}"'
     sizes = f"--validation {len(request.validation)} --seed-points {points}"
+    named = {"features": columns.features, "label": columns.label, "identifier": columns.identifier}
+    said = [f"{key} = {tomlkit.item(value).as_string()}" for key, value in named.items() if value is not None]
     if request.owners:
         sizes += f" --owner-points {max(1, sum(request.owners.values()) // len(request.owners))}"
     return [
         f"hushbid plan {path} {sizes}",
         f'in the consumer\'s file: validation = "{validation}", {seeds}',
+        *([f"and below these: [columns] {', '.join(said)}"] if said else []),
         "owners and curator: docs/deploy.md; then `hushbid preflight` for everybody",
     ]

@@ -164,7 +164,9 @@ def advise_command(
         nonlocal found, steps
         found = advice
         if written is not None:
-            steps = next_steps(written, validation=validation, request=request, seed_set=seeds)
+            steps = next_steps(
+                written, validation=validation, request=request, seed_set=seeds, columns=columns
+            )
         return {**advice.as_json(), "written": None if written is None else str(written.resolve())}
 
     def show(_: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from hushbid.plan.batches import batches
 from hushbid.plan.noise import noise_values, release_errors
-from hushbid.plan.quality import predict, verdict
+from hushbid.plan.quality import predict, refusal, verdict
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.theory import theory_of
@@ -28,6 +28,11 @@ from protocol.session.guarantee import privacy_lines
 __all__ = ["make_plan", "render"]
 
 _STYLES = {"good": "bold green", "uncertain": "bold yellow", "poor": "bold yellow", "hopeless": "bold red"}
+
+_NO_DATA: Final = (
+    "By a rule of thumb, without weights and without the data. A rehearsal decides: `hushbid preflight`, "
+    "`advise`, or `plan` with a cluster file. "
+)
 
 
 def make_plan(
@@ -76,6 +81,7 @@ def make_plan(
     return {
         "session": file.session.name,
         "verdict": judged.verdict,
+        "verdict_by": _judged_by(setting, played),
         "reason": judged.reason,
         "remedies": [dict(remedy) for remedy in judged.remedies],
         "wanted": None if share is None else asdict(share),
@@ -117,14 +123,23 @@ def make_plan(
     }
 
 
+def _judged_by(setting: PlanSetting, played: Rehearsed | None) -> str:
+    if refusal(setting):
+        return "the session's settings"
+    return "the rule of thumb" if played is None or played.verdict.word is None else "a rehearsal"
+
+
 def render(plan: Mapping[str, Any], console: Console) -> None:
     """Print a plan for people."""
+    by_rule = plan["verdict_by"] == "the rule of thumb" and plan["rehearsal"] is None
     parts: list[RenderableType] = [
         Rule(
             f"{plan['session']}: {plan['owners']} owners, p = {plan['points']:,}, m = {plan['validation']:,}",
             align="left",
         ),
-        Text.assemble((plan["verdict"], _STYLES[plan["verdict"]]), f"  {plan['reason']}"),
+        Text.assemble(
+            (plan["verdict"], _STYLES[plan["verdict"]]), f"  {_NO_DATA if by_rule else ''}{plan['reason']}"
+        ),
     ]
     if plan["remedies"]:
         parts.append(Text("\n".join(f"  or: {_remedy(remedy)}" for remedy in plan["remedies"])))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
 
 from protocol.config.party import ConsumerFile, OwnerFile
-from protocol.errors import HushbidError, Stopped
-from protocol.machine.machine import Charge
+from protocol.errors import ExitCode, HushbidError, Stopped
+from protocol.machine.machine import Charge, Finish
 from protocol.machine.participant import Participant
 from protocol.runtime.driver import Driver, Numerics
 from protocol.runtime.keys import KeyPair
@@ -27,6 +29,8 @@ from protocol.transcript.session_file import started
 from protocol.wire.codec import said_to
 
 __all__ = ["take_part"]
+
+_MAY_BE_OVER: Final = "The session may be over by now, and no curator there any more: ask whoever runs it."
 
 
 def take_part(
@@ -85,8 +89,18 @@ def take_part(
             finish = connection.run(driver, machine, begins, vitals)
         except Stopped as stopped:
             raise Stopped(stopped.what, advice=f"{stopped.advice} {_charged(budget)}".strip()) from None
-    ensure_done(finish)
+    ensure_done(_with_the_end(finish, machine.phase))
     return driver.seconds
+
+
+def _with_the_end(finish: Finish, phase: str) -> Finish:
+    """An end that says, of a curator that was there and is gone, that the session may be over.
+
+    It is no part of the machine's own text, which transcripts of any age have and replays compare.
+    """
+    if finish.code is not ExitCode.TIMEOUT or phase == "greeting":
+        return finish
+    return replace(finish, advice=f"{finish.advice} {_MAY_BE_OVER}")
 
 
 def _charged(budget: DatasetBudget) -> str:

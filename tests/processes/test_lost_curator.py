@@ -24,6 +24,7 @@ def test_a_curator_that_is_gone_is_given_up_after_a_while(make: Make, number: si
     ended = cluster.end("consumer", "heron", "magpie", seconds=60)
     assert codes(ended) == dict.fromkeys(("consumer", "heron", "magpie"), 3)
     assert all("gone too long" in end.error["what"] for end in ended.values())
+    assert all("The session may be over by now" in end.error["advice"] for end in ended.values())
     assert all_verify(cluster)
 
 
@@ -71,6 +72,7 @@ def test_a_curator_that_never_answers_is_given_up(make: Make) -> None:
             assert endpoint.receive(1), "it said hello"
     assert [end.code for end in ended] == [3, 3, 3]
     assert all("never answered" in end.error["what"] for end in ended)
+    assert not any("may be over" in end.error["advice"] for end in ended)
 
 
 def test_a_party_without_a_curator_waits_idly(make: Make) -> None:

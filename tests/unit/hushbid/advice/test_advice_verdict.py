@@ -89,6 +89,19 @@ def test_a_blind_kernel_is_hopeless_without_a_rehearsal_too(place: Path) -> None
     assert "all rows of the validation set are alike" in found["reason"]
 
 
+def test_what_was_said_of_the_columns_is_among_the_lines_of_the_consumers_file(place: Path) -> None:
+    rows = "".join(f"{a},{b},{c},{number},7\n" for number, (a, b, c) in enumerate(curve(60, 1)))
+    (place / "wanted.csv").write_text(f"a,b,c,sold for,d\n{rows}")
+    options = (*BOUNDS, "--no-rehearsal", "--features", "a,b,c", "--label", "sold for", "--points", "9")
+    shown = CliRunner().invoke(app, ["advise", "wanted.csv", *options, "--write", "session.toml"])
+    assert shown.exit_code == 0, shown.output
+    steps = [line.strip() for line in shown.stdout.splitlines() if line.startswith("  ")]
+    below = steps[steps.index('in the consumer\'s file: validation = "wanted.csv", seed_points = 150') + 1]
+    assert below == 'and below these: [columns] features = ["a", "b", "c"], label = "sold for"'
+    plain = ["advise", "validation.npz", *BOUNDS, "--no-rehearsal", "--points", "9", "--write", "again.toml"]
+    assert "[columns]" not in CliRunner().invoke(app, plain).stdout
+
+
 @pytest.mark.parametrize("option", ["--into", "--session"])
 def test_a_cluster_file_says_its_seed_set(place: Path, option: str) -> None:
     (place / "cluster.toml").write_text(CLUSTER)

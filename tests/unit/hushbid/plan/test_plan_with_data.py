@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import tomli_w
+from rich.console import Console
 from typer.testing import CliRunner
 
 from consumer.verdict import Rehearsal, Staged, Verdict
@@ -22,6 +24,7 @@ from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
 from hushbid.plan.planning import plan_session
 from hushbid.plan.quality import predict
+from hushbid.plan.result import render
 from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.verdict import Rehearsing
 from hushbid.plan.with_data import NOT_REHEARSED, Rehearsed, judge, rehearsed
@@ -105,6 +108,7 @@ def test_what_the_rule_of_thumb_calls_good_is_not_where_the_owners_data_are_the_
 
 def test_all_figures_are_of_the_sessions_that_were_played(common: Path) -> None:
     plan = plan_session(common)
+    assert plan["verdict_by"] == "a rehearsal"
     figures, played = plan["mmd2"], plan["rehearsal"]["owners"]
     assert figures["by"] == "sessions played with the owners' points"
     assert (figures["expected"], figures["uniform"]) == (played["mmd2"], played["mmd2_uniform"])
@@ -116,9 +120,27 @@ def test_all_figures_are_of_the_sessions_that_were_played(common: Path) -> None:
     assert plan_session(common)["rehearsal"] == plan["rehearsal"], "the same every time"
 
 
+def said(plan: dict[str, Any]) -> str:
+    stream = io.StringIO()
+    render(plan, Console(file=stream))
+    return " ".join(stream.getvalue().split())
+
+
+def test_without_data_the_verdict_s_line_says_that_a_rehearsal_decides(common: Path) -> None:
+    sizes: dict[str, Any] = {"owners": 5, "validation": 380, "epsilon_owners": 1.0, "epsilon_consumer": 1.0}
+    plan = plan_session(points=1000, **sizes)
+    assert plan["verdict_by"] == "the rule of thumb"
+    rule = "By a rule of thumb, without weights and without the data. A rehearsal decides: "
+    assert f"{plan['verdict']} {rule}" in said(plan)
+    assert rule not in plan["reason"]
+    settled = plan_session(points=1000, owner_points=1, **sizes)
+    assert settled["verdict_by"] == "the session's settings"
+    assert rule not in said(settled) + said(plan_session(common))
+
+
 def test_what_was_not_rehearsed_is_not_called_good(common: Path) -> None:
     plan = plan_session(common, rehearsal=False)
-    assert plan["verdict"] == "uncertain"
+    assert (plan["verdict"], plan["verdict_by"]) == ("uncertain", "the rule of thumb")
     assert plan["reason"].startswith(
         "What the owners' data can give at best is not known: it was to be left out. By the rule of thumb: "
     )
