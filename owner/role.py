@@ -256,8 +256,9 @@ class Owner:
         return OwnerFile(name=invited, key=beside / f"{invited}.key", state=state, data=data)
 
     def _with_options(self, file: OwnerFile) -> OwnerFile:
-        given = self.features
-        features = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
+        from protocol.data.names import split_names
+
+        features = split_names(self.features)
         named = {
             "features": None if features is None else list(features),
             "label": self.label,

@@ -160,6 +160,7 @@ def _consumer(options: ScreenOptions, session: DraftSession | None) -> Consumer:
     from protocol.config.loading import load_toml
     from protocol.config.party import ConsumerFile
     from protocol.data import DataColumns, load_dataset
+    from protocol.data.names import split_names
 
     config, features = path_of(options.config), options.features
     file = None if config is None else load_toml(ConsumerFile, config).resolved(config.parent)
@@ -178,9 +179,7 @@ def _consumer(options: ScreenOptions, session: DraftSession | None) -> Consumer:
         )
     columns = DataColumns() if file is None else file.columns.columns()
     if features is not None:
-        columns = DataColumns(
-            tuple(name.strip() for name in features.split(",")), columns.label, columns.identifier
-        )
+        columns = DataColumns(split_names(features), columns.label, columns.identifier)
     if session is not None:
         columns = session.reading(columns)
     seeds = own["seed_set"]

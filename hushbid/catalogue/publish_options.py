@@ -28,7 +28,8 @@ from protocol.runtime.given_tables import GivenPath, path_of
 if TYPE_CHECKING:
     from hushbid.catalogue.model import Functions
     from hushbid.catalogue.publishing import Published
-    from protocol.config.session import FeatureSection
+    from protocol.config.session import DraftSession, FeatureSection
+    from protocol.data import DataColumns
 
 __all__ = ["PublishKme", "PublishRace"]
 
@@ -105,7 +106,8 @@ class _Publish(ABC):
         from protocol.privacy.releases import Neighbours
         from protocol.runtime.keys import read_secret
 
-        data, functions = Path(self.data), self._functions()
+        columns, functions = self._public()
+        data = Path(self.data)
         if self.neighbours not in list(_Neighbours):
             raise ConfigError(
                 f"There are no neighbours {self.neighbours!r}.",
@@ -114,7 +116,7 @@ class _Publish(ABC):
         pair = read_secret(path_of(self.key) or Path(f"{self.name}.key"))
         what = Publication(
             data=data,
-            columns=self._columns(),
+            columns=columns,
             name=self.name,
             functions=functions,
             neighbours=Neighbours(str(self.neighbours)),
@@ -130,14 +132,14 @@ class _Publish(ABC):
         return publish(what, pair, noise)
 
     @abstractmethod
-    def _functions(self) -> Functions:
-        """The feature map, or hash functions."""
+    def _public(self) -> tuple[DataColumns, Functions]:
+        """How the data are read, and the feature map or hash functions."""
 
-    def _columns(self) -> Any:
+    def _columns(self) -> DataColumns:
         from protocol.data import DataColumns
+        from protocol.data.names import split_names
 
-        names = None if self.features is None else tuple(each.strip() for each in self.features.split(","))
-        return DataColumns(names, self.label, self.identifier)
+        return DataColumns(split_names(self.features), self.label, self.identifier)
 
 
 @dataclass(frozen=True)
@@ -153,17 +155,18 @@ class PublishKme(_Publish):
     dimension: int | None = option(int | None, help="d, coordinates of φ; default: 140.")
     points: int = option(int, default=0, help="Synthetic points; 0: none.", min=0)
 
-    def _columns(self) -> Any:
-        """As the session reads them, by its own columns if it has any."""
+    def _public(self) -> tuple[DataColumns, Functions]:
+        """As the session reads and maps them, where one is named."""
         from hushbid.roster.file import RosterFile
 
-        columns, session = super()._columns(), path_of(self.session)
-        return columns if session is None else RosterFile(session).draft.reading(columns)
-
-    def _functions(self) -> Functions:
         own: dict[str, Any] = {"seed": self.seed, "gamma": self.gamma, "dimension": self.dimension}
         own |= _bounds(self.lower, self.upper)
-        return _feature_section(path_of(self.session), own, Path(self.data), self._columns())
+        given = {name: value for name, value in own.items() if value is not None}
+        columns, session = self._columns(), path_of(self.session)
+        if session is None:
+            return columns, _stated_map(given, Path(self.data), columns)
+        draft = RosterFile(session).draft
+        return draft.reading(columns), _session_map(draft, given, session)
 
 
 @dataclass(frozen=True)
@@ -180,21 +183,22 @@ class PublishRace(_Publish):
     )
     seed: int = option(int, default=0, help="Seed of the functions, public.", min=0)
 
-    def _functions(self) -> Functions:
+    def _public(self) -> tuple[DataColumns, Functions]:
         from hushbid.catalogue.race import HashSection
         from protocol.config.loading import validated
 
+        columns = self._columns()
         own = {
             "family": str(self.family), "rows": self.rows, "width": self.width, "power": self.power,
             "bandwidth": self.bandwidth, "seed": self.seed,
-            "columns": _column_count(Path(self.data), self._columns()), **_bounds(self.lower, self.upper),
+            "columns": _column_count(Path(self.data), columns), **_bounds(self.lower, self.upper),
         }  # fmt: skip
         given = {name: value for name, value in own.items() if value is not None}
         _require(given, ("lower", "upper"))
-        return validated(HashSection, given, where="the options")
+        return columns, validated(HashSection, given, where="the options")
 
 
-def _column_count(data: Path, columns: Any) -> int:
+def _column_count(data: Path, columns: DataColumns) -> int:
     from protocol.data import load_dataset
 
     return int(load_dataset(data, columns).features.shape[1])
@@ -225,20 +229,22 @@ def _require(given: Mapping[str, Any], names: Sequence[str]) -> None:
         )
 
 
-def _feature_section(
-    session: Path | None, own: Mapping[str, Any], data: Path, columns: Any
-) -> FeatureSection:
-    """The feature map of the options, or of a session file; a seed may go with one that has none."""
-    from hushbid.roster.file import RosterFile
+def _stated_map(given: Mapping[str, Any], data: Path, columns: DataColumns) -> FeatureSection:
+    """The feature map of the options alone."""
     from protocol.config.loading import validated
     from protocol.config.session import FeatureSection
 
-    given = {name: value for name, value in own.items() if value is not None}
-    if session is None:
-        _require(given, ("seed", "gamma", "lower", "upper"))
-        given |= {"columns": _column_count(data, columns)}
-        return validated(FeatureSection, given, where="the options")
-    features = RosterFile(session).draft.features
+    _require(given, ("seed", "gamma", "lower", "upper"))
+    counted = {"columns": _column_count(data, columns)}
+    return validated(FeatureSection, {**given, **counted}, where="the options")
+
+
+def _session_map(draft: DraftSession, given: Mapping[str, Any], session: Path) -> FeatureSection:
+    """The feature map of a session file; a seed may go with one that has none."""
+    from protocol.config.loading import validated
+    from protocol.config.session import FeatureSection
+
+    features = draft.features
     if taken := sorted(set(given) - {"seed"}):
         raise ConfigError(
             f"The features come from {session}, and these options too: {', '.join(taken)}.",

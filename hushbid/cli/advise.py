@@ -112,6 +112,7 @@ def advise_command(
         from hushbid.tables.delivery import gaps_told
         from hushbid.text_files import check_new_file
         from protocol.data import DataColumns, load_dataset
+        from protocol.data.names import split_names
         from protocol.runtime.blas_threads import keep_one_blas_thread
 
         keep_one_blas_thread()
@@ -135,8 +136,7 @@ def advise_command(
         seeds, drawn = seed_set, None
         if source is not None and seeds is None:
             seeds, drawn = seeds_in(source)
-        named = None if features is None else tuple(part.strip() for part in features.split(","))
-        columns = DataColumns(named, label, identifier, schema)
+        columns = DataColumns(split_names(features), label, identifier, schema)
         with gaps_told(source):
             known, public_rows, seed_rows = (
                 None if path is None else load_dataset(path, columns) for path in (validation, public, seeds)

@@ -64,16 +64,16 @@ def report_command(
     from hushbid.report.own_rows import Wanted, read_image
     from hushbid.running.report import write_report
     from protocol.data import DataColumns
+    from protocol.data.names import split_names
     from protocol.runtime.blas_threads import keep_one_blas_thread
 
     keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
     wanted = None
     if validation is not None:
-        named = None if features is None else tuple(features.split(","))
         size = None if image is None else read_image(image)
         wanted = Wanted(
             validation=validation,
-            columns=DataColumns(named, label, None),
+            columns=DataColumns(split_names(features), label, None),
             image=size,
             offered=tuple(offered or ()),
         )

@@ -17,6 +17,7 @@ from protocol.config.session import NetworkSection, RosterSection, SessionFile
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.data.arrays import UNREADABLE
 from protocol.data.dataset import GAP_ADVICE
+from protocol.data.names import split_names
 from protocol.errors import ConfigError, DataError
 from protocol.runtime.files.durable import in_place_of
 from protocol.runtime.files.signed_files import read_invitation
@@ -88,7 +89,7 @@ class Delivery:
         arrays = read_delivered(path)
         file = None if named is None else _session_of(named)
         features, label = columns
-        chosen = DataColumns(None if features is None else tuple(features.split(",")), label, None)
+        chosen = DataColumns(split_names(features), label, None)
         return cls(
             path,
             arrays,

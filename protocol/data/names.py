@@ -1,7 +1,7 @@
-"""How messages name the columns and arrays of a party's file: few, short, and never a value.
+"""How options and messages name the columns and arrays of a party's file.
 
-Without a header, a table's first row is taken for names. So names are withheld if one of them is a number:
-they may be a row of data.
+Messages show few names, short, and never a value. Without a header, a table's first row is taken for names. So
+names are withheld if one of them is a number: they may be a row of data.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from protocol.names import listed as first_names
 
-__all__ = ["are_header", "feature_column", "is_index", "is_number", "listed"]
+__all__ = ["are_header", "feature_column", "is_index", "is_number", "listed", "split_names"]
 
 _LISTED: Final = 10
 """Number of names that are listed; the rest is counted."""
@@ -48,6 +48,13 @@ def are_header(names: Sequence[str]) -> bool:
 def feature_column(index: int, names: Sequence[str] | None) -> str:
     """A feature column by its place among the feature columns, and its name if known."""
     return f"feature column {index}" + (f" ({_short(names[index])})" if names else "")
+
+
+def split_names(named: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """The names of columns or arrays that an option gives: a list, or a text with commas between them."""
+    if named is None:
+        return None
+    return tuple(name.strip() for name in named.split(",")) if isinstance(named, str) else tuple(named)
 
 
 def listed(names: Sequence[str]) -> str:
