@@ -1,43 +1,20 @@
 """The command line of hushbid: every verb, what it takes, and what it prints.
 
-A verb imports what it needs when it runs, so that `hushbid --help` is quick.
+A verb's module is imported when the verb is asked for, and what it works with when it runs.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Final, NoReturn
+from collections import UserDict
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from curator.cli import command as curator_command
-from hushbid.cli import audit as audit_verbs
-from hushbid.cli.advise import advise_command
-from hushbid.cli.bench import bench_app
-from hushbid.cli.consumer import consumer_command
-from hushbid.cli.experiment import experiment_app
-from hushbid.cli.health import health_command
-from hushbid.cli.interop import interop_app
-from hushbid.cli.invite import invite_command
-from hushbid.cli.keys import keys_app
-from hushbid.cli.ledger import ledger_command
-from hushbid.cli.plan import plan_command
-from hushbid.cli.preflight import preflight_command
-from hushbid.cli.publish import publish_app
-from hushbid.cli.report import report_command
-from hushbid.cli.run import run_command, simulate_command
-from hushbid.cli.schema import schema_app
-from hushbid.cli.screen import screen_command
-from hushbid.cli.setup import setup_command
-from hushbid.cli.status import status_command
-from hushbid.cli.sweep import sweep_app
-from hushbid.cli.train import train_command
-from hushbid.cli.transcript import transcript_app
-from hushbid.cli.value import value_command
-from hushbid.cli.watch import watch_command
-from hushbid.cli.weigh import weigh_command
-from owner.cli import command as owner_command
 from protocol import __version__
 from protocol.runtime.command import run_app
 
@@ -50,8 +27,69 @@ _EXIT_CODES: Final = (
     "With --json every verb prints one JSON object on stdout, and text for people on stderr."
 )
 
+_VERBS: Final = {
+    "run": "run:run_command",
+    "simulate": "run:simulate_command",
+    "curator": "parties:curator_command",
+    "owner": "parties:owner_command",
+    "consumer": "consumer:consumer_command",
+    "keys": "keys:keys_app",
+    "invite": "invite:invite_command",
+    "preflight": "preflight:preflight_command",
+    "interop": "interop:interop_app",
+    "transcript": "transcript:transcript_app",
+    "bench": "bench:bench_app",
+    "experiment": "experiment:experiment_app",
+    "sweep": "sweep:sweep_app",
+    "health": "health:health_command",
+    "status": "status:status_command",
+    "watch": "watch:watch_command",
+    "ledger": "ledger:ledger_command",
+    "audit": "audit:audit_command",
+    "advise": "advise:advise_command",
+    "plan": "plan:plan_command",
+    "report": "report:report_command",
+    "publish": "publish:publish_app",
+    "schema": "schema:schema_app",
+    "screen": "screen:screen_command",
+    "weigh": "weigh:weigh_command",
+    "train": "train:train_command",
+    "value": "value:value_command",
+    "setup": "setup:setup_command",
+}
+"""Where each verb is: a module of `hushbid.cli`, and its function, or its typer with more verbs."""
+
+
+class _Parsers(UserDict[str, Any]):
+    """The parser of each verb, made when it is asked for: to make all takes longer than most verbs do."""
+
+    def __getitem__(self, verb: str) -> Any:
+        found = self.data[verb]
+        if isinstance(found, str):
+            module, _, name = found.partition(":")
+            found = self.data[verb] = _parser(verb, getattr(import_module(f"hushbid.cli.{module}"), name))
+        return found
+
+
+def _parser(verb: str, what: typer.Typer | Callable[..., None]) -> Any:
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    if isinstance(what, typer.Typer):
+        alone.add_typer(what, name=verb)
+        return typer.main.get_group(alone).commands[verb]
+    alone.command(verb, epilog=_EXIT_CODES)(what)
+    return typer.main.get_command(alone)
+
+
+class _Verbs(TyperGroup):
+    """Typer's parser of the command line, with those of verbs as above."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"commands": _Parsers(_VERBS)})
+
+
 app = typer.Typer(
     name="hushbid",
+    cls=_Verbs,
     help="Buy training data without anyone showing their data first.",
     epilog=_EXIT_CODES,
     add_completion=False,
@@ -89,33 +127,3 @@ def _hushbid(
 ) -> None:
     if as_json:
         raise typer.BadParameter("without --version it goes after the verb.", param_hint="--json")
-
-
-app.command("run", epilog=_EXIT_CODES)(run_command)
-app.command("simulate", epilog=_EXIT_CODES)(simulate_command)
-app.command("curator", epilog=_EXIT_CODES)(curator_command)
-app.command("owner", epilog=_EXIT_CODES)(owner_command)
-app.command("consumer", epilog=_EXIT_CODES)(consumer_command)
-app.add_typer(keys_app, name="keys")
-app.command("invite", epilog=_EXIT_CODES)(invite_command)
-app.command("preflight", epilog=_EXIT_CODES)(preflight_command)
-app.add_typer(interop_app, name="interop")
-app.add_typer(transcript_app, name="transcript")
-app.add_typer(bench_app, name="bench")
-app.add_typer(experiment_app, name="experiment")
-app.add_typer(sweep_app, name="sweep")
-app.command("health", epilog=_EXIT_CODES)(health_command)
-app.command("status", epilog=_EXIT_CODES)(status_command)
-app.command("watch", epilog=_EXIT_CODES)(watch_command)
-app.command("ledger", epilog=_EXIT_CODES)(ledger_command)
-app.command("audit", epilog=_EXIT_CODES)(audit_verbs.command)
-app.command("advise", epilog=_EXIT_CODES)(advise_command)
-app.command("plan", epilog=_EXIT_CODES)(plan_command)
-app.command("report", epilog=_EXIT_CODES)(report_command)
-app.add_typer(publish_app, name="publish")
-app.add_typer(schema_app, name="schema")
-app.command("screen", epilog=_EXIT_CODES)(screen_command)
-app.command("weigh", epilog=_EXIT_CODES)(weigh_command)
-app.command("train", epilog=_EXIT_CODES)(train_command)
-app.command("value", epilog=_EXIT_CODES)(value_command)
-app.command("setup", epilog=_EXIT_CODES)(setup_command)

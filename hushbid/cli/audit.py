@@ -11,7 +11,7 @@ from hushbid.evidence.audit.machines import AuditOptions, audit_machines
 from protocol.errors import ExitCode
 from protocol.runtime.command import takes, verb
 
-__all__ = ["command"]
+__all__ = ["audit_command"]
 
 NO_PROOF: Final = (
     "An audit can show that a guarantee does not hold. It cannot show that one does: it tries the attacks "
@@ -63,7 +63,7 @@ def _ends(result: Mapping[str, Any]) -> ExitCode:
 
 @takes(AuditOptions)
 @verb(show=_show, ends=_ends)
-def command(options: AuditOptions) -> dict[str, Any]:
+def audit_command(options: AuditOptions) -> dict[str, Any]:
     """Attack the real machines on neighbouring datasets: broken controls must be caught, the others pass."""
     with job_progress("auditing", "runs") as progress:
         results = audit_machines.of(replace(options, progress=progress))

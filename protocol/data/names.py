@@ -1,7 +1,7 @@
 """How options and messages name the columns and arrays of a party's file.
 
-Messages show few names, short, and never a value. Without a header, a table's first row is taken for names. So
-names are withheld if one of them is a number: they may be a row of data.
+Messages show few names, short, and never a value. Without a header, a table's first row is taken for names.
+So they are withheld if one of them is a number: they may be a row of data.
 """
 
 from __future__ import annotations

@@ -41,6 +41,9 @@ _FORKS.set_forkserver_preload(
         "owner.party",
         "owner.process",
         "hushbid.cli.app",
+        "hushbid.cli.consumer",
+        "hushbid.cli.parties",
+        "hushbid.cli.run",
         "hushbid.running.launcher",
         "hushbid.report.page",
         # Imported where they are needed, and seconds long: for sketches, and for the demonstration's model.

@@ -68,7 +68,9 @@ def test_importing_it_loads_nothing_that_takes_long() -> None:
     heavy = ("numpy", "zmq", "pydantic", "pyarrow", "sklearn", "typer")
     code = f"import sys, hushbid; print([name for name in {heavy} if name in sys.modules])"
     code += (
-        "; import hushbid.cli.app; print([name for name in " + repr(heavy[:-1]) + " if name in sys.modules])"
+        "; from hushbid.cli.app import app; from protocol.runtime.command import built"
+        f"; verbs = len([*built(app).commands.values()]); assert verbs == {len(built(app).commands)}"
+        f"; print([name for name in {heavy[:-1]} if name in sys.modules])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["[]", "[]"]

@@ -165,7 +165,7 @@ def ended(capsys: pytest.CaptureFixture[str], *suites: str, **options: Any) -> t
         "as_json": True,
     }
     with pytest.raises(SystemExit) as end:
-        audit_verbs.command(suites=list(suites), **{**given, **options})
+        audit_verbs.audit_command(suites=list(suites), **{**given, **options})
     captured = capsys.readouterr()
     return int(end.value.code or 0), captured.out, captured.err
 

@@ -1,0 +1,8 @@
+"""`hushbid curator` and `hushbid owner`: these parties as their own packages run them."""
+
+from __future__ import annotations
+
+from curator.cli import command as curator_command
+from owner.cli import command as owner_command
+
+__all__ = ["curator_command", "owner_command"]
