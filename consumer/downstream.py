@@ -26,6 +26,7 @@ __all__ = [
     "Labels",
     "accuracy",
     "check_model",
+    "check_seed",
     "known_labels",
     "no_classes",
     "why_no_accuracy",
@@ -75,6 +76,18 @@ def check_model(name: str, *, trained: bool) -> None:
         need("sklearn", _JUDGING)
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a model's seed that scikit-learn does not take.
+
+    Raises:
+        ConfigError: It is no number of 32 bits.
+    """
+    if not 0 <= seed < 2**32:
+        raise ConfigError(
+            f"The model's seed is {seed}.", advice=f"Set seed to a whole number from 0 to {2**32 - 1}."
+        )
+
+
 def accuracy(
     model: str,
     train_features: npt.NDArray[np.float64],
@@ -104,9 +117,10 @@ def accuracy(
         point, or test labels that are not classes (`no_classes`).
 
     Raises:
-        ConfigError: There is no such model, or scikit-learn is missing.
+        ConfigError: There is no such model, the seed is too large, or scikit-learn is missing.
     """
     check_model(model, trained=False)
+    check_seed(seed)
     classes: dict[int | float | str, int] = {}
     train_rows, train_classes = [], []
     for row, label in enumerate(_plain(train_labels)):

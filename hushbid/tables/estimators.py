@@ -49,9 +49,12 @@ def made(name: str, parameters: Mapping[str, Any], *, seed: int) -> Any:
 
     Raises:
         ConfigError: There is none of that name, or it is made of other estimators; it has no such parameter;
-            or scikit-learn is not installed.
+            the seed is too large; or scikit-learn is not installed.
     """
+    from consumer.downstream import check_seed
+
     need("sklearn", "A model of delivered points")
+    check_seed(seed)
     kinds = _estimators()
     if name not in kinds:
         advice = _near(name, kinds) or f"Name one of: {', '.join(SUGGESTED)}."

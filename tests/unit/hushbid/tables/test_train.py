@@ -167,9 +167,11 @@ def test_a_model_that_stopped_early_says_so(place: Path) -> None:
         (["--output", "model.pkl"], "ends with .skops"),
         (["--estimator", "IsotonicRegression"], "cannot be fitted to these points"),
         (["--test", "gone.npz"], "gone.npz"),
+        (["--seed", str(2**32)], "Set seed to a whole number from 0 to 4294967295"),
     ],
     ids=[
         "near", "far", "meta", "parameter", "value", "no value", "deep", "verbose", "ending", "unfit", "gone",
+        "seed",
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(place: Path, options: list[str], said: str) -> None:
@@ -195,7 +197,7 @@ def test_a_table_needs_the_sessions_columns(place: Path) -> None:
     assert "3 feature columns" in refused(place, *test)
     assert "`--label`" in refused(place, *test, "--features", "east,north")
     assert "south" in refused(place, *test, "--features", "east,south", "--label", "wanted")
-    named = told(place, *test, "--features", "east,north", "--label", "wanted")
+    named = told(place, *test, "--features", " east, north", "--label", "wanted")
     np.savez(place / "test.npz", features=TEST, labels=TRUTH)
     assert named["scores"] == told(place, "--test", str(place / "test.npz"))["scores"]
     assert load_dataset(place / "test.csv", DataColumns(("east", "north"), "wanted")).labels is not None
