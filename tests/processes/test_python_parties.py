@@ -217,16 +217,18 @@ def test_a_party_that_ends_gives_python_its_threads_and_handlers_back(
 
 def test_one_that_is_stopped_goes_on_where_it_was(cluster: Cluster, typed: dict[str, Ended]) -> None:
     """By another thread, in the middle of a session, whose bytes stay what they were."""
-    reached = threading.Event()
+    reached, stopped = threading.Event(), threading.Event()
 
     def at_the_third(progress: Progress) -> None:
         if progress.round >= 3:
             reached.set()
+            stopped.wait(PATIENCE)  # the other rounds take milliseconds
 
     parties = parties_of(cluster, state="stopped", curator=at_the_third)
     with parties.running() as futures:
         assert reached.wait(PATIENCE)
         parties.parties["curator"].stop()
+        stopped.set()
         with pytest.raises(hushbid.Stopped, match=r"Stopped by stop\(\)"):
             futures["curator"].result(PATIENCE)
         result = parties.parties["curator"].run()
