@@ -91,12 +91,14 @@ def test_curator_and_consumer_have_one_bill_within_caps_and_budget(rule: str) ->
     assert not outcome.curator.ledger.absences
 
 
-def test_what_the_consumer_disputes_is_not_on_the_bill() -> None:
+def test_neither_a_point_that_the_consumer_disputes_nor_an_empty_box_is_on_the_bill() -> None:
     ledger = simulated(session("ask-all")).curator.ledger
     whole = dict(ledger.sold())
     win = ledger.wins[0]
     ledger.disputes.append(Dispute(win.chosen_round, win.owner, win.handle))
     assert ledger.sold()[win.owner] == whole[win.owner] - 1
+    ledger.empty[win.owner] = 1
+    assert ledger.sold() == whole | {win.owner: whole[win.owner] - 2}
 
 
 CLUSTER = """

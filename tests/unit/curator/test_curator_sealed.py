@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
+from curator.events import CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
 from curator.ledger import Dispute, Fault
 from curator.machine import CuratorMachine
 from curator.party import curator_party
@@ -15,7 +15,7 @@ from curator.verification import Unverified
 from protocol import limits
 from protocol.crypto.sealing import candidate_statement, sign
 from protocol.errors import ExitCode, Offence
-from protocol.machine.machine import Charge, Send, Started
+from protocol.machine.machine import Charge, Computation, Send, Started
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
 from protocol.privacy.noise import SimulatedNoise
@@ -433,13 +433,19 @@ def test_open_points_have_no_boxes_to_destroy() -> None:
     assert bench.boxes_destroyed == 0
 
 
-def test_the_numerics_have_the_boxes_file_destroyed() -> None:
+@pytest.mark.parametrize(("rule", "before"), [("sealed", CheckCandidates(())), ("blind", CheckBids(()))])
+def test_the_numerics_have_the_boxes_file_destroyed(rule: str, before: Computation) -> None:
+    """When it is told to, and in a restart where it had been told; not by what was done before that."""
     destroyed: list[bool] = []
-    session = open_session(session_file(owners=names(2), points=3, rule="sealed"))
+    session = open_session(session_file(owners=names(2), points=3, rule=rule))
     noise = SimulatedNoise(1, CURATOR)
     _, numerics = curator_party(session, noise=noise, destroy=lambda: destroyed.append(True))
     assert numerics.perform(DestroyBoxes()) is None
     assert destroyed == [True]
+    numerics.restore(before, None)
+    assert destroyed == [True]
+    numerics.restore(DestroyBoxes(), None)
+    assert destroyed == [True, True]
 
 
 # -- charges -----------------------------------------------------------------------------------------
