@@ -1,6 +1,6 @@
-# One image for every party (docs/deploy.md): an interpreter, packages and what they load, without a shell or a
-# package manager. The stages before it are of a distribution, and nothing else of that is in it. Packages come from wheelhouse/ if `make wheelhouse` has filled it,
-# and from the network otherwise.
+# One image for every party (docs/deploy.md): an interpreter, packages and what they load, without a shell or a package
+# manager. The stages before it are of a distribution, and nothing else of that is in it. Packages come from wheelhouse/
+# if `make wheelhouse` has filled it, and from the network otherwise.
 
 FROM python:3.11-slim-bookworm AS wheels
 # `wheelhouse*` may match nothing, and then two files are copied.
@@ -10,8 +10,8 @@ RUN set -eu; cd /wheelhouse; \
     if ls ./*.whl >/dev/null 2>&1; then printf 'no-index = true\nfind-links = /wheelhouse\n' >>/etc/pip.conf; fi; \
     python3.11 -m venv --without-pip /opt/hushbid
 
-# What it takes to run, as every party and the setup, at the versions of the lock, and no more: a fifth of all files are packages' own tests.
-# Byte code is compiled here, since containers cannot write it.
+# What it takes to run, as every party and the setup, at the versions of the lock, and no more: a fifth of all files are
+# packages' own tests. Byte code is compiled here, since containers cannot write it.
 FROM wheels AS packages
 RUN set -eu; cd /wheelhouse; \
     python3.11 -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
