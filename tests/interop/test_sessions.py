@@ -35,7 +35,7 @@ PRIVATE: dict[str, Any] = {
     "target": {"mechanism": "filtered-gaussian", "epsilon": 5, "neighbours": "substitute-one"},
     "summary": {"mechanism": "filtered-gaussian", "epsilon": 5, "neighbours": "add-remove-one"},
 }
-PATIENT = {"timeouts.enrolment": 90.0}
+PATIENT = {"timeouts.enrolment": 90.0, "timeouts.closing": 60.0}
 """Five processes start at a time, on a machine that others use too."""
 CHANGES: dict[str, dict[str, Any]] = {
     "sealed": SEALED | SECURE | PRIVATE,

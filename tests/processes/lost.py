@@ -60,7 +60,7 @@ def to_the_middle(cluster: Cluster) -> Puppet:
     cluster.start(*PROCESSES)
     cluster.until(lambda: bid_rounds(cluster, "heron")[-1:] == [MIDDLE], "heron's bid")
     cluster.until(lambda: bid_rounds(cluster, "magpie")[-1:] == [MIDDLE], "magpie's bid")
-    assert pacer.held
+    cluster.until(lambda: pacer.held, "the pacer's bid")
     return pacer
 
 

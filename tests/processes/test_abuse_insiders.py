@@ -103,8 +103,10 @@ def attack(story: Story, kind: str, pace: Pace) -> None:
     assert process.wait() == 0, err.read_text()
 
 
-def pretend(story: Story, what: str, *frames: bytes, routing_id: bytes | None = None) -> None:
-    """Send frames under mallory's key, and keep what it is told."""
+def pretend(
+    story: Story, what: str, *frames: bytes, routing_id: bytes | None = None, first_ms: int = 300
+) -> None:
+    """Send frames under mallory's key, and keep what it is told, of which the first may come late."""
     cluster = story.cluster
     pair = cluster.keys[MALLORY]
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
@@ -117,7 +119,7 @@ def pretend(story: Story, what: str, *frames: bytes, routing_id: bytes | None = 
         for data in frames:
             dealer.send(data)
         heard = story.told.setdefault(what, [])
-        while dealer.poll(300):
+        while dealer.poll(300 if heard else first_ms):
             heard.append(decode_message(Direction.CURATOR_TO_OWNER, decode_frame(dealer.recv()).body))
 
 
@@ -137,7 +139,7 @@ def hello(cluster: Cluster, name: str) -> bytes:
 def pretend_all(story: Story, pace: Pace) -> None:
     bids = [data for data in pace.sent if decode_frame(data).sequence > 0]
     assert len(bids) >= STEP
-    pretend(story, "another's name", hello(story.cluster, HERON))
+    pretend(story, "another's name", hello(story.cluster, HERON), first_ms=30_000)
     pretend(story, "another's frames", *bids)
     pretend(story, "another's frames, after a hello", hello(story.cluster, MALLORY), *bids)
     for number in range(10):

@@ -36,8 +36,8 @@ from tests.processes.test_sealed_isolation import (
     run,
 )
 
-BLIND: dict[str, Any] = SEALED | SECURE | {"acquisition.rule": "blind", "session.fixed_cadence": 0.4}
-"""At a pace at which the consumer can be stopped in the middle."""
+BLIND: dict[str, Any] = SEALED | SECURE | {"acquisition.rule": "blind", "session.fixed_cadence": 0.8}
+"""At a pace at which the consumer can be stopped in the middle, and a busy owner misses no round."""
 Wanted = dict[str, list[bytes]]
 
 

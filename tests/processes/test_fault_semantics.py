@@ -24,8 +24,7 @@ ROUNDS = 6
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     changes = {
         "session.points": ROUNDS,
-        "timeouts.silence": 0.6,
-        "timeouts.delivery": 4.0,
+        "timeouts.delivery": 8.0,
         "timeouts.abandon": 120.0,
         "timeouts.comeback": 10.0,
     }

@@ -13,7 +13,9 @@ __all__ = ["make"]
 
 def test_a_consumer_that_never_comes_ends_the_session_with_3(make: Make) -> None:
     cluster = make(("heron",), timeouts__enrolment=6.0)
-    cluster.start("curator", "heron")
+    cluster.start("heron")
+    cluster.until(cluster.transcript_path("heron").exists, "heron, which may start slowly")
+    cluster.start("curator")
     ended = cluster.end()
     assert codes(ended) == {"curator": 3, "heron": 1}
     assert "consumer" in ended["curator"].error["what"]

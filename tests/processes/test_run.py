@@ -506,9 +506,10 @@ def test_a_curator_or_consumer_that_is_killed_ends_the_run_and_is_named(long_run
 
 
 LOST = [
-    pytest.param(signal.SIGKILL, "its process was ended by SIGKILL.", id="killed"),
+    pytest.param(signal.SIGKILL, {}, "its process was ended by SIGKILL.", id="killed"),
     pytest.param(
         signal.SIGSTOP,
+        {"round": 60.0, "silence": 5.0},
         "it had not ended 5 s after the session, and was stopped.",
         marks=pytest.mark.slow,
         id="hung until the end",
@@ -516,12 +517,11 @@ LOST = [
 ]
 
 
-@pytest.mark.parametrize(("number", "what"), LOST)
+@pytest.mark.parametrize(("number", "limits", "what"), LOST)
 def test_an_owner_that_is_lost_in_the_rounds_is_reported_and_the_run_goes_on(
-    tmp_path: Path, number: int, what: str
+    tmp_path: Path, number: int, limits: dict[str, float], what: str
 ) -> None:
-    limits = {"round": 1.0, "silence": 1.0, "abandon": 5.0, "comeback": 0.3}
-    settings = [f"timeouts.{name}={value}" for name, value in limits.items()]
+    settings = [f"timeouts.{name}={value}" for name, value in {"comeback": 0.3, **limits}.items()]
     cluster = of_two(tmp_path, points=500, rows=400)
     with begun(cluster, tmp_path / "runs", *settings) as (run, parties):
         os.kill(parties["north"], number)

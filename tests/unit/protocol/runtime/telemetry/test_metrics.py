@@ -16,6 +16,7 @@ from protocol.privacy.acquisition import RULES
 from protocol.runtime.telemetry.metrics import COUNTERS, parse_metrics_address, serving_metrics
 from protocol.runtime.telemetry.status_file import Status, status_path
 from protocol.runtime.telemetry.vitals import TELLS_OF_ASKS, Seen, Vitals
+from tests.processes import cluster
 from tests.simulation.harness import names, session_file
 
 SESSION = session_file(owners=names(3), points=7, rule="ask-all")
@@ -90,8 +91,7 @@ def test_every_counter_says_what_it_counts() -> None:
 
 @pytest.fixture
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    return cluster.free_port()
 
 
 def scraped(url: str) -> dict[tuple[str, str], float]:
