@@ -26,7 +26,7 @@ __all__ = [
     "Labels",
     "accuracy",
     "check_model",
-    "check_seed",
+    "check_model_seed",
     "known_labels",
     "no_classes",
     "why_no_accuracy",
@@ -76,7 +76,7 @@ def check_model(name: str, *, trained: bool) -> None:
         need("sklearn", _JUDGING)
 
 
-def check_seed(seed: int) -> None:
+def check_model_seed(seed: int) -> None:
     """Refuse a model's seed that scikit-learn does not take.
 
     Raises:
@@ -120,7 +120,6 @@ def accuracy(
         ConfigError: There is no such model, the seed is too large, or scikit-learn is missing.
     """
     check_model(model, trained=False)
-    check_seed(seed)
     classes: dict[int | float | str, int] = {}
     train_rows, train_classes = [], []
     for row, label in enumerate(_plain(train_labels)):
@@ -131,6 +130,7 @@ def accuracy(
     if len(classes) < 2 or not judged or no_classes([label for _, label in judged]):
         return None
     need("sklearn", _JUDGING)
+    check_model_seed(seed)
     from sklearn.exceptions import ConvergenceWarning
 
     module, name, options = MODELS[model]

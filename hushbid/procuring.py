@@ -159,8 +159,8 @@ def procure(
     points, epsilon, seed_points = map(_plain, (points, epsilon, seed_points))
     _check_epsilon(epsilon)
     begin: Any = _plain(seed)
-    if not isinstance(begin, int) or begin < 0:
-        raise ConfigError(f"The seed is {begin}.", advice="Give a whole number that is not negative.")
+    if not isinstance(begin, int) or not 0 <= begin < 2**32:  # it is a model's seed too
+        raise ConfigError(f"The seed is {begin}.", advice=f"Give a whole number from 0 to {2**32 - 1}.")
     seed = begin
     if (seed_set is None) == (seed_points is None):
         raise ConfigError(

@@ -20,7 +20,7 @@ Rank: TypeAlias = Literal["closer", "alike", "farther", "unmeasured"]
 
 _WORDS: Final[dict[Rank, str]] = {
     "closer": "are closer to what the consumer wants than as many at random",
-    "alike": "are about as close to what the consumer wants as as many at random",
+    "alike": "are about as close to what the consumer wants as the same number at random",
     "farther": "are FARTHER from what the consumer wants than as many at random",
     "unmeasured": (
         "cannot be judged: to the session all points are alike, so its bounds or its gamma are wrong"

@@ -51,10 +51,9 @@ def made(name: str, parameters: Mapping[str, Any], *, seed: int) -> Any:
         ConfigError: There is none of that name, or it is made of other estimators; it has no such parameter;
             the seed is too large; or scikit-learn is not installed.
     """
-    from consumer.downstream import check_seed
+    from consumer.downstream import check_model_seed
 
     need("sklearn", "A model of delivered points")
-    check_seed(seed)
     kinds = _estimators()
     if name not in kinds:
         advice = _near(name, kinds) or f"Name one of: {', '.join(SUGGESTED)}."
@@ -67,7 +66,10 @@ def made(name: str, parameters: Mapping[str, Any], *, seed: int) -> Any:
         if parameter not in own:
             advice = _near(parameter, own) or f"It has: {', '.join(own)}."
             raise ConfigError(f"{name} has no parameter {parameter!r}.", advice=advice)
-    seeded = {"random_state": seed} if "random_state" in own else {}
+    seeded = {}
+    if "random_state" in own:
+        check_model_seed(seed)
+        seeded = {"random_state": seed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a class will be gone in a later release of scikit-learn
         return kind(**{**_DEFAULTS.get(name, {}), **seeded, **parameters})

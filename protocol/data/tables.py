@@ -79,7 +79,8 @@ def read_csv(path: Path, schema: Schema | None = None) -> Table:
         # Read as text then, and find each column's type from all of it.
         table = _read_as_text(path, schema)
         _ = table.column_names
-    return table
+    names = [name.strip() for name in table.column_names]  # "a, b" is how people write a header
+    return table.rename_columns(names) if len({*names}) == len(names) else table
 
 
 def _converting(schema: Schema | None, **types: Any) -> Any:

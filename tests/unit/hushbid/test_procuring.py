@@ -242,6 +242,7 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         ),
         pytest.param({"test": {"age": [1], "7": [2, 3]}}, "test: its columns differ", id="no header"),
         pytest.param({"seed": -1}, "The seed is -1", id="seed"),
+        pytest.param({"seed": 2**32}, "The seed is 4294967296", id="large seed"),
         pytest.param({"test": pd.concat([TEST, TEST[["age"]]], axis=1)}, "two of one name", id="one name"),
         pytest.param({"owners": {}}, "There are no owners.", id="no owners"),
         pytest.param({"validation": WANTED[:0]}, "The validation set has no rows.", id="no validation rows"),

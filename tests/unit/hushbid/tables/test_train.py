@@ -180,6 +180,10 @@ def test_what_cannot_be_is_refused(place: Path, options: list[str], said: str) -
     assert "Traceback" not in text
 
 
+def test_a_seed_is_looked_at_where_a_model_has_one(place: Path) -> None:
+    assert told(place, "--estimator", "KNeighborsClassifier", "--seed", str(2**32))["converged"]
+
+
 def test_too_few_labels_are_refused(place: Path) -> None:
     write(place, labels=np.zeros(80, dtype=np.int64))
     assert "one class, and LogisticRegression needs two" in refused(place)

@@ -308,6 +308,15 @@ def test_columns_come_in_the_order_that_is_asked_for(tmp_path: Path) -> None:
         load_dataset(path, DataColumns(features=("x", "y", "x")))
 
 
+def test_blanks_around_a_name_in_a_header_are_none_of_it_unless_they_tell_two_apart(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x, y ,kind\n1, 2,a\n")
+    dataset = load_dataset(path, DataColumns(features=("y", "x"), label="kind"))
+    assert (dataset.features.tolist(), dataset.feature_names) == ([[2, 1]], ("y", "x"))
+    path.write_text("x, x\n1,2\n")
+    assert load_dataset(path, DataColumns(features=(" x",))).features.tolist() == [[2]]
+
+
 def test_npy_is_memory_mapped(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, np.ones((5, 2), dtype=np.float32))
