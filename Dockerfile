@@ -4,7 +4,7 @@
 
 FROM python:3.11-slim-bookworm AS wheels
 # `wheelhouse*` may match nothing, and then two files are copied.
-COPY pyproject.toml requirements.lock wheelhouse* /wheelhouse/
+COPY pyproject.toml hushbid/requirements.lock wheelhouse* /wheelhouse/
 RUN set -eu; cd /wheelhouse; \
     printf '[global]\nconstraint = /wheelhouse/requirements.lock\ndisable-pip-version-check = true\n' >/etc/pip.conf; \
     if ls ./*.whl >/dev/null 2>&1; then printf 'no-index = true\nfind-links = /wheelhouse\n' >>/etc/pip.conf; fi; \

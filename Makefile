@@ -38,8 +38,13 @@ install: $(STAMP)
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
+# uv takes a seventh of pip's time. Where it reaches no index, pip may: only pip reads the machine's pip.conf.
 $(STAMP): requirements.lock pyproject.toml | $(BIN)/python
-	$(PIP) install --requirement requirements.lock
+	@test -d hushbid/protocol || { echo "hushbid/protocol is no folder: this copy has lost its links." \
+	    "Clone it with them: git -c core.symlinks=true clone"; exit 1; }
+	$(PIP) install "$$(grep '^uv==' requirements.lock)"
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements.lock || \
+	    $(PIP) install --requirement requirements.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -120,8 +125,8 @@ lock:
 	    "$$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')"
 	{ echo '# Every package of the runtime, the dev extra and the build, with all that they need: made by `make lock`'; \
 	  echo '# (a fresh virtual environment, pyproject.toml installed with its dev extra, then pip freeze).'; \
-	  build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip; } > build/requirements.lock
-	mv build/requirements.lock requirements.lock
+	  build/lock/bin/python -m pip freeze --exclude-editable; } > build/requirements.lock
+	mv build/requirements.lock hushbid/requirements.lock
 	rm -rf build/lock
 
 clean:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.space.features import FEATURE_SPACES, FeatureMap, FourierMap, feature_map
-from protocol.space.grid import Features
+from hushbid.protocol.space.features import FEATURE_SPACES, FeatureMap, FourierMap, feature_map
+from hushbid.protocol.space.grid import Features
 from tests.support.exact_points import round_features
 
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.transcript.journal import Durability, Journal, MemoryJournal
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header
-from protocol.wire.arrays import Array, pack_array, unpack_array
-from protocol.wire.values import Item
+from hushbid.protocol.transcript.journal import Durability, Journal, MemoryJournal
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.wire.arrays import Array, pack_array, unpack_array
+from hushbid.protocol.wire.values import Item
 
 HEADER = Header("owner", "a", "00" * 16, bytes(32), "0.1.0", {}, "simulated")
 EVENT = Item(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Setting, release_mechanism
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Setting, release_mechanism
 
 LIMIT_SECONDS = 0.05
 

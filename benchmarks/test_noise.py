@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
-from protocol.runtime.drawn_ahead import DrawnAhead
+from hushbid.protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from hushbid.protocol.runtime.drawn_ahead import DrawnAhead
 
 SCALE: Final = 1.1 * 2.0**22
 """σ of a release of p = 1000, in grid units, is of this size."""

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import (
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import (
     SEAL_BYTES,
     candidate_statement,
     default_content_size,

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, default_content_size
-from protocol.wire.codec import Direction, decode_message, encode_message
-from protocol.wire.messages import Array, Bid, Broadcast, Candidate, Message, SealedCandidate, fixed
+from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, default_content_size
+from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
+from hushbid.protocol.wire.messages import Array, Bid, Broadcast, Candidate, Message, SealedCandidate, fixed
 
 COLUMNS, DIMENSION = 784, 140
 

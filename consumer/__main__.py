@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from protocol.runtime.interrupts import run_main
+from hushbid.protocol.runtime.interrupts import run_main
 
 
 def main() -> NoReturn:
     """Run the command line."""
-    from consumer.cli import command
-    from protocol.runtime.command import run_command
+    from hushbid.consumer.cli import command
+    from hushbid.protocol.runtime.command import run_command
 
     run_command(command)
 

@@ -11,16 +11,19 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from consumer.balance import Group
-from consumer.downstream import Labels, accuracy, known_labels, why_no_accuracy, wilson_interval
-from consumer.events import Delivered
-from consumer.matching import Matching, match
-from protocol.config.party import RIDGE
-from protocol.data import Dataset, read_attributes
-from protocol.errors import DataError
-from protocol.session.points import within_bounds
-from protocol.session.session import Session
-from protocol.space.mmd import Points, Vector, kernel_means
+from hushbid.consumer.balance import Group
+from hushbid.consumer.downstream import Labels, accuracy, known_labels, why_no_accuracy, wilson_interval
+from hushbid.consumer.events import Delivered
+from hushbid.consumer.label_part import label_part
+from hushbid.consumer.matching import Matching, match
+from hushbid.consumer.model_figures import NO_MODEL, ModelFigures, ModelJudge
+from hushbid.consumer.training_weights import Kind
+from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
+from hushbid.protocol.data import Dataset, read_attributes
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.session.points import within_bounds
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.mmd import Points, Vector, kernel_means
 
 __all__ = ["Evaluation", "Judge", "Judgement", "Quality", "Weighted", "appraise", "usable"]
 
@@ -34,9 +37,9 @@ class Quality:
             lies too far outside the public bounds.
         mmd2_test: MMD² against the test set; None without a test set.
         accuracy: Accuracy on the test set of a downstream model trained on the points; None without a test
-            set, or if there is nothing to judge (`consumer.downstream.accuracy`).
+            set, or if there is nothing to judge (`hushbid.consumer.downstream.accuracy`).
         effective_points: 1/Σw², which is the number of points if their weights are equal.
-        accuracy_interval: 95 % interval of the accuracy (`consumer.downstream.wilson_interval`).
+        accuracy_interval: 95 % interval of the accuracy (`hushbid.consumer.downstream.wilson_interval`).
     """
 
     mmd2: float | None = None
@@ -52,13 +55,15 @@ class Weighted:
 
     Attributes:
         quality: How good the weighted points are.
-        ridge: λ (`consumer.matching.match`).
+        ridge: λ (`hushbid.consumer.matching.match`).
         gap: How far the weights' objective may be above the least.
+        label_weight: Strength of labels beside features; 0: there were none.
     """
 
     quality: Quality
     ridge: float
     gap: float
+    label_weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,12 @@ class Judgement:
         figures = (
             None
             if weighted is None
-            else {**_plain(weighted.quality), "ridge": weighted.ridge, "gap": weighted.gap}
+            else {
+                **_plain(weighted.quality),
+                "ridge": weighted.ridge,
+                "gap": weighted.gap,
+                "label_weight": weighted.label_weight,
+            }
         )
         why = self.why if weighted is None else ""
         return {**_plain(self.plain), "weighted": figures, "weighted_why": why, "labels_why": self.labels_why}
@@ -95,7 +105,9 @@ class Judgement:
         labels_why = values.get("labels_why", "")  # older results have none
         if weighted is None:
             return cls(plain, None, values["weighted_why"], labels_why)
-        made = Weighted(_quality(weighted), weighted["ridge"], weighted["gap"])
+        made = Weighted(
+            _quality(weighted), weighted["ridge"], weighted["gap"], weighted.get("label_weight", 0.0)
+        )
         return cls(plain, made, labels_why=labels_why)
 
 
@@ -117,8 +129,9 @@ class Evaluation:
     Attributes:
         validation: D_v.
         test: Points to judge by, and a downstream model if they have labels; None if there is no test set.
-        model: One of `consumer.downstream.MODELS`, with its `seed`.
+        model: One of `hushbid.consumer.learners.MODELS`, with its `seed`.
         ridge: λ of the weights.
+        label_weight: Strength of labels in them (`hushbid.consumer.label_part`).
     """
 
     validation: Dataset
@@ -126,6 +139,22 @@ class Evaluation:
     model: str
     seed: int
     ridge: float = RIDGE
+    label_weight: float = LABEL_WEIGHT
+
+    def judge(self, session: Session) -> Judge:
+        """The judge of choices of a session's points."""
+        space, test = session.space, self.test
+        return Judge(
+            space.scale(self.validation.features),
+            space.gamma,
+            None if test is None else (space.scale(test.features), test.known),
+            self.model,
+            self.seed,
+            self.ridge,
+            self.validation.known,
+            self.label_weight,
+            session.file.labels_are_amounts,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,8 +164,11 @@ class Judge:
     Attributes:
         wanted: D_v, scaled, shape (m, columns).
         test: Held-out points, scaled, and their labels if they have any.
-        model: One of `consumer.downstream.MODELS`, with its `seed`.
+        model: One of `hushbid.consumer.learners.MODELS`, with its `seed`.
         ridge: λ of the weights.
+        wanted_labels: Labels of D_v, None where a row has none; None: it has none.
+        label_weight: Their strength in the weights.
+        amounts: Whether labels are amounts; None: what their values say.
     """
 
     wanted: Points
@@ -145,6 +177,9 @@ class Judge:
     model: str = "logistic"
     seed: int = 0
     ridge: float = RIDGE
+    wanted_labels: Labels | None = None
+    label_weight: float = LABEL_WEIGHT
+    amounts: bool | None = None
 
     def judge(self, points: Points, labels: Labels) -> Judgement:
         """Judge a choice of points, all within the public bounds.
@@ -163,10 +198,11 @@ class Judge:
         """Judge points as `judge` does, given their quality without weights, and return the weights too.
 
         Args:
-            groups: Sets of points whose weights have a fixed sum (`consumer.balance`).
+            groups: Sets of points whose weights have a fixed sum (`hushbid.consumer.balance`).
         """
         try:
-            matching = match(points, self.wanted, self.gamma, ridge=self.ridge, groups=groups)
+            part = label_part(labels, self.wanted_labels, self.label_weight, amounts=self.amounts)
+            matching = match(points, self.wanted, self.gamma, ridge=self.ridge, groups=groups, labels=part)
         except DataError as error:
             return Judgement(plain, None, error.what, self._labels_why(labels)), None
         right = self._accuracy(points, labels, matching.weights)
@@ -177,8 +213,33 @@ class Judge:
             matching.effective_points,
             self._interval(right),
         )
-        made = Weighted(quality, matching.ridge, matching.gap)
+        made = Weighted(quality, matching.ridge, matching.gap, matching.label_weight)
         return Judgement(plain, made, labels_why=self._labels_why(labels)), matching
+
+    def model_figures(
+        self, points: Points, labels: Labels, matching: Matching | None
+    ) -> tuple[ModelFigures, Vector | None]:
+        """How good the consumer's model is with and without points, and their weights in its training.
+
+        Args:
+            points: Scaled, shape (n, columns), with these labels and these matching weights, if any.
+
+        Returns:
+            The figures, and training weights where an own row weighs 1; None if there are no labels.
+        """
+        if not len(points):
+            return NO_MODEL, None
+        found: dict[Kind, Vector] = {}
+        if matching is None:
+            found["equal"] = np.full(len(points), 1.0 / len(points))
+        elif matching.label_weight:
+            plain = match(points, self.wanted, self.gamma, ridge=self.ridge)
+            found |= {"labels": matching.weights, "plain": plain.weights}
+        else:
+            found["plain"] = matching.weights
+        own = None if self.wanted_labels is None else (self.wanted, self.wanted_labels)
+        test = None if self.test is None or self.test[1] is None else (self.test[0], self.test[1])
+        return ModelJudge(own, test, self.model, self.seed, self.amounts).judge(points, labels, found)
 
     def quality(
         self, points: Points, labels: Labels, *, learned: npt.NDArray[np.bool_] | None = None
@@ -213,10 +274,13 @@ class Judge:
         return None if math.isnan(distance) else max(0.0, distance)
 
     def _accuracy(self, points: Points, labels: Labels, weights: Vector | None) -> float | None:
-        if self.test is None or self.test[1] is None:
+        if self.test is None or self.test[1] is None or self.amounts:
             return None
         judged, truth = self.test[0], self.test[1]
-        return accuracy(self.model, points, labels, judged, truth, seed=self.seed, weights=weights)
+        try:
+            return accuracy(self.model, points, labels, judged, truth, seed=self.seed, weights=weights)
+        except DataError:  # the model's own figures say why (`model_figures`), and a purchase is kept
+            return None
 
     def _interval(self, right: float | None) -> tuple[float, float] | None:
         if right is None or self.test is None or self.test[1] is None:
@@ -224,7 +288,9 @@ class Judge:
         return wilson_interval(right, len(known_labels(self.test[1])))
 
     def _labels_why(self, labels: Labels) -> str:
-        return "" if self.test is None or self.test[1] is None else why_no_accuracy(labels, self.test[1])
+        if self.test is None or self.test[1] is None:
+            return ""
+        return why_no_accuracy(labels, self.test[1], amounts=self.amounts)
 
     @cached_property
     def _spread(self) -> float:
@@ -254,7 +320,7 @@ def appraise(
     readable = [entry for entry in delivered if entry.candidate is not None]
     if not readable:
         return Judgement(), None
-    space = session.space
+    space, judge = session.space, by.judge(session)
     candidates = [entry.candidate for entry in readable if entry.candidate is not None]
     # Owners may hold the same columns in different number types.
     points = np.stack([np.asarray(candidate.point, dtype=np.float64) for candidate in candidates])
@@ -263,8 +329,6 @@ def appraise(
     # A model would learn only from one point far away. Each point is judged in its own number type.
     inside = np.array([within_bounds(space, candidate.point[None])[0] for candidate in candidates])
     labels = [read_attributes(candidate.attributes).label for candidate in candidates]
-    test = None if by.test is None else (space.scale(by.test.features), by.test.labels)
-    judge = Judge(space.scale(by.validation.features), space.gamma, test, by.model, by.seed, by.ridge)
     plain = judge.quality(bought, _of(labels, inside), learned=inside)
     kept = np.array([not entry.dispute for entry in readable])
     if not kept.any():

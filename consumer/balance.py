@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import Labels
-from protocol.errors import ConfigError, DataError
+from hushbid.consumer.downstream import Labels
+from hushbid.protocol.errors import ConfigError, DataError
 
 __all__ = ["BALANCES", "Group", "balanced_groups"]
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from consumer.events import (
+from hushbid.consumer.events import (
     WRONG_SCORE,
     AccountMade,
     CheckAward,
@@ -18,22 +18,22 @@ from consumer.events import (
     TargetReleased,
     WeightSealed,
 )
-from consumer.machine import ConsumerMachine, target_of
-from protocol.crypto.sealing import (
+from hushbid.consumer.machine import ConsumerMachine, target_of
+from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     SEAL_BYTES,
 )
-from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.base import Transition
-from protocol.machine.machine import Event
-from protocol.machine.participant import participant_transitions
-from protocol.machine.weighing import NoiseDrawn, Weighing, WeightsComputed
-from protocol.names import CURATOR
-from protocol.session.session import Session
-from protocol.session.settling import HandedOver
-from protocol.space.grid import Weights
-from protocol.wire.blind import Award, BlindPurchase, Maps, SealedBroadcast
-from protocol.wire.messages import Target, unfixed
+from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Transition
+from hushbid.protocol.machine.machine import Event
+from hushbid.protocol.machine.participant import participant_transitions
+from hushbid.protocol.machine.weighing import NoiseDrawn, Weighing, WeightsComputed
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.wire.blind import Award, BlindPurchase, Maps, SealedBroadcast
+from hushbid.protocol.wire.messages import Target, unfixed
 
 __all__ = ["BlindConsumer"]
 

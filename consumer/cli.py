@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from consumer.role import Consumer
-from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, show_figures, takes
-from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
+from hushbid.consumer.role import Consumer
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, show_figures, takes
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
 
@@ -25,7 +25,7 @@ def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: boo
     """Run a consumer as a process of its own."""
 
     def body() -> dict[str, Any]:
-        from protocol.runtime.party import spare_collections
+        from hushbid.protocol.runtime.party import spare_collections
 
         set_up_logging("consumer", log_format)
         spare_collections()
@@ -36,12 +36,13 @@ def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: boo
 
 def show(result: Mapping[str, Any]) -> None:
     """Print a consumer's result for people."""
-    from consumer.verdict import Verdict
-    from protocol.session.guarantee import privacy_lines
-    from protocol.space.prices import bill_lines
+    from hushbid.consumer.verdict import Verdict
+    from hushbid.protocol.session.guarantee import privacy_lines
+    from hushbid.protocol.space.prices import bill_lines
 
     figures = {
         "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",
+        "model": result["model"]["sentence"],
         **quality_lines(result),
         **own_lines(result),
         **seed_lines(result),
@@ -60,7 +61,7 @@ def show(result: Mapping[str, Any]) -> None:
 
 def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:
     """How far the seed set lies from the validation set (`SeedDistance.as_json`), for people."""
-    from consumer.seed_distance import SeedDistance
+    from hushbid.consumer.seed_distance import SeedDistance
 
     found = result.get("seed_distance")
     if found is None:
@@ -79,7 +80,7 @@ def own_lines(result: Mapping[str, Any]) -> dict[str, str]:
     """Baselines, label shares and owners' parts (`OwnFigures.as_json`), for people."""
     if "baselines" not in result:  # of an older version
         return {}
-    from consumer.own_figures import OwnFigures
+    from hushbid.consumer.own_figures import OwnFigures
 
     return OwnFigures.from_json(result).lines(result["mmd2"])
 

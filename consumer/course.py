@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from consumer.events import Delivered
+from hushbid.consumer.events import Delivered
 
 __all__ = ["Course", "course_of"]
 

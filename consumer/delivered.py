@@ -10,17 +10,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from protocol.data.schema import Schema
-from protocol.errors import DataError
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
 
 __all__ = ["delivered_table"]
 
-_EACH: Final = ("owners", "rounds", "weights", "labels", "labelled", "identifiers", "identified")
+_EACH: Final = (
+    "owners",
+    "rounds",
+    "weights",
+    "training_weights",
+    "labels",
+    "labelled",
+    "identifiers",
+    "identified",
+)
 """Arrays with one entry per point."""
 
 
 def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
-    """The rows of a delivery: the schema's columns, label and identifier, owner, round and weight.
+    """The rows of a delivery: the schema's columns, label, identifier, owner, round and both weights.
 
     Names that the schema already uses get a trailing underscore. Weights are included if they exist.
 
@@ -53,7 +62,8 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
         "identifier": _known(delivered, "identifiers", "identified"),
         "owner": pa.array(owners.tolist()),
         "round": pa.array(rounds),
-        "weight": pa.array(delivered["weights"]) if "weights" in delivered else None,
+        "weight": _present(delivered, "weights"),
+        "training_weight": _present(delivered, "training_weights"),
     }
     for name, values in beside.items():
         if values is None:
@@ -63,6 +73,10 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
             free += "_"
         table = table.append_column(free, values)
     return table
+
+
+def _present(delivered: dict[str, npt.NDArray[Any]], name: str) -> Any:
+    return pa.array(delivered[name]) if name in delivered else None
 
 
 def _known(delivered: dict[str, npt.NDArray[Any]], name: str, which: str) -> Any:

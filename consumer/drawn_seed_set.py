@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.config.session import FeatureSection
-from protocol.data import Dataset
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["DRAWN", "SEALED_BITS", "STREAM", "drawn_seed_set"]
 
@@ -48,7 +48,7 @@ def drawn_seed_set(
     columns have no more either. With a schema, the points are its rows, all categories equally likely.
 
     Args:
-        dtype: D_v's number type, one of `protocol.data.FEATURE_DTYPES`.
+        dtype: D_v's number type, one of `hushbid.protocol.data.FEATURE_DTYPES`.
         random_bytes: Returns as many random bytes as requested (`NoiseSource.random_bytes`).
         sealed: Whether the curator must not be able to guess the set.
 

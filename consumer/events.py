@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from consumer.seed_distance import SeedDistance
-from protocol.machine.machine import Computation, Event
-from protocol.session.settling import HandedOver
-from protocol.space.grid import Totals, Weights
-from protocol.wire.blind import Account, Award
-from protocol.wire.messages import Candidate, Purchase, Target
-from protocol.wire.values import Item
+from hushbid.consumer.seed_distance import SeedDistance
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.space.grid import Totals, Weights
+from hushbid.protocol.wire.blind import Account, Award
+from hushbid.protocol.wire.messages import Candidate, Purchase, Target
+from hushbid.protocol.wire.values import Item
 
 __all__ = [
     "WRONG_SCORE",

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from consumer.course import Course, course_of
-from consumer.events import (
+from hushbid.consumer.course import Course, course_of
+from hushbid.consumer.events import (
     CheckPurchases,
     Delivered,
     PurchasesChecked,
@@ -17,15 +17,15 @@ from consumer.events import (
     StorePurchases,
     TargetReleased,
 )
-from consumer.seed_distance import SeedDistance
-from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.base import Transition
-from protocol.machine.machine import Charge, Event
-from protocol.machine.participant import Participant, participant_transitions
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.releases import Neighbours
-from protocol.session.session import Session
-from protocol.wire.messages import (
+from hushbid.consumer.seed_distance import SeedDistance
+from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Transition
+from hushbid.protocol.machine.machine import Charge, Event
+from hushbid.protocol.machine.participant import Participant, participant_transitions
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.messages import (
     Candidate,
     Delivery,
     Purchase,

@@ -14,10 +14,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from consumer.balance import Group
-from protocol.config.party import RIDGE
-from protocol.errors import ConfigError, DataError
-from protocol.space.mmd import Points, Vector, kernel_matrix, kernel_means
+from hushbid.consumer.balance import Group
+from hushbid.consumer.label_part import LabelPart
+from hushbid.protocol.config.party import RIDGE
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.space.mmd import Points, Vector, kernel_matrix, kernel_means
 
 __all__ = ["MOST_POINTS", "TOLERANCE", "Matching", "check_ridge", "effective_points", "match"]
 
@@ -37,7 +38,8 @@ class Matching:
         ridge: λ.
         square: Σ wᵢwⱼ·k(xᵢ, xⱼ).
         mmd2: Biased MMD² of the weighted points against D_v.
-        gap: Upper bound on the distance of the objective, MMD² + λ·‖w‖², from its minimum (`match`).
+        gap: Upper bound on the distance of the objective from its minimum (`match`).
+        label_weight: Strength of labels beside features (`hushbid.consumer.label_part`); 0: there were none.
     """
 
     weights: Vector
@@ -45,6 +47,7 @@ class Matching:
     square: float
     mmd2: float
     gap: float
+    label_weight: float = 0.0
 
     @property
     def effective_points(self) -> float:
@@ -72,10 +75,12 @@ def match(
     *,
     ridge: float = RIDGE,
     groups: Sequence[Group] = (),
+    labels: LabelPart | None = None,
 ) -> Matching:
     """Minimise ‖Σ wᵢφ(xᵢ) - mean of φ over `wanted`‖² + λ‖w‖² over w ≥ 0 with Σw = 1.
 
-    φ is the exact kernel's. The objective is convex, so every w comes with a bound on its distance from the
+    φ is the exact kernel's, with labels that of both kernels together. The objective is convex, so every w
+    comes with a bound on its distance from the
     minimum: ∇f(w)ᵀw - minᵢ ∇f(w)ᵢ; with groups, the minimum is the sum of the groups' minima times their
     shares (Frank and Wolfe 1956; Jaggi 2013, eq. 2). The steps are projected gradient steps with momentum
     (Beck and Teboulle 2009), which restarts when it leads uphill (O'Donoghue and Candès 2015). They end when
@@ -85,7 +90,9 @@ def match(
         points: Scaled, shape (n, columns), n at most `MOST_POINTS`.
         wanted: Scaled, shape (m, columns).
         ridge: λ.
-        groups: Sets of points whose weights have a fixed sum; empty: all points together, with sum 1.
+        groups: Sets of points whose weights have a fixed sum; empty: all points together, with sum 1, less
+            those that `labels` take for unwanted.
+        labels: What labels add to the objective; None: nothing.
 
     Raises:
         ConfigError: λ is negative or not finite.
@@ -106,12 +113,20 @@ def match(
             "The points cannot be weighed: some point lies too far from the others.",
             advice="Leave out points that are not within the session's public bounds.",
         )
+    objective = cross
+    if labels is not None:
+        labels.add_to(kernel)
+        objective = (1.0 - labels.strength) * cross + labels.strength * labels.cross
+        groups = groups or labels.groups()
     parts = groups or (Group(np.arange(len(points)), 1.0),)
-    weights, within, gap = _least(kernel, cross, ridge, parts)
+    weights, within, gap = _least(kernel, objective, ridge, parts)
     constant = float(kernel_means(wanted, wanted, gamma).mean())
     square = float(weights @ within)
+    if labels is not None:  # MMD² is of features alone
+        square = (square - labels.strength * labels.square(weights)) / (1.0 - labels.strength)
     distance = square - 2.0 * float(weights @ cross) + constant
-    return Matching(weights, ridge, square, max(0.0, distance), gap)
+    strength = 0.0 if labels is None else labels.strength
+    return Matching(weights, ridge, square, max(0.0, distance), gap, strength)
 
 
 def _least(
@@ -137,7 +152,7 @@ def _least(
                 break
             curvature = min(most, 2.0 * curvature)
         gradient = 2.0 * (found_within - cross + ridge * found)
-        least = sum(share * gradient[rows].min() for rows, share in groups)
+        least = math.fsum(share * gradient[rows].min() for rows, share in groups)
         gap = max(0.0, float(gradient @ found - least))
         if gap <= TOLERANCE:
             return found, found_within, gap

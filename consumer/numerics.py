@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consumer.events import (
+from hushbid.consumer.events import (
     WRONG_SCORE,
     AccountMade,
     CheckAward,
@@ -23,9 +23,9 @@ from consumer.events import (
     TargetReleased,
     WeightSealed,
 )
-from consumer.seed_distance import SeedDistance, seed_distance
-from consumer.target import KeptTarget, TargetRelease, release_target
-from protocol.crypto.blinding import (
+from hushbid.consumer.seed_distance import SeedDistance, seed_distance
+from hushbid.consumer.target import KeptTarget, TargetRelease, release_target
+from hushbid.protocol.crypto.blinding import (
     BlindKeys,
     Mask,
     account_statement,
@@ -33,8 +33,8 @@ from protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import (
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     NONCE_BYTES,
     SIGNATURE_BYTES,
@@ -43,24 +43,31 @@ from protocol.crypto.sealing import (
     unpack_content,
     verify_signature,
 )
-from protocol.data import Dataset
-from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError
-from protocol.machine.machine import Computation, Event
-from protocol.machine.weighing import Weigher
-from protocol.privacy.noise import NoiseSource
-from protocol.privacy.releases import Prior
-from protocol.privacy.releases.prior import check_directions
-from protocol.session.account import account_content, account_numbers
-from protocol.session.points import Signatures, hash_points, mapped, matching
-from protocol.session.secret_map import seal_map
-from protocol.session.session import Session
-from protocol.space.features import SEED_BYTES, FeatureMap
-from protocol.space.grid import Features, Weights
-from protocol.space.jitter import scores_of
-from protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
-from protocol.space.scoring import score_bound
-from protocol.wire.blind import Account, BlindPurchase
-from protocol.wire.messages import Candidate, Purchase, unfixed
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import DataError, LocalProtocolError, RemoteProtocolError
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.machine.weighing import Weigher
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.privacy.releases import Prior
+from hushbid.protocol.privacy.releases.prior import check_directions
+from hushbid.protocol.session.account import account_content, account_numbers
+from hushbid.protocol.session.points import (
+    Signatures,
+    hash_points,
+    hash_seed_set,
+    mapped,
+    matching,
+    what_is_outside,
+)
+from hushbid.protocol.session.secret_map import seal_map
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import SEED_BYTES, FeatureMap
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.jitter import scores_of
+from hushbid.protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
+from hushbid.protocol.space.scoring import score_bound
+from hushbid.protocol.wire.blind import Account, BlindPurchase
+from hushbid.protocol.wire.messages import Candidate, Purchase, unfixed
 
 __all__ = ["BlindConsumerNumerics", "ConsumerNumerics"]
 
@@ -74,7 +81,7 @@ class ConsumerNumerics:
         validation: D_v.
         seed_set: D_init.
         store: Stores the delivered points; called once.
-        target: An earlier release of D_v to use instead of a new one (`consumer.target.check_kept`).
+        target: An earlier release of D_v to use instead of a new one (`hushbid.consumer.target.check_kept`).
 
     Raises:
         DataError: The seed set has too few points for the directions of the releases.
@@ -116,7 +123,7 @@ class ConsumerNumerics:
     def _release(self) -> TargetReleased:
         map_seed, maps = self._draw_map()
         feature_map = self._require_map()
-        seeds = feature_map.hash(self._seed_set.features)
+        seeds = hash_seed_set(feature_map, self._seed_set.features)
         seed_total = _read_only(seeds.sum(axis=0, dtype=np.int64))
         prior = Prior.of_features(seeds, self._session.directions)
         released = self._kept.release if self._kept is not None else self._draw(feature_map, prior)
@@ -181,14 +188,14 @@ class ConsumerNumerics:
 
     def _check(self, effect: CheckPurchases) -> PurchasesChecked:
         opened = [self._open(purchase) for purchase in effect.purchases]
-        points = [candidate.point for candidate, _ in opened if candidate is not None]
-        recomputed = iter(hash_points(self._require_map(), points, schema=self._session.file.rows))
+        held = [candidate for candidate, _ in opened if candidate is not None]
+        recomputed = iter(self._hashed([(each.point, each.attributes) for each in held]))
         delivered = []
         for purchase, (candidate, dispute) in zip(effect.purchases, opened, strict=True):
             if candidate is not None:
                 own = next(recomputed)[None]
                 if not mapped(own)[0]:
-                    dispute = dispute or "the point is outside the public bounds"
+                    dispute = dispute or what_is_outside(self._session.space)
                 elif not matching(own, candidate.features[None])[0]:
                     dispute = dispute or "the features are not those of the point"
             delivered.append(Delivered(purchase.owner, purchase.round, candidate, dispute))
@@ -229,7 +236,7 @@ class ConsumerNumerics:
         """A purchase's point, if it is readable, and what is wrong with it.
 
         Both depend only on what the owner handed over, not on other purchases or their order: the sensitivity
-        of a private settlement requires it (`protocol.privacy.settlement`).
+        of a private settlement requires it (`hushbid.protocol.privacy.settlement`).
         """
         candidate = purchase.candidate
         if isinstance(candidate, Candidate):
@@ -256,6 +263,11 @@ class ConsumerNumerics:
         if point.shape != (self._session.space.columns,):
             return "the point has other columns than the session"
         return point, attributes
+
+    def _hashed(self, points: Sequence[tuple[npt.NDArray[Any], bytes]]) -> Features:
+        """φ of points with their attributes, as `hash_points` computes it."""
+        raw, attributes = [point for point, _ in points], [packed for _, packed in points]
+        return hash_points(self._require_map(), raw, attributes, schema=self._session.file.rows)
 
     def _require_map(self) -> FeatureMap:
         if self._map is None:
@@ -311,7 +323,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         bound = score_bound(weights, self._session.space.coordinate_bound, self._session.jitter)
         mask = self._require_keys().mask(award.round, bound)
         opened = [self._opened(purchase, mask) for purchase in award.purchases]
-        points = [found[0] for found in opened if isinstance(found, tuple)]
+        points = [found for found in opened if isinstance(found, tuple)]
         checked = iter(self._scored(points, weights, mask))
         delivered = []
         for purchase, found in zip(award.purchases, opened, strict=True):
@@ -357,12 +369,12 @@ class BlindConsumerNumerics(ConsumerNumerics):
         return held and own == blind_digest(handle, candidate.box)
 
     def _scored(
-        self, points: Sequence[npt.NDArray[Any]], weights: Weights, mask: Mask
+        self, points: Sequence[tuple[npt.NDArray[Any], bytes]], weights: Weights, mask: Mask
     ) -> list[tuple[Features, bytes]]:
         """φ of each point, and the score that its owner should have sent; empty for a point out of bounds."""
         if not points:
             return []
-        features = hash_points(self._require_map(), points, schema=self._session.file.rows)
+        features = self._hashed(points)
         within = mapped(features)
         scores = scores_of(features[within], weights, self._session.jitter)
         masked = iter(mask.of(scores.tolist(), features[within]))
@@ -374,7 +386,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
     def _wrong(self, score: bytes, purchase: BlindPurchase) -> str:
         """The fault of a point with this expected score; empty if it has none."""
         if not score:
-            return "the point is outside the public bounds"
+            return what_is_outside(self._session.space)
         return "" if score == purchase.score else WRONG_SCORE
 
     # -- the account --------------------------------------------------------------------------------------

@@ -6,21 +6,25 @@ shares. All are functions of D_v or of the test points without noise.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from consumer.appraisal import Evaluation, Judgement, appraise, usable
-from consumer.downstream import Labels, accuracy, known_labels, no_classes, wilson_interval
-from consumer.events import Delivered
-from consumer.matching import Matching, match
-from protocol.data import Dataset
-from protocol.session.session import Session
-from protocol.space.mmd import Points, Vector, kernel_means
+from hushbid.consumer.appraisal import Evaluation, Judgement, appraise, usable
+from hushbid.consumer.downstream import Labels, accuracy, known_labels, no_classes, wilson_interval
+from hushbid.consumer.events import Delivered
+from hushbid.consumer.matching import Matching, match
+from hushbid.consumer.model_figures import ModelFigures
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.mmd import Points, Vector, kernel_means
 
 __all__ = [
     "MOST_SHOWN",
@@ -51,7 +55,7 @@ class Baseline:
 
     Attributes:
         accuracy: From 0 to 1.
-        interval: Its 95 % interval (`consumer.downstream.wilson_interval`).
+        interval: Its 95 % interval (`hushbid.consumer.downstream.wilson_interval`).
     """
 
     accuracy: float
@@ -87,7 +91,7 @@ class OwnerPart:
     Attributes:
         points: Number of points it sold, without disputed ones.
         gain: Its part of MMD²(D_init, D_v) - MMD²(bought, D_v), independent of any order
-            (`protocol.session.statement`).
+            (`hushbid.protocol.session.statement`).
         mmd2_without: MMD² against D_v of the points of all other owners; None if they sold none.
         weighted_mmd2_without: `mmd2_without` with new weights; None if it was not computed.
     """
@@ -133,7 +137,7 @@ class OwnFigures:
         if not rows:
             return ""
         if len(shown) < len(self.classes):
-            totals = [sum(shares[place] for _, shares in rows) for place in range(len(kinds))]
+            totals = [math.fsum(shares[place] for _, shares in rows) for place in range(len(kinds))]
             rows.append(("others", [abs(1.0 - total) for total in totals]))
         told = (f"{name} {'/'.join(f'{100 * share:.0f}' for share in shares)}" for name, shares in rows)
         return f"{'/'.join(kinds)}: {', '.join(told)}"
@@ -206,17 +210,31 @@ def _baseline(values: Mapping[str, Any] | None) -> Baseline | None:
 
 
 class View(NamedTuple):
-    """What the consumer sees of its purchase: its quality, the weights of undisputed points, and the rest."""
+    """What the consumer sees of its purchase.
+
+    Attributes:
+        judgement: Its quality.
+        matching: The weights of undisputed points, if they have any.
+        own: Figures that only the consumer computes.
+        model: Whether its model gets better.
+        training: Weights of undisputed points in the training of it, where an own row weighs 1, shape (n,);
+            None if there are no labels.
+    """
 
     judgement: Judgement
     matching: Matching | None
     own: OwnFigures
+    model: ModelFigures
+    training: Vector | None
 
 
 def own_view(session: Session, delivered: Sequence[Delivered], by: Evaluation, seed_set: Dataset) -> View:
     """The consumer's view of a delivery; D_init is `seed_set`. Raises as `appraise` does."""
     judgement, matching = appraise(session, delivered, by)
-    return View(judgement, matching, own_figures(session, delivered, by, seed_set, matching))
+    points, labels, _ = usable(session, delivered)
+    model, training = by.judge(session).model_figures(points, labels, matching)
+    own = own_figures(session, delivered, by, seed_set, matching)
+    return View(judgement, matching, own, model, training)
 
 
 def own_figures(
@@ -229,19 +247,21 @@ def own_figures(
     """Compute the figures of the undisputed points of a delivery, which have these weights, if any."""
     scale, validation, test = session.space.scale, by.validation, by.test
     wanted = scale(validation.features)
-    judged = None if test is None or test.labels is None else (scale(test.features), test.labels)
+    judged = None if test is None or test.known is None else (scale(test.features), test.known)
     alone, tested = None, 0
     if judged is not None:
         tested = len(known_labels(judged[1]))
-        if validation.labels is not None:
-            alone = accuracy(by.model, wanted, validation.labels, *judged, seed=by.seed)
+        if validation.known is not None and not session.file.labels_are_amounts:
+            with suppress(DataError):  # the model's own figures say why
+                alone = accuracy(by.model, wanted, validation.known, *judged, seed=by.seed)
     validation_only = Baseline.of(alone, tested)
     points, labels, sellers = usable(session, delivered)
     if not len(points):
         return OwnFigures(validation_only)
     weights = None if matching is None else matching.weights
     wanted_labels, wanted_from = _wanted(validation, test)
-    if no_classes(wanted_labels or labels):
+    amounts = session.file.labels_are_amounts
+    if no_classes(wanted_labels or labels) if amounts is None else amounts:
         # Amounts have no class shares and no majority class.
         labels, wanted_labels, wanted_from = [None] * len(points), (), ""
     common = Counter(known_labels(labels)).most_common(1)
@@ -262,7 +282,7 @@ def own_figures(
 
 def _wanted(validation: Dataset, test: Dataset | None) -> tuple[Sequence[Label], str]:
     for name, dataset in (("validation", validation), ("test", test)):
-        if dataset is not None and dataset.labels is not None and (known := known_labels(dataset.labels)):
+        if dataset is not None and dataset.known is not None and (known := known_labels(dataset.known)):
             return known, name
     return (), ""
 
@@ -278,7 +298,7 @@ def _class_shares(wanted: Sequence[Label], labels: Labels, weights: Vector | Non
             of_bought[label] += 1
             if weights is not None:
                 of_weights[label] += float(weights[place])  # type: ignore[assignment]
-    totals = [max(sum(counts.values()), 1e-300) for counts in (of_wanted, of_bought, of_weights)]
+    totals = [max(math.fsum(counts.values()), 1e-300) for counts in (of_wanted, of_bought, of_weights)]
     shares = [
         ClassShares(
             label,

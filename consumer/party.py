@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from consumer.blind import BlindConsumer
-from consumer.drawn_seed_set import DRAWN
-from consumer.events import StorePurchases
-from consumer.machine import ConsumerMachine
-from consumer.numerics import BlindConsumerNumerics, ConsumerNumerics
-from consumer.target import KeptTarget
-from protocol.crypto.identity import Identity
-from protocol.data import Dataset, shared_rows
-from protocol.data.names import feature_column
-from protocol.errors import ConfigError, DataError
-from protocol.machine.weighing import check_noise
-from protocol.names import CURATOR
-from protocol.privacy.noise import NoiseSource, SimulatedNoise
-from protocol.session.session import MOST_SHARED, Session
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.drawn_seed_set import DRAWN
+from hushbid.consumer.events import StorePurchases
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.numerics import BlindConsumerNumerics, ConsumerNumerics
+from hushbid.consumer.target import KeptTarget
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.data import Dataset, shared_rows
+from hushbid.protocol.data.names import feature_column
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.machine.weighing import check_noise
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.privacy.noise import NoiseSource, SimulatedNoise
+from hushbid.protocol.session.session import MOST_SHARED, Session
 
 __all__ = ["check_disjoint", "consumer_party"]
 
@@ -45,18 +45,20 @@ def consumer_party(
         validation: D_v.
         seed_set: D_init.
         target: An earlier release of D_v to use instead of a new one; its reader has checked it
-            (`consumer.target.check_kept`).
+            (`hushbid.consumer.target.check_kept`).
         weighing: The source of the summary's noise if the consumer computes the weights (`blind`); None: its
             own. Simulated noise is the curator's stream under other rules, so that a session buys the same
             points under all rules.
         apart: Whether the seed set must share no row with D_v. In a rehearsal nothing leaves the consumer.
 
     Raises:
-        DataError: The points violate the session's public bounds, or the seed set shares rows with D_v.
+        DataError: The points violate the session's public bounds; the seed set shares rows with D_v; or D_v
+            has no labels, or other ones than the session, where labels have a part in the choice.
         ConfigError: The session seals points and there is no key to open them; or the source lacks the noise
             that the target needs.
     """
     session.file.check_points(validation)
+    session.file.check_wanted_labels(validation)
     session.file.check_points(seed_set, sold=False)
     if apart:
         check_disjoint(validation, seed_set, column_values=session.file.session.column_values)

@@ -10,36 +10,42 @@ from typing import Any, Literal
 
 import numpy as np
 
-from consumer.appraisal import Evaluation
-from consumer.blind import BlindConsumer
-from consumer.downstream import check_model
-from consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
-from consumer.own_figures import own_view
-from consumer.party import check_disjoint, consumer_party
-from consumer.result import consumer_result
-from consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
-from consumer.target import KeptTarget, check_kept
-from protocol import limits
-from protocol.config.party import ConsumerFile
-from protocol.config.session import SessionFile
-from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, load_dataset
-from protocol.errors import ConfigError, DataError
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import NoiseSource
-from protocol.runtime.blas_threads import one_blas_thread
-from protocol.runtime.control import Control
-from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
-from protocol.runtime.files.private_files import read_private
-from protocol.runtime.ledger.dataset_budget import dataset_budget
-from protocol.runtime.party import check_durability, own_keys, party_noise, sealing_identity, transcript_path
-from protocol.runtime.taking_part import take_part
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
-from protocol.runtime.telemetry.metrics import serving_metrics
-from protocol.runtime.telemetry.vitals import Vitals
-from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
-from protocol.session.odometer import promised
-from protocol.session.session import Session, open_session
+from hushbid.consumer.appraisal import Evaluation
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
+from hushbid.consumer.learners import check_model
+from hushbid.consumer.own_figures import own_view
+from hushbid.consumer.party import check_disjoint, consumer_party
+from hushbid.consumer.result import consumer_result
+from hushbid.consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
+from hushbid.consumer.target import KeptTarget, check_kept
+from hushbid.protocol import limits
+from hushbid.protocol.config.party import ConsumerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import DataColumns, Dataset, check_labels, dataset_digest, load_dataset
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.control import Control
+from hushbid.protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
+from hushbid.protocol.runtime.files.private_files import read_private
+from hushbid.protocol.runtime.ledger.dataset_budget import dataset_budget
+from hushbid.protocol.runtime.party import (
+    check_durability,
+    own_keys,
+    party_noise,
+    sealing_identity,
+    transcript_path,
+)
+from hushbid.protocol.runtime.taking_part import take_part
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
+from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
+from hushbid.protocol.runtime.telemetry.vitals import Vitals
+from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
+from hushbid.protocol.session.odometer import promised
+from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 
@@ -53,7 +59,7 @@ def run_consumer(
         The consumer's result (docs/results.md).
 
     Raises:
-        HushbidError: As `protocol.errors` says.
+        HushbidError: As `hushbid.protocol.errors` says.
     """
     with (
         one_blas_thread(),
@@ -71,7 +77,7 @@ def _take_part(
     check_durability(session, file.durability)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
     columns = session_file.reading(file.columns.columns())
-    validation = load_dataset(file.validation, columns)
+    validation = load_dataset(file.validation, columns.with_gaps())
     seed_set = consumer_seed_set(session, file, validation)
     if file.seed_points is not None:
         log(LogEvent.SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
@@ -134,11 +140,11 @@ def _take_part(
         view = own_view(
             session,
             machine.delivered,
-            Evaluation(validation, test, file.model, file.seed, file.ridge),
+            Evaluation(validation, test, file.model, file.seed, file.ridge, file.label_weight),
             seed_set,
         )
         if view.matching is not None:
-            kept.weigh(view.matching.weights, ridge=view.matching.ridge)
+            kept.weigh(view.matching, view.training)
     table = None
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from consumer.events import Delivered
-from consumer.machine import ConsumerMachine
-from consumer.own_figures import View
-from consumer.verdict import Verdict
-from protocol.config.session import SessionFile
-from protocol.session.wishes import bill_of
+from hushbid.consumer.events import Delivered
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.own_figures import View
+from hushbid.consumer.verdict import Verdict
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.session.wishes import bill_of
 
 __all__ = ["consumer_result"]
 
@@ -53,4 +53,5 @@ def consumer_result(
         "bill": bill_of(session, Counter(entry.owner for entry in delivered if not entry.dispute)),
         **view.judgement.as_json(),
         **view.own.as_json(),
+        "model": view.model.as_json(),
     }

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from protocol.errors import ConfigError
-from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
-from protocol.runtime.control import Control, Watch
-from protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
-from protocol.runtime.results import PartyResult
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
+from hushbid.protocol.runtime.control import Control, Watch
+from hushbid.protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
+from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
-    from consumer.appraisal import Judgement
-    from consumer.verdict import Verdict
-    from protocol.config.party import ConsumerFile
-    from protocol.config.session import SessionFile
-    from protocol.data.frames import Frame
+    from hushbid.consumer.appraisal import Judgement
+    from hushbid.consumer.verdict import Verdict
+    from hushbid.protocol.config.party import ConsumerFile
+    from hushbid.protocol.config.session import SessionFile
+    from hushbid.protocol.data.frames import Frame
 
 __all__ = ["Consumer", "ConsumerResult"]
 
@@ -49,7 +49,7 @@ class ConsumerResult(PartyResult):
     @property
     def judgement(self) -> Judgement:
         """MMD², effective points and accuracy, with weights and without."""
-        from consumer.appraisal import Judgement
+        from hushbid.consumer.appraisal import Judgement
 
         return Judgement.from_json(self.figures)
 
@@ -61,7 +61,7 @@ class ConsumerResult(PartyResult):
 
     @property
     def verdict(self) -> Verdict:
-        from consumer.verdict import Verdict
+        from hushbid.consumer.verdict import Verdict
 
         return Verdict.from_json(self.figures)
 
@@ -86,8 +86,8 @@ class ConsumerResult(PartyResult):
 class Consumer:
     """A session's consumer: ``Consumer(config, invitation=…).run()``.
 
-    Options override its private file. It is run, stopped and watched like an `owner.role.Owner`, which says
-    what other attributes are, and accepts tables as well.
+    Options override its private file. It is run, stopped and watched like an `hushbid.owner.role.Owner`,
+    which says what other attributes are, and accepts tables as well.
 
     Attributes:
         config: Its private file.
@@ -129,11 +129,11 @@ class Consumer:
 
         Raises:
             Stopped: `stop` was called, or Ctrl-C was typed; everything recorded is kept.
-            HushbidError: As `protocol.errors` says.
+            HushbidError: As `hushbid.protocol.errors` says.
         """
-        from consumer.process import run_consumer
-        from protocol.names import CONSUMER
-        from protocol.runtime.party import claimed
+        from hushbid.consumer.process import run_consumer
+        from hushbid.protocol.names import CONSUMER
+        from hushbid.protocol.runtime.party import claimed
 
         with self._control.one_run():
             session, file = self.files()
@@ -143,7 +143,7 @@ class Consumer:
                 return ConsumerResult(run_consumer(session, file, self._control))
 
     def stop(self) -> None:
-        """End the run at the next turn of its loop; any thread may call it (see `owner.role.Owner.stop`)."""
+        """End the run at the next turn of its loop; any thread may call it (`hushbid.Owner.stop`)."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, ConsumerFile]:
@@ -153,10 +153,10 @@ class Consumer:
             ConfigError: One of them is missing, unusable, or another party's; or `validation` is a table and
                 there is no ledger.
         """
-        from protocol.config.loading import load_toml
-        from protocol.config.party import ConsumerFile
-        from protocol.names import CONSUMER
-        from protocol.runtime.files.signed_files import read_session
+        from hushbid.protocol.config.loading import load_toml
+        from hushbid.protocol.config.party import ConsumerFile
+        from hushbid.protocol.names import CONSUMER
+        from hushbid.protocol.runtime.files.signed_files import read_session
 
         session_file, invited = read_session(path_of(self.session), path_of(self.invitation))
         if invited not in (None, CONSUMER):

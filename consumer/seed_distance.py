@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from protocol.privacy.releases.prior import ONE as UNIT
-from protocol.privacy.releases.prior import RADIUS_SHARE, SMALLEST_SPREAD
-from protocol.space.mmd import MOST_COMPARED, Points, at_even_distances, kernel_means
+from hushbid.protocol.privacy.releases.prior import ONE as UNIT
+from hushbid.protocol.privacy.releases.prior import RADIUS_SHARE, SMALLEST_SPREAD
+from hushbid.protocol.space.mmd import MOST_COMPARED, Points, at_even_distances, kernel_means
 
 __all__ = ["FAR_RADII", "SeedDistance", "seed_distance"]
 

@@ -10,16 +10,17 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consumer.columns import column
-from consumer.events import StorePurchases
-from consumer.verdict import NO_VERDICT, Verdict
-from protocol.config.session import FeatureSection
-from protocol.data import read_attributes
-from protocol.data.schema import Schema
-from protocol.errors import DataError
-from protocol.plain_files import read_plain
-from protocol.runtime.files.durable import in_place_of
-from protocol.session.session import Session
+from hushbid.consumer.columns import column
+from hushbid.consumer.events import StorePurchases
+from hushbid.consumer.matching import Matching
+from hushbid.consumer.verdict import NO_VERDICT, Verdict
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.data import read_attributes
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.plain_files import read_plain
+from hushbid.protocol.runtime.files.durable import in_place_of
+from hushbid.protocol.session.session import Session
 
 __all__ = [
     "VERDICT_FILE",
@@ -28,6 +29,7 @@ __all__ = [
     "keep_verdict",
     "kept_verdict",
     "read_verdict",
+    "weight_arrays",
     "write_arrays",
 ]
 
@@ -53,8 +55,12 @@ class PurchaseFile:
     - ``identifiers`` and ``identified`` (n,): the same for identifiers.
     - ``owners`` (n,): the seller.
     - ``rounds`` (n,): the round of the choice, from 1.
-    - ``weights`` (n,): matching weights with sum 1 (`consumer.matching`); absent before the session is over,
-      or if there are none. ``ridge`` and ``weights_gamma``: λ and γ of the weights.
+    - ``weights`` (n,): matching weights with sum 1 (`hushbid.consumer.matching`); absent before the session
+      is over, or if there are none. ``ridge``, ``label_weight`` and ``weights_gamma``: λ, the strength of
+      labels and γ of the weights.
+    - ``training_weights`` (n,): weights beside own rows of weight 1 (`hushbid.consumer.training_weights`);
+    absent
+      where no labels are to learn from.
     - ``gamma``, ``lower`` and ``upper``: the session's.
 
     One owner's malformed labels do not affect the others'. Only the file's owner can read it.
@@ -81,10 +87,9 @@ class PurchaseFile:
         self._arrays = _arrays(purchases) | self._public
         self._write()
 
-    def weigh(self, weights: npt.NDArray[np.float64], *, ridge: float) -> None:
-        """Write the stored points with weights, one per point, and their λ. Raises as `store` does."""
-        made = {"ridge": np.float64(ridge), "weights_gamma": self._public["gamma"]}
-        self._arrays |= {"weights": weights, **made}
+    def weigh(self, matching: Matching, training: npt.NDArray[np.float64] | None) -> None:
+        """Write the stored points with weights, and with training weights if any. Raises as `store` does."""
+        self._arrays |= weight_arrays(matching, float(self._public["gamma"]), training)
         self._write()
 
     def _write(self) -> None:
@@ -95,6 +100,19 @@ class PurchaseFile:
                 f"{self.path}: the delivered points cannot be written: {error.strerror}.",
                 advice="They are kept in the transcript. Make room, or name another state directory.",
             ) from None
+
+
+def weight_arrays(
+    matching: Matching, gamma: float, training: npt.NDArray[np.float64] | None
+) -> dict[str, Any]:
+    """The arrays of a delivery that say what its points weigh (`PurchaseFile`)."""
+    made = {
+        "weights": matching.weights,
+        "ridge": np.float64(matching.ridge),
+        "label_weight": np.float64(matching.label_weight),
+        "weights_gamma": np.float64(gamma),
+    }
+    return made if training is None else made | {"training_weights": training}
 
 
 def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
@@ -110,7 +128,7 @@ def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
     # A consumer whose session has no columns starts without pyarrow.
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from consumer.delivered import delivered_table  # noqa: PLC0415
+    from hushbid.consumer.delivered import delivered_table  # noqa: PLC0415
 
     path = delivered.with_suffix(".parquet")
     table = delivered_table(schema, delivered, label=label)

@@ -15,14 +15,15 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from protocol.data import Dataset, dataset_digest
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import NoiseSource
-from protocol.privacy.releases import ReleaseStream
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
-from protocol.space.grid import Totals
-from protocol.wire.arrays import ARRAY_EXT, pack_array, unpack_extension
+from hushbid.protocol.data import Dataset, dataset_digest
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.privacy.releases import ReleaseStream
+from hushbid.protocol.session.points import hash_dataset, hash_seed_set
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import Totals
+from hushbid.protocol.wire.arrays import ARRAY_EXT, pack_array, unpack_extension
 
 __all__ = ["KeptTarget", "TargetRelease", "check_kept", "map_identity", "release_target"]
 
@@ -67,7 +68,7 @@ def release_target(
         validation: D_v.
         noise_name: Name of the noise source.
     """
-    points = feature_map.hash(validation.features)
+    points = hash_dataset(feature_map, validation)
     drawn = tuple(noise.draw(draw) for draw in stream.mechanism.draws(0))
     for values in drawn:
         values.flags.writeable = False
@@ -96,7 +97,7 @@ class KeptTarget:
         mechanism: Name of the release mechanism, with its `parameters` and the `delta` of its calibration.
         seed_total: Σφ of the public seed set that the mechanism used, shape (d,); empty if it used none.
         seed_size: Number of points in that seed set.
-        data: Digest of D_v (`protocol.data.dataset_digest`).
+        data: Digest of D_v (`hushbid.protocol.data.dataset_digest`).
         deviation: Standard deviation of the noise on each coordinate of `release.embedding`.
     """
 
@@ -196,7 +197,7 @@ def check_kept(
 def _is_seed_set(kept: KeptTarget, feature_map: FeatureMap, seed_set: Dataset) -> bool:
     if kept.seed_size != len(seed_set):
         return False
-    total = feature_map.hash(seed_set.features).sum(axis=0, dtype=np.int64)
+    total = hash_seed_set(feature_map, seed_set.features).sum(axis=0, dtype=np.int64)
     return bool(np.array_equal(kept.seed_total, total))
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.mmd import Points, Vector, kernel_means
+from hushbid.protocol.space.mmd import Points, Vector, kernel_means
 
 __all__ = ["MOST_EXACT", "OwnerValue", "Purchase", "Valuation", "exact_shapley", "sampled_shapley", "value"]
 
@@ -32,8 +32,8 @@ class OwnerValue:
 
     Attributes:
         points: Number of points it sold.
-        gain: Its part of v(all), independent of any order (`protocol.session.statement`); the parts add up to
-            v(all).
+        gain: Its part of v(all), independent of any order (`hushbid.protocol.session.statement`); the parts
+            add up to v(all).
         left_out: v(all) - v(all but this owner): the loss without it. These have no meaningful sum.
         shapley: Its Shapley value: the average of v(C with it) - v(C) over all orders of owners. The values
             add up to v(all).

@@ -1,4 +1,8 @@
-"""A rehearsal's verdict on a session: a function of D_v, which the consumer keeps beside its transcript.
+"""The verdict on a session before it begins: it follows from D_v, and is kept beside the transcript.
+
+Where D_v has labels, its rows say whether a purchase makes the model better (`hushbid.consumer.prospect`). A
+rehearsal says whether what is bought would be closer than points at random. A session in which noise would
+choose is hopeless whatever the model is.
 
 The rehearsal precedes the consumer's process (`hushbid.plan.rehearsal`). The process reads the stored
 verdict, also after a restart, and includes it in its result.
@@ -7,7 +11,7 @@ verdict, also after a restart, and includes it in its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, Self, TypeAlias
 
 __all__ = [
@@ -17,6 +21,7 @@ __all__ = [
     "HOPELESS",
     "NO_VERDICT",
     "UNLIKE",
+    "Prospect",
     "Rehearsal",
     "Staged",
     "Verdict",
@@ -217,6 +222,7 @@ class Rehearsal:
     def as_json(self) -> dict[str, Any]:
         return {
             "verdict": self.word,
+            "why": self.meaning,
             "kernel": self.kernel,
             "beside": self.beside,
             "drawn": self.drawn,
@@ -234,24 +240,122 @@ class Rehearsal:
         return cls(staged, float(values["kernel"]), beside, bool(values.get("drawn", False)), expected)
 
 
+_TOLD: Final = 0.01
+"""Accuracy or R²: an expected gain that is less is not why buying is called good."""
+
+
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The record of a session's rehearsal.
+class Prospect:
+    """What own rows tell of the model that a purchase would make.
 
     Attributes:
-        rehearsal: Its outcome; None if there was no rehearsal.
+        word: ``good``: it gets better; ``hopeless``: by next to nothing; ``uncertain``: both are possible.
+            None: own rows tell nothing, as too few have a label.
+        why: The reason, a clause without a figure.
+        metric: ``accuracy`` or ``r2``; None: nothing was tried.
+        rows: Own rows with a label.
+        own, own_low, own_high: A model of own rows, cross-validated, with its 95 % interval.
+        trivial: Always the most frequent class, or the mean amount.
+        gain: What p more rows like these are expected to add.
+        gain_high: A bound on it.
+        chance: That labels which follow nothing go with the columns as well as these.
+    """
+
+    word: Word | None
+    why: str
+    metric: Literal["accuracy", "r2"] | None = None
+    rows: int = 0
+    own: float | None = None
+    own_low: float | None = None
+    own_high: float | None = None
+    trivial: float | None = None
+    gain: float | None = None
+    gain_high: float | None = None
+    chance: float | None = None
+
+    def figures(self) -> str:
+        """The figures for people: a model of own rows, and what more rows are expected to add."""
+        if self.own is None or self.gain is None or self.gain_high is None:
+            return "own rows have no labels to tell by"
+        by = f"with {self.rows} own rows"
+        if self.word == "good" and self.gain < _TOLD:  # by the few rows, and not by what they gain
+            own = f"R² {self.own:.2f}" if self.metric == "r2" else f"{100 * self.own:.0f} % right"
+            return f"{own} {by}, too few to say how much more would add"
+        if self.metric == "r2":
+            return f"R² {self.own:.2f} {by}, {self.gain:+.2f} expected, {self.gain_high:+.2f} at most"
+        expected, most = 100 * self.gain, 100 * self.gain_high
+        return f"{100 * self.own:.0f} % right {by}, {expected:+.1f} points expected, {most:+.1f} at most"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        return cls(**values)
+
+
+_SAID: Final[Mapping[Word, str]] = {
+    "good": "Buying is likely to make the model better",
+    "uncertain": "Whether buying makes the model better is uncertain",
+    "hopeless": "Do not buy",
+}
+_NOTHING: Final[Mapping[str, Any]] = {
+    "kernel": None, "beside": None, "drawn": False, "expected": None, "staged": [],
+}  # fmt: skip
+"""The fields of a rehearsal where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on a session, and what it was reached by.
+
+    Attributes:
+        rehearsal: The rehearsal's outcome; None if there was no rehearsal.
         why: Why there was no rehearsal; empty if there was one, or if the kernel is decisive.
-        anyway: Whether the consumer continued although it was hopeless.
+        anyway: Whether the consumer continued although the choice was hopeless (`refused`).
+        prospect: What D_v's own rows tell of the model; None: they were not asked.
     """
 
     rehearsal: Rehearsal | None = None
     why: str = ""
     anyway: bool = False
+    prospect: Prospect | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether noise would choose, or the kernel tells nothing: such a session is not begun.
+
+        One whose own rows are enough goes on once that was said: whoever began it may want the points for
+        more than this model.
+        """
+        return self.rehearsal is not None and self.rehearsal.word == "hopeless"
+
+    @property
+    def by_model(self) -> bool:
+        """Whether own rows decide."""
+        return self._deciding is not None
+
+    @property
+    def _deciding(self) -> Prospect | None:
+        """What own rows tell, where that decides."""
+        told = self.prospect is not None and self.prospect.word is not None
+        return self.prospect if told and not self.refused else None
 
     @property
     def word(self) -> Word | None:
-        """The verdict in one word, the only part that a log contains; None if there is no verdict."""
-        return None if self.rehearsal is None else self.rehearsal.word
+        """The verdict in one word, the only part that a log contains; None if there is no verdict.
+
+        It is of the consumer's model where D_v's labels tell, and of MMD² otherwise.
+        """
+        by = self._deciding or self.rehearsal
+        return None if by is None else by.word
+
+    @property
+    def reason(self) -> str:
+        """The reason for the word, a clause without a figure; empty if there is no verdict."""
+        if self._deciding is not None:
+            return self._deciding.why
+        return "" if self.rehearsal is None else self.rehearsal.meaning
 
     @property
     def called(self) -> str:
@@ -261,6 +365,11 @@ class Verdict:
 
     def sentence(self) -> str:
         """The verdict for people, without a figure."""
+        if self.by_model and self.word is not None:
+            beside = ""
+            if self.rehearsal is not None and self.rehearsal.staged:
+                beside = f" A rehearsal of the choice says: {self.rehearsal.meaning}."
+            return f"{_SAID[self.word]}: {self.reason}.{beside}"
         if self.rehearsal is None:
             return f"The session was not rehearsed: {self.why}."
         anyway = " It goes on anyway, as it was told to." if self.anyway else ""
@@ -275,6 +384,8 @@ class Verdict:
 
     def summary(self) -> str:
         """The verdict for people, with its figures, on one line."""
+        if self._deciding is not None:
+            return f"{self.word}: {self.reason} ({self._deciding.figures()})"
         if self.rehearsal is None:
             return f"none: {self.why}"
         ratios = ", ".join(f"{each.ratio:.2f}" for each in self.rehearsal.staged)
@@ -284,15 +395,22 @@ class Verdict:
         return f"{self.rehearsal.word}{', and gone on with anyway' if self.anyway else ''}{figures}"
 
     def as_json(self) -> dict[str, Any]:
-        found = None if self.rehearsal is None else {**self.rehearsal.as_json(), "anyway": self.anyway}
-        return {"verdict": found, "verdict_why": self.why}
+        prospect = None if self.prospect is None else self.prospect.as_json()
+        if self.word is None:
+            return {"verdict": None, "verdict_why": self.why}
+        played = _NOTHING if self.rehearsal is None else self.rehearsal.as_json()
+        found = {"verdict": self.word, "why": self.reason, "anyway": self.anyway, "prospect": prospect}
+        return {"verdict": {**played, **found}, "verdict_why": self.why}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         found = values["verdict"]
         if found is None:
             return cls(why=str(values["verdict_why"]))
-        return cls(Rehearsal.from_json(found), str(values["verdict_why"]), bool(found["anyway"]))
+        rehearsal = None if found["kernel"] is None else Rehearsal.from_json(found)
+        told = found.get("prospect")  # older records have none
+        prospect = None if told is None else Prospect.from_json(told)
+        return cls(rehearsal, str(values["verdict_why"]), bool(found["anyway"]), prospect)
 
 
 NO_VERDICT: Final = Verdict(why="no rehearsal is on record; `hushbid consumer` has one")

@@ -18,28 +18,28 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from curator.events import BidsChecked, CheckBids
-from curator.ledger import NOT_TOLD, Dispute, Fault
-from curator.machine import TRANSITIONS, CuratorMachine
-from curator.verification import UncheckedBid
-from protocol import limits
-from protocol.crypto.blinding import (
+from hushbid.curator.events import BidsChecked, CheckBids
+from hushbid.curator.ledger import NOT_TOLD, Dispute, Fault
+from hushbid.curator.machine import TRANSITIONS, CuratorMachine
+from hushbid.curator.verification import UncheckedBid
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.blinding import (
     MASK_BYTES,
     NOT_SENT,
     account_statement,
 )
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, verify_signature
-from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.base import Transition
-from protocol.machine.machine import Event, Finish
-from protocol.names import CONSUMER
-from protocol.privacy.payment import Errors, PaidStatement, Price
-from protocol.session.account import account_content, errors_of
-from protocol.session.session import Session
-from protocol.session.settling import HandedOver
-from protocol.session.sizes import sealed_weight_bytes
-from protocol.session.statement import GAINED
-from protocol.wire.blind import (
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, verify_signature
+from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Transition
+from hushbid.protocol.machine.machine import Event, Finish
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.payment import Errors, PaidStatement, Price
+from hushbid.protocol.session.account import account_content, errors_of
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.session.sizes import sealed_weight_bytes
+from hushbid.protocol.session.statement import GAINED
+from hushbid.protocol.wire.blind import (
     Account,
     Award,
     BlindBid,
@@ -48,7 +48,7 @@ from protocol.wire.blind import (
     Maps,
     SealedBroadcast,
 )
-from protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
+from hushbid.protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
 
 __all__ = ["BlindCurator"]
 

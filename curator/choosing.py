@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from curator.events import CandidatesChecked, CheckCandidates
-from curator.ledger import Absence, Fault
-from curator.rounds import Rounds
-from curator.seat import Seat
-from curator.verification import check_shape, faults_of
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.privacy.acquisition import Standing
-from protocol.privacy.acquisition.ranks import bid_ranks
-from protocol.space.scoring import NO_SCORE, Best
-from protocol.wire.messages import Ask, Offer, PointBid, fixed, unfixed
+from hushbid.curator.events import CandidatesChecked, CheckCandidates
+from hushbid.curator.ledger import Absence, Fault
+from hushbid.curator.rounds import Rounds
+from hushbid.curator.seat import Seat
+from hushbid.curator.verification import check_shape, faults_of
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.privacy.acquisition import Standing
+from hushbid.protocol.privacy.acquisition.ranks import bid_ranks
+from hushbid.protocol.space.scoring import NO_SCORE, Best
+from hushbid.protocol.wire.messages import Ask, Offer, PointBid, fixed, unfixed
 
 __all__ = ["Choosing"]
 

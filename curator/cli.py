@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from curator.role import Curator
-from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
-from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
+from hushbid.curator.role import Curator
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
 
@@ -25,7 +25,7 @@ def command(
     """Run a session's rounds as its curator, on this machine."""
 
     def body() -> dict[str, Any]:
-        from protocol.runtime.party import spare_collections
+        from hushbid.protocol.runtime.party import spare_collections
 
         set_up_logging("curator", log_format)
         spare_collections()
@@ -35,9 +35,9 @@ def command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from protocol.privacy.settlement import SettlementTerms
-    from protocol.session.guarantee import privacy_lines
-    from protocol.space.prices import bill_lines
+    from hushbid.protocol.privacy.settlement import SettlementTerms
+    from hushbid.protocol.session.guarantee import privacy_lines
+    from hushbid.protocol.space.prices import bill_lines
 
     terms = SettlementTerms(**result["settlement_terms"])
     unit = " points (its standard error)" if terms.private else ""
@@ -63,7 +63,7 @@ def _show(result: Mapping[str, Any]) -> None:
 
 
 def _paid(statement: Mapping[str, Any] | None) -> list[str]:
-    from protocol.privacy.payment import PaidStatement
+    from hushbid.protocol.privacy.payment import PaidStatement
 
     if statement is None:
         return []

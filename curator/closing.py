@@ -7,20 +7,20 @@ from typing import Literal
 
 import numpy as np
 
-from curator.delivery import parts_of
-from curator.events import CandidatesChecked, DestroyBoxes
-from curator.ledger import Dispute
-from curator.state import CuratorState
-from protocol.errors import BudgetExceeded, ExitCode, Offence, RemoteProtocolError
-from protocol.machine.machine import Finish, HeadSigned, SignHead
-from protocol.machine.weighing import NoiseDrawn, WeightsComputed
-from protocol.names import CONSUMER
-from protocol.privacy.payment import Errors, PaidStatement, Price
-from protocol.session.points import signs_head
-from protocol.session.session import Session
-from protocol.session.settling import settle, settle_privately
-from protocol.session.statement import GAINED, gain_errors, shared_gains, target_noise
-from protocol.wire.messages import Close, Delivery, Farewell, Receipt, Target, unfixed
+from hushbid.curator.delivery import parts_of
+from hushbid.curator.events import CandidatesChecked, DestroyBoxes
+from hushbid.curator.ledger import Dispute
+from hushbid.curator.state import CuratorState
+from hushbid.protocol.errors import BudgetExceeded, ExitCode, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Finish, HeadSigned, SignHead
+from hushbid.protocol.machine.weighing import NoiseDrawn, WeightsComputed
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.payment import Errors, PaidStatement, Price
+from hushbid.protocol.session.points import signs_head
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import settle, settle_privately
+from hushbid.protocol.session.statement import GAINED, gain_errors, shared_gains, target_noise
+from hushbid.protocol.wire.messages import Close, Delivery, Farewell, Receipt, Target, unfixed
 
 __all__ = ["Closing"]
 
@@ -186,7 +186,7 @@ class Closing(CuratorState):
     def settlement(self) -> Mapping[str, float] | None:
         """The number that each owner is paid by; None before the release of a private settlement.
 
-        Otherwise it is each owner's exact share so far (`protocol.session.settling.settle`).
+        Otherwise it is each owner's exact share so far (`hushbid.protocol.session.settling.settle`).
         """
         if self._opened.settlement is not None:
             return self._private_settlement

@@ -11,10 +11,10 @@ from collections import Counter, defaultdict, deque
 from enum import StrEnum
 from typing import Final
 
-from protocol import limits
-from protocol.errors import Offence, RemoteProtocolError
-from protocol.wire.codec import HEADER_BYTES, decode_frame, encode_message
-from protocol.wire.messages import CONTROL_SEQUENCE, Beat, Refused
+from hushbid.protocol import limits
+from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.wire.codec import HEADER_BYTES, decode_frame, encode_message
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Beat, Refused
 
 __all__ = ["REPLACED", "Connections", "Ignored"]
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from protocol import limits
-from protocol.session.settling import HandedOver
-from protocol.wire.messages import BatchedCandidate, Candidate, Delivery, Purchase, SealedCandidate, fixed
+from hushbid.protocol import limits
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.wire.messages import (
+    BatchedCandidate,
+    Candidate,
+    Delivery,
+    Purchase,
+    SealedCandidate,
+    fixed,
+)
 
 __all__ = ["parts_of"]
 

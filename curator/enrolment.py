@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocol import limits
-from protocol.errors import Offence, RemoteProtocolError
-from protocol.session.session import Session
-from protocol.space.grid import FEATURE_UNIT
-from protocol.wire.link import Link
-from protocol.wire.messages import Hello, SubspaceTarget, Target
+from hushbid.protocol import limits
+from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import FEATURE_UNIT
+from hushbid.protocol.wire.link import Link
+from hushbid.protocol.wire.messages import Hello, SubspaceTarget, Target
 
 __all__ = ["check_hello", "check_target"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from curator.verification import UncheckedBid, Unverified
-from protocol.machine.machine import Computation, Event
-from protocol.space.grid import Features
+from hushbid.curator.verification import UncheckedBid, Unverified
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.space.grid import Features
 
 __all__ = [
     "BidsChecked",

@@ -7,26 +7,26 @@ import os
 from collections import Counter
 from typing import Final
 
-from curator.connections import REPLACED, Ignored
-from curator.machine import CuratorMachine
-from curator.presence import Presence
-from curator.progress import Follower, stage_of
-from curator.session_log import CuratorLog
-from protocol import limits
-from protocol.config.session import SessionFile
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Finish, Offended
-from protocol.names import CONSUMER
-from protocol.runtime.clock import Clock
-from protocol.runtime.driver import Driver, Outgoing
-from protocol.runtime.network.authentication import Refusal
-from protocol.runtime.network.connection_limits import Cut
-from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
-from protocol.transcript.session_file import started
-from protocol.wire.codec import Direction, decode_frame, decode_message
-from protocol.wire.messages import CONTROL_SEQUENCE, Hello
+from hushbid.curator.connections import REPLACED, Ignored
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.presence import Presence
+from hushbid.curator.progress import Follower, stage_of
+from hushbid.curator.session_log import CuratorLog
+from hushbid.protocol import limits
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Finish, Offended
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.runtime.clock import Clock
+from hushbid.protocol.runtime.driver import Driver, Outgoing
+from hushbid.protocol.runtime.network.authentication import Refusal
+from hushbid.protocol.runtime.network.connection_limits import Cut
+from hushbid.protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Hello
 
 __all__ = ["Hub"]
 

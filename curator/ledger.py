@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from protocol.errors import Offence
-from protocol.session.settling import HandedOver
+from hushbid.protocol.errors import Offence
+from hushbid.protocol.session.settling import HandedOver
 
 __all__ = ["NOT_TOLD", "Absence", "Dispute", "Fault", "Ledger", "Refusal"]
 

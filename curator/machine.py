@@ -10,33 +10,34 @@ verified every point due from it. Otherwise its pooled points are withheld too. 
 broadcast or ask outstanding. Until it answers it is sent nothing further; when it answers late, its point is
 pooled and it resumes with the current broadcast. Where a point is bought once (`session.distinct`), it does
 not resume: only an owner that bid in every round has handed over its copies of the points bought. An owner
-without a turn in a round (`protocol.session.turns`) gets no broadcast of it, and nobody waits for it.
+without a turn in a round (`hushbid.protocol.session.turns`) gets no broadcast of it, and nobody waits for it.
 
 Time: a round ends once nobody is waited for. At a fixed cadence the clock ends it: the first half of its time
 is for bids, the second for asks, verification and decision. How long those take depends on data, so the next
 broadcast waits for the clock.
 
-The table's handlers are in the module of their phase: enrolment here, weights and bids in `curator.rounds`,
-points and the choice in `curator.choosing`, delivery and closing in `curator.closing`, and peers that come
-and go in `curator.peers`. Each class builds on the one before; all share the state in `curator.state`.
+The table's handlers are in the module of their phase: enrolment here, weights and bids in
+`hushbid.curator.rounds`, points and the choice in `hushbid.curator.choosing`, delivery and closing in
+`hushbid.curator.closing`, and peers that come and go in `hushbid.curator.peers`. Each class builds on the one
+before; all share the state in `hushbid.curator.state`.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from curator.enrolment import check_hello, check_target
-from curator.events import CandidatesChecked
-from curator.peers import Peers
-from protocol import limits
-from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.machine.base import Transition, expand
-from protocol.machine.machine import Event, Started
-from protocol.machine.weighing import NoiseDrawn, WeightsComputed
-from protocol.names import CONSUMER, listed
-from protocol.session.session import Session
-from protocol.wire.link import Link
-from protocol.wire.messages import Hello, Ready, SecretMap, Target, Welcome
+from hushbid.curator.enrolment import check_hello, check_target
+from hushbid.curator.events import CandidatesChecked
+from hushbid.curator.peers import Peers
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ExitCode, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Transition, expand
+from hushbid.protocol.machine.machine import Event, Started
+from hushbid.protocol.machine.weighing import NoiseDrawn, WeightsComputed
+from hushbid.protocol.names import CONSUMER, listed
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.link import Link
+from hushbid.protocol.wire.messages import Hello, Ready, SecretMap, Target, Welcome
 
 __all__ = ["PHASES", "TRANSITIONS", "CuratorMachine"]
 

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from curator.events import BidsChecked, CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
-from curator.verification import UncheckedBid, Unverified, bid_holds
-from protocol.errors import LocalProtocolError
-from protocol.machine.machine import Computation, Event
-from protocol.machine.weighing import Weigher
-from protocol.privacy.noise import NoiseSource
-from protocol.session.points import Signatures, hash_points
-from protocol.session.session import Session
-from protocol.space.grid import Features
-from protocol.wire.messages import Candidate, SealedCandidate, boxes_of
+from hushbid.curator.events import BidsChecked, CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
+from hushbid.curator.verification import UncheckedBid, Unverified, bid_holds
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.machine.weighing import Weigher
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.session.points import Signatures, hash_points
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.wire.messages import Candidate, SealedCandidate, boxes_of
 
 __all__ = ["BlindCuratorNumerics", "CuratorNumerics"]
 
@@ -64,12 +64,14 @@ class CuratorNumerics:
         if self._session.public_map is None:
             raise LocalProtocolError("Raw points came to a curator that has no feature map.")
         points: list[npt.NDArray[np.generic]] = []
+        attributes: list[bytes] = []
         for entry in entries:
             candidate = entry.point.candidate
             if not isinstance(candidate, Candidate):
                 raise LocalProtocolError("A sealed point is to be hashed.")
             points.append(candidate.point)
-        return hash_points(self._session.public_map, points, schema=self._session.file.rows)
+            attributes.append(candidate.attributes)
+        return hash_points(self._session.public_map, points, attributes, schema=self._session.file.rows)
 
 
 class BlindCuratorNumerics:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from curator.blind import BlindCurator
-from curator.machine import CuratorMachine
-from curator.numerics import BlindCuratorNumerics, CuratorNumerics
-from protocol.machine.weighing import check_noise
-from protocol.privacy.noise import NoiseSource
-from protocol.session.session import Session
+from hushbid.curator.blind import BlindCurator
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.numerics import BlindCuratorNumerics, CuratorNumerics
+from hushbid.protocol.machine.weighing import check_noise
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.session.session import Session
 
 __all__ = ["curator_party"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from curator.choosing import Choosing
-from curator.ledger import Refusal
-from protocol import limits
-from protocol.errors import ExitCode
-from protocol.machine.machine import Lost, Offended, Restarted, Returned
-from protocol.names import CONSUMER
-from protocol.session.session import Session
-from protocol.wire.messages import CONTROL_SEQUENCE, Refused
+from hushbid.curator.choosing import Choosing
+from hushbid.curator.ledger import Refusal
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.machine.machine import Lost, Offended, Restarted, Returned
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Refused
 
 __all__ = ["Peers"]
 

@@ -1,8 +1,8 @@
 """Which peers are here, silent or gone: a state machine without I/O that takes time as an argument.
 
-The curator's loop (`curator.hub`) and the network of the fault sweeps (`hushbid.evidence.sweep.network`) use
-it. They report what happens on connections, and pass its results, `Lost` and `Returned`, to the curator's
-machine.
+The curator's loop (`hushbid.curator.hub`) and the network of the fault sweeps
+(`hushbid.evidence.sweep.network`) use it. They report what happens on connections, and pass its results,
+`Lost` and `Returned`, to the curator's machine.
 
 A peer is here from its welcome on. It is lost when it is silent for too long, and back when it speaks on the
 same connection. It is also lost when its connection ends, and back with the welcome on another one.
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from curator.connections import Connections
-from protocol.config.session import TimeoutSection
-from protocol.machine.machine import Lost, Returned
+from hushbid.curator.connections import Connections
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.machine.machine import Lost, Returned
 
 __all__ = ["Presence"]
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from curator.hub import Hub
-from curator.machine import CuratorMachine
-from curator.party import curator_party
-from curator.result import curator_result
-from curator.session_log import CuratorLog
-from protocol import platform
-from protocol.config.party import CuratorFile
-from protocol.config.session import SessionFile
-from protocol.crypto.sealing import SEAL_BYTES
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.blas_threads import one_blas_thread
-from protocol.runtime.control import Control
-from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
-from protocol.runtime.driver import Driver
-from protocol.runtime.files.box_file import BoxFile, KeptBoxes
-from protocol.runtime.network.router import RouterEndpoint
-from protocol.runtime.network.transport import listen_address
-from protocol.runtime.party import (
+from hushbid.curator.hub import Hub
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_party
+from hushbid.curator.result import curator_result
+from hushbid.curator.session_log import CuratorLog
+from hushbid.protocol import platform
+from hushbid.protocol.config.party import CuratorFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.crypto.sealing import SEAL_BYTES
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.control import Control
+from hushbid.protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
+from hushbid.protocol.runtime.driver import Driver
+from hushbid.protocol.runtime.files.box_file import BoxFile, KeptBoxes
+from hushbid.protocol.runtime.network.router import RouterEndpoint
+from hushbid.protocol.runtime.network.transport import listen_address
+from hushbid.protocol.runtime.party import (
     check_durability,
     ensure_done,
     head_signer,
@@ -34,17 +34,17 @@ from protocol.runtime.party import (
     sealing_identity,
     transcript_path,
 )
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
-from protocol.runtime.telemetry.metrics import serving_metrics
-from protocol.runtime.telemetry.vitals import Vitals
-from protocol.session.guarantee import OWNERS_DATA
-from protocol.session.odometer import promised
-from protocol.session.session import Session, open_session
-from protocol.session.sizes import longest_to_curator
-from protocol.transcript.journal import Journal
-from protocol.transcript.session_file import started
-from protocol.wire.codec import said_to
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
+from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
+from hushbid.protocol.runtime.telemetry.vitals import Vitals
+from hushbid.protocol.session.guarantee import OWNERS_DATA
+from hushbid.protocol.session.odometer import promised
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.session.sizes import longest_to_curator
+from hushbid.protocol.transcript.journal import Journal
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire.codec import said_to
 
 __all__ = ["run_curator"]
 
@@ -59,13 +59,13 @@ def run_curator(
     """Run a session's rounds until it is over.
 
     Args:
-        progress: A file descriptor for one JSON line per `curator.hub.PROGRESS_SECONDS`, or None.
+        progress: A file descriptor for one JSON line per `hushbid.curator.hub.PROGRESS_SECONDS`, or None.
 
     Returns:
         The curator's result (docs/results.md).
 
     Raises:
-        HushbidError: As `protocol.errors` says.
+        HushbidError: As `hushbid.protocol.errors` says.
     """
     with (
         one_blas_thread(),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from curator.machine import CuratorMachine
-from protocol.config.session import SessionFile
-from protocol.machine.progress import MOST_NAMED, Pace, Progress
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.acquisition import asks
+from hushbid.curator.machine import CuratorMachine
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.machine.progress import MOST_NAMED, Pace, Progress
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import asks
 
 __all__ = ["Follower", "decided_rounds", "stage_of"]
 
@@ -44,7 +44,7 @@ class Follower:
     def progress(self) -> Progress:
         """The session's progress, for the curator's operator.
 
-        A status file omits the points where a rule asks owners (`protocol.runtime.telemetry.vitals`).
+        A status file omits the points where a rule asks owners (`hushbid.protocol.runtime.telemetry.vitals`).
         """
         machine, rounds = self._machine, self._session.rounds
         return Progress(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from curator.machine import CuratorMachine
-from protocol.config.session import SessionFile
-from protocol.privacy.payment import Price
-from protocol.session.wishes import bill_of
+from hushbid.curator.machine import CuratorMachine
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.privacy.payment import Price
+from hushbid.protocol.session.wishes import bill_of
 
 __all__ = ["curator_result"]
 

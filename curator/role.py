@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
-from protocol.runtime.control import Control, Watch
-from protocol.runtime.given_tables import GivenPath, path_of
-from protocol.runtime.results import PartyResult
+from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
+from hushbid.protocol.runtime.control import Control, Watch
+from hushbid.protocol.runtime.given_tables import GivenPath, path_of
+from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
-    from protocol.config.party import CuratorFile
-    from protocol.config.session import SessionFile
+    from hushbid.protocol.config.party import CuratorFile
+    from hushbid.protocol.config.session import SessionFile
 
 __all__ = ["Curator", "CuratorResult"]
 
@@ -58,8 +58,8 @@ class CuratorResult(PartyResult):
 class Curator:
     """A session's curator: ``Curator(session, config).run()``.
 
-    It is run, stopped and watched like an `owner.role.Owner`, which says what other attributes are. Options
-    override the files.
+    It is run, stopped and watched like an `hushbid.owner.role.Owner`, which says what other attributes are.
+    Options override the files.
 
     Attributes:
         session: The session file.
@@ -90,16 +90,16 @@ class Curator:
 
         Raises:
             Stopped: `stop` was called, or Ctrl-C was typed; everything recorded is kept.
-            HushbidError: As `protocol.errors` says.
+            HushbidError: As `hushbid.protocol.errors` says.
         """
-        from curator.process import run_curator
+        from hushbid.curator.process import run_curator
 
         with self._control.one_run():
             session, file = self.files()
             return CuratorResult(run_curator(session, file, self._control, progress=progress_fd))
 
     def stop(self) -> None:
-        """End the run at the next turn of its loop; any thread may call it (see `owner.role.Owner.stop`)."""
+        """End the run at the next turn of its loop; any thread may call it (`hushbid.Owner.stop`)."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, CuratorFile]:
@@ -107,9 +107,9 @@ class Curator:
 
         Raises `ConfigError` if one of them cannot be used.
         """
-        from protocol.config.loading import load_toml
-        from protocol.config.party import CuratorFile
-        from protocol.config.session import SessionFile
+        from hushbid.protocol.config.loading import load_toml
+        from hushbid.protocol.config.party import CuratorFile
+        from hushbid.protocol.config.session import SessionFile
 
         config = Path(self.config)
         file = load_toml(CuratorFile, config).resolved(config.parent)

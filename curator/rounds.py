@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from curator.closing import Closing
-from curator.seat import Seat
-from curator.state import Round
-from curator.verification import Unverified, check_batch, check_shape
-from protocol import limits
-from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.weighing import NoiseDrawn, WeightsComputed
-from protocol.session.session import Session
-from protocol.session.settling import HandedOver
-from protocol.wire.codec import encode_message
-from protocol.wire.messages import (
+from hushbid.curator.closing import Closing
+from hushbid.curator.seat import Seat
+from hushbid.curator.state import Round
+from hushbid.curator.verification import Unverified, check_batch, check_shape
+from hushbid.protocol import limits
+from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.weighing import NoiseDrawn, WeightsComputed
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.wire.codec import encode_message
+from hushbid.protocol.wire.messages import (
     Batch,
     Bid,
     Broadcast,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from protocol.space.grid import Weights
-from protocol.wire.messages import PointBid
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.wire.messages import PointBid
 
 __all__ = ["Seat"]
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from curator.machine import CuratorMachine
-from curator.progress import decided_rounds, stage_of
-from curator.seat import Seat
-from protocol.machine.machine import Finish
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import SessionLog, ending_event
-from protocol.session.session import Session
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.progress import decided_rounds, stage_of
+from hushbid.curator.seat import Seat
+from hushbid.protocol.machine.machine import Finish
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import SessionLog, ending_event
+from hushbid.protocol.session.session import Session
 
 __all__ = ["CuratorLog"]
 

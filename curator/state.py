@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from curator.ledger import Ledger
-from curator.seat import Seat
-from curator.verification import Unverified
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.base import Machine
-from protocol.machine.weighing import Weighing
-from protocol.names import CONSUMER
-from protocol.session.session import Session
-from protocol.session.settling import HandedOver
-from protocol.space.grid import Weights
-from protocol.space.scoring import Pool
-from protocol.wire.messages import Broadcast, PointBid, SealedBroadcast, Target
+from hushbid.curator.ledger import Ledger
+from hushbid.curator.seat import Seat
+from hushbid.curator.verification import Unverified
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.weighing import Weighing
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.space.scoring import Pool
+from hushbid.protocol.wire.messages import Broadcast, PointBid, SealedBroadcast, Target
 
 __all__ = ["CuratorState", "Round"]
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from protocol import limits
-from protocol.crypto.blinding import blind_bid_statement, blind_digest_of
-from protocol.crypto.sealing import SEAL_BYTES, verify_signature
-from protocol.errors import Offence, RemoteProtocolError
-from protocol.session.points import mapped, matching
-from protocol.session.session import Session
-from protocol.session.settling import HandedOver
-from protocol.space.features import FeatureSpace
-from protocol.space.grid import Features, Weights
-from protocol.space.jitter import Jitter, scores_of
-from protocol.wire.blind import BlindBid
-from protocol.wire.messages import Batch, Bid, Candidate, SealedCandidate
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.blinding import blind_bid_statement, blind_digest_of
+from hushbid.protocol.crypto.sealing import SEAL_BYTES, verify_signature
+from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.session.points import mapped, matching, what_is_outside
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.space.features import FeatureSpace
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.jitter import Jitter, scores_of
+from hushbid.protocol.wire.blind import BlindBid
+from hushbid.protocol.wire.messages import Batch, Bid, Candidate, SealedCandidate
 
 __all__ = ["UncheckedBid", "Unverified", "bid_holds", "check_batch", "check_shape", "faults_of"]
 
@@ -112,7 +112,7 @@ def faults_of(
         one = claimed[row : row + 1]
         score = scores_of(one, entry.weights, jitter)[0] if scores is None else scores[row]
         if not inside[row]:
-            faults.append("the point is outside the public bounds")
+            faults.append(what_is_outside(space))
         elif not admitted[row]:
             faults.append("the features are no output of the feature map")
         elif not matches[row]:

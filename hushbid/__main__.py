@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from protocol.runtime.interrupts import run_main
+from hushbid.protocol.runtime.interrupts import run_main
 
 __all__ = ["main"]
 

@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from protocol.errors import ConfigError
-from protocol.privacy.noise import NoiseSource, SecureNoise
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise import NoiseSource, SecureNoise
 
-__all__ = ["NeighboursName", "OutOfBounds", "PrivateEstimator"]
+__all__ = ["NeighboursName", "OutOfBounds", "PoorReleaseWarning", "PrivateEstimator", "naming_columns"]
 
 OutOfBounds: TypeAlias = Literal["refuse", "clip"]
 """The treatment of points outside of the public bounds."""
 NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
+
+_NAMED: Final = 3
+"""Most columns that an error names."""
+
+
+def naming_columns(chosen: npt.ArrayLike, names: Sequence[str] | None = None) -> str:
+    """Which columns these are, for an error: "column 0", "columns age, rent" or "columns 0, 1, 2 and 4 more".
+
+    Args:
+        chosen: Whether a column is one of them, shape (columns,).
+        names: Their names; None: they are counted from 0.
+    """
+    places = np.flatnonzero(chosen).tolist()
+    named = ", ".join(str(place if names is None else names[place]) for place in places[:_NAMED])
+    more = len(places) - _NAMED
+    return f"column{'s' * (len(places) > 1)} {named}" + (f" and {more} more" if more > 0 else "")
+
+
+class PoorReleaseWarning(UserWarning):
+    """A release is likely to say no more than what is public; said before anything is spent."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -17,26 +17,28 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import tomli_w
 from scipy.spatial.distance import pdist
 
-from consumer.appraisal import Quality
-from consumer.delivered import delivered_table
-from consumer.drawn_seed_set import DRAWN
-from consumer.party import check_disjoint
-from consumer.store import write_arrays
 from hushbid.cluster.file import open_cluster
+from hushbid.consumer.appraisal import Quality
+from hushbid.consumer.delivered import delivered_table
+from hushbid.consumer.drawn_seed_set import DRAWN
+from hushbid.consumer.model_figures import ModelFigures
+from hushbid.consumer.party import check_disjoint
+from hushbid.consumer.store import write_arrays
 from hushbid.plan.verdict import Rehearsing
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError, DataError, HushbidError
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.running.results import RunResult
 from hushbid.running.simulate import AfterRound, simulate
 from hushbid.tables.frames import ArrowTable, Frame, as_arrow, like
 from hushbid.tables.schema_files import arrays_of
-from protocol.data import Dataset
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError, HushbidError
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import Neighbours
-from protocol.session.guarantee import PrivacyStatement
 
 __all__ = ["Procured", "procure"]
 
@@ -54,14 +56,23 @@ class Procured:
             label, and ``owner``, ``round`` and ``weight``, with an underscore behind names that are taken.
         weights: Matching weights of the points, with sum 1, for ``sample_weight``; equal ones if none could
             be made, which `result` says.
+        training: What a model is best trained on, as such a table: the validation set's rows with a label,
+            and the bought ones; the schema's columns, the label, ``owner`` (null for own rows) and
+            ``weight``, for ``sample_weight``. None if no bought row has a label.
         result: All figures (docs/results.md).
         schema: What the columns were encoded by.
     """
 
     points: Any
     weights: npt.NDArray[np.float64]
+    training: Any
     result: RunResult
     schema: Schema
+
+    @property
+    def model(self) -> ModelFigures:
+        """Whether a model gets better with the points, and by how much."""
+        return self.result.model
 
     @property
     def mmd2(self) -> float | None:
@@ -96,7 +107,7 @@ class Procured:
     def __str__(self) -> str:
         standing, bought, planned = self.result.standing, len(self.weights), self.result.p
         said = f"{bought} points." if bought == planned else f"{bought} of {planned} points."
-        return f"{said} {'' if standing is None else standing.sentence()}".rstrip()
+        return f"{said} {self.model.sentence()} {'' if standing is None else standing.sentence()}".rstrip()
 
     def _repr_html_(self) -> str:
         shown = getattr(self.points, "_repr_html_", None)
@@ -171,7 +182,7 @@ def procure(
         raise ConfigError(f"`seed_points` is {seed_points}.", advice="Give a whole number above 0.")
     wanted = _wanted(validation, schema)
     theirs = label if label in wanted.column_names else None  # labels of D_v tell what is worth how much
-    consumer = {"validation": arrays_of(schema, wanted, "validation", label=theirs)}
+    consumer = {"validation": arrays_of(schema, wanted, "validation", label=theirs, label_gaps=True)}
     if seed_set is not None:
         seeds = schema.encode(as_arrow(seed_set, "seed_set", schema), name="seed_set")
     else:
@@ -201,7 +212,7 @@ def procure(
     }
     with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch, _named(Path(scratch), list(owners)):
         place = Path(scratch)
-        for number, arrays in enumerate(_of_owners(owners, schema, label)):
+        for number, arrays in enumerate(_of_owners(owners, schema, label, _labels_of(consumer))):
             write_arrays(place / f"owner-{number}.npz", arrays)
         for name, arrays in consumer.items():
             write_arrays(place / f"{name}.npz", arrays)
@@ -228,9 +239,40 @@ def procure(
             weights = np.array(
                 file["weights"] if "weights" in file else np.full(len(table), 1.0 / len(table))
             )
+            beside = np.array(file["training_weights"]) if "training_weights" in file else None
+        training = None
+        if label is not None and beside is not None:
+            training = like(validation, _training(schema, consumer["validation"], table, beside))
     if directory is None:  # nothing of it is there any more
         result = replace(result, data=None, directory=None, report=None, transcripts={})
-    return Procured(like(validation, table), weights, result, schema)
+    return Procured(like(validation, table), weights, training, result, schema)
+
+
+def _training(
+    schema: Schema,
+    own: Mapping[str, npt.NDArray[Any]],
+    bought: ArrowTable,
+    weights: npt.NDArray[np.float64],
+) -> ArrowTable:
+    """Own rows with a label, of weight 1, and bought rows with a training weight above 0."""
+    # The label comes first of what is beside the schema's columns, and the owner follows (`delivered_table`).
+    width = len(schema.columns)
+    names = bought.column_names
+    owner = next(name for name in names[width + 1 :] if name.rstrip("_") == "owner")
+    kept = bought.select([*names[: width + 1], owner])
+    weight = "weight"
+    while weight in kept.column_names:
+        weight += "_"
+    kept = kept.append_column(weight, pa.array(weights))
+    kept = kept.filter(pa.array(weights > 0.0))
+    if "labels" not in own:
+        return kept
+    held = own.get("labelled", np.ones(len(own["labels"]), dtype=np.bool_))
+    labels = own["labels"][held]
+    table = schema.decode(own["features"][held])
+    table = table.append_column(names[width], pa.array(labels.tolist(), type=kept.column(width).type))
+    table = table.append_column(owner, pa.nulls(len(table), kept.column(owner).type))
+    return pa.concat_tables([table.append_column(weight, pa.array(np.ones(len(table)))), kept])
 
 
 def _keeps_the_map(settings: Mapping[str, Any]) -> bool:
@@ -263,21 +305,31 @@ def _wanted(validation: Frame, schema: Schema) -> ArrowTable:
 
 
 def _of_owners(
-    owners: Mapping[str, Frame], schema: Schema, label: str | None
+    owners: Mapping[str, Frame], schema: Schema, label: str | None, wanted: npt.NDArray[Any] | None
 ) -> Iterator[dict[str, npt.NDArray[Any]]]:
     """The arrays of each owner's file. Labels are of one kind: 1 and "1" would be two classes to a model."""
-    first = ""
+    first = "" if wanted is None else f"{_label_kind(wanted)} with the validation set"
     for name, frame in owners.items():
         arrays = arrays_of(schema, as_arrow(frame, name, schema), name, label=label)
         if label is not None:
-            kind = "text" if arrays["labels"].dtype.kind == "U" else "numbers"
+            kind = _label_kind(arrays["labels"])
             first = first or f"{kind} with {name}"
             if not first.startswith(kind):
                 raise DataError(
                     f"The labels in column {label!r} are {first}, and {kind} with {name}.",
-                    advice="Give all owners' labels one type.",
+                    advice="Give the labels one type everywhere.",
                 )
         yield arrays
+
+
+def _labels_of(consumer: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> npt.NDArray[Any] | None:
+    """D_v's labels; None if no row has one, whatever type an empty column has."""
+    own = consumer["validation"]
+    return None if "labels" not in own or not own.get("labelled", np.ones(1)).any() else own["labels"]
+
+
+def _label_kind(labels: npt.NDArray[Any]) -> str:
+    return "text" if labels.dtype.kind == "U" else "numbers"
 
 
 @contextmanager

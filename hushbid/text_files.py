@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from protocol import platform
-from protocol.errors import ConfigError
-from protocol.runtime.files.durable import in_place_of, is_there, write_new
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.durable import in_place_of, is_there, write_new
 
 __all__ = ["PUBLIC", "check_new_file", "one_at_a_time", "replace_file", "write_new_file"]
 

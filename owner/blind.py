@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from owner.events import NOTHING, BlindScored, BroadcastRefused, MapOpened, MapRefused, ScoreBlind
-from owner.machine import OwnerMachine
-from protocol.errors import ExitCode, LocalProtocolError
-from protocol.machine.base import Transition
-from protocol.machine.machine import Event
-from protocol.names import CURATOR
-from protocol.wire.blind import BlindBid, SealedBroadcast
+from hushbid.owner.events import NOTHING, BlindScored, BroadcastRefused, MapOpened, MapRefused, ScoreBlind
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.errors import ExitCode, LocalProtocolError
+from hushbid.protocol.machine.base import Transition
+from hushbid.protocol.machine.machine import Event
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
 
 __all__ = ["BlindOwner"]
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from owner.role import Owner
-from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
-from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
+from hushbid.owner.role import Owner
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
 
@@ -18,7 +18,7 @@ def command(owner: Owner, log_format: LogFormatOption = LogFormat.TEXT, as_json:
     """Take part in a session as an owner, on this machine."""
 
     def body() -> dict[str, Any]:
-        from protocol.runtime.party import spare_collections
+        from hushbid.protocol.runtime.party import spare_collections
 
         set_up_logging("owner", log_format)
         session, file = owner.files()
@@ -30,7 +30,7 @@ def command(owner: Owner, log_format: LogFormatOption = LogFormat.TEXT, as_json:
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from protocol.session.guarantee import privacy_lines
+    from hushbid.protocol.session.guarantee import privacy_lines
 
     lines = [
         f"{result['owner']}: {result['handed_over']} of {result['points']} points were handed over in "

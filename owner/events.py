@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
-from protocol.machine.machine import Computation, Event
-from protocol.space.grid import Weights
-from protocol.wire.messages import Candidate, Candidates, SealedCandidate, SealedCandidates, candidate_of
-from protocol.wire.values import Item
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.wire.messages import (
+    Candidate,
+    Candidates,
+    SealedCandidate,
+    SealedCandidates,
+    candidate_of,
+)
+from hushbid.protocol.wire.values import Item
 
 __all__ = [
     "NOTHING",

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
-from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.base import Transition
-from protocol.machine.machine import Charge, Event
-from protocol.machine.participant import Participant, participant_transitions
-from protocol.names import CURATOR
-from protocol.privacy.releases import Neighbours
-from protocol.session.points import check_weights
-from protocol.session.session import Session
-from protocol.wire.messages import (
+from hushbid.owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
+from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Transition
+from hushbid.protocol.machine.machine import Charge, Event
+from hushbid.protocol.machine.participant import Participant, participant_transitions
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.points import check_weights
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.messages import (
     Ask,
     Batch,
     Bid,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from owner.events import (
+from hushbid.owner.events import (
     NOTHING,
     BlindScored,
     BroadcastRefused,
@@ -21,7 +21,7 @@ from owner.events import (
     ScorePoints,
     Withdraw,
 )
-from protocol.crypto.blinding import (
+from hushbid.protocol.crypto.blinding import (
     NOT_SENT,
     BlindKeys,
     Mask,
@@ -29,8 +29,8 @@ from protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
-from protocol.crypto.identity import Identity, PublicIdentity
-from protocol.crypto.sealing import (
+from hushbid.protocol.crypto.identity import Identity, PublicIdentity
+from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
     SIGNATURE_BYTES,
@@ -42,17 +42,17 @@ from protocol.crypto.sealing import (
     sign,
     verify_signature,
 )
-from protocol.data import Dataset
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Computation, Event
-from protocol.privacy.noise import NoiseSource
-from protocol.session.points import check_weights
-from protocol.session.secret_map import open_map
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
-from protocol.space.grid import Features, Weights
-from protocol.space.scoring import Points, score_bound
-from protocol.wire.messages import Array, Candidate, Candidates, SealedCandidate, SealedCandidates
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.session.points import check_weights
+from hushbid.protocol.session.secret_map import open_map
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.scoring import Points, score_bound
+from hushbid.protocol.wire.messages import Array, Candidate, Candidates, SealedCandidate, SealedCandidates
 
 __all__ = ["BlindOwnerNumerics", "OwnerNumerics", "Sealer"]
 

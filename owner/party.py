@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from owner.blind import BlindOwner
-from owner.machine import OwnerMachine
-from owner.numerics import BlindOwnerNumerics, OwnerNumerics, Sealer
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import content_bytes
-from protocol.data import Dataset, check_labels, feature_table
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER
-from protocol.privacy.noise import NoiseSource
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
-from protocol.space.grid import Features
+from hushbid.owner.blind import BlindOwner
+from hushbid.owner.machine import OwnerMachine
+from hushbid.owner.numerics import BlindOwnerNumerics, OwnerNumerics, Sealer
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import content_bytes
+from hushbid.protocol.data import Dataset, feature_table
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import Features
 
 __all__ = ["owner_party"]
 
@@ -47,7 +47,7 @@ def owner_party(
         ConfigError: The session seals points, and there is no key for it.
     """
     session.file.check_points(dataset)
-    check_labels(dataset, session.file.session.labels)
+    session.file.check_labels(dataset)
     sealer = _sealer(session, name, dataset, identity, noise) if session.rule.sealed else None
 
     def hashed(feature_map: FeatureMap) -> Features:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from owner.party import owner_party
-from protocol.config.party import OwnerFile
-from protocol.config.session import SessionFile
-from protocol.data import dataset_digest, load_dataset
-from protocol.errors import ConfigError
-from protocol.runtime.blas_threads import one_blas_thread
-from protocol.runtime.control import Control
-from protocol.runtime.ledger.dataset_budget import dataset_budget
-from protocol.runtime.party import check_durability, own_keys, party_noise, sealing_identity, transcript_path
-from protocol.runtime.taking_part import take_part
-from protocol.runtime.telemetry.metrics import serving_metrics
-from protocol.runtime.telemetry.vitals import Vitals
-from protocol.session.session import Session, open_session
+from hushbid.owner.party import owner_party
+from hushbid.protocol.config.party import OwnerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import dataset_digest, load_dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.control import Control
+from hushbid.protocol.runtime.ledger.dataset_budget import dataset_budget
+from hushbid.protocol.runtime.party import (
+    check_durability,
+    own_keys,
+    party_noise,
+    sealing_identity,
+    transcript_path,
+)
+from hushbid.protocol.runtime.taking_part import take_part
+from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
+from hushbid.protocol.runtime.telemetry.vitals import Vitals
+from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["run_owner"]
 
@@ -28,7 +34,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | Non
         The owner's result (docs/results.md).
 
     Raises:
-        HushbidError: As `protocol.errors` says.
+        HushbidError: As `hushbid.protocol.errors` says.
     """
     session = open_session(session_file)
     check_durability(session, file.durability)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from protocol.errors import ConfigError
-from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
-from protocol.runtime.control import Control, Watch
-from protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
-from protocol.runtime.results import PartyResult
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
+from hushbid.protocol.runtime.control import Control, Watch
+from hushbid.protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
+from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
-    from protocol.config.party import BudgetSection, OwnerFile
-    from protocol.config.session import SessionFile
-    from protocol.data.frames import Frame
+    from hushbid.protocol.config.party import BudgetSection, OwnerFile
+    from hushbid.protocol.config.session import SessionFile
+    from hushbid.protocol.data.frames import Frame
 
 __all__ = [
     "BudgetOption",
@@ -86,8 +86,8 @@ def stated_budget(
 
     Raises `ConfigError` if the option's ε is invalid.
     """
-    from protocol.config.loading import validated
-    from protocol.config.party import BudgetSection
+    from hushbid.protocol.config.loading import validated
+    from hushbid.protocol.config.party import BudgetSection
 
     if epsilon is not None:
         return validated(BudgetSection, {"epsilon": epsilon, "lift": lift}, where="--budget-epsilon")
@@ -134,7 +134,7 @@ class Owner:
 
     Attributes:
         invitation: The file that the curator's operator has sent, in place of the session file.
-        data: The points: a file, or a table as `protocol.data.frames.Frame` says.
+        data: The points: a file, or a table as `hushbid.protocol.data.frames.Frame` says.
         session: The session file.
         config: The owner's private file.
         key: Its secret key's file.
@@ -179,15 +179,15 @@ class Owner:
 
         Raises:
             Stopped: `stop` was called, or Ctrl-C was typed; everything recorded is kept.
-            HushbidError: As `protocol.errors` says.
+            HushbidError: As `hushbid.protocol.errors` says.
         """
         with self._control.one_run():
             return self.run_as(*self.files())
 
     def run_as(self, session: SessionFile, file: OwnerFile) -> OwnerResult:
         """Run with files that were already read (see `files`)."""
-        from owner.process import run_owner
-        from protocol.runtime.party import claimed
+        from hushbid.owner.process import run_owner
+        from hushbid.protocol.runtime.party import claimed
 
         with claimed(file.state, file.name):
             if self.data is not None and not is_path(self.data):
@@ -209,7 +209,7 @@ class Owner:
             ConfigError: One of them is missing, unusable, or contradicts the other; or `data` is a table and
                 there is no ledger.
         """
-        from protocol.runtime.files.signed_files import read_session
+        from hushbid.protocol.runtime.files.signed_files import read_session
 
         session, invited = read_session(path_of(self.session), path_of(self.invitation))
         file = self._with_options(self._file(session, invited))
@@ -219,8 +219,8 @@ class Owner:
 
     def _file(self, session: SessionFile, invited: str | None) -> OwnerFile:
         """The owner's own file, or its substitute if the owner is invited."""
-        from protocol.config.loading import load_toml
-        from protocol.config.party import OwnerFile
+        from hushbid.protocol.config.loading import load_toml
+        from hushbid.protocol.config.party import OwnerFile
 
         config = path_of(self.config)
         if config is None:
@@ -235,8 +235,8 @@ class Owner:
 
     def _file_of(self, session: SessionFile, invited: str | None) -> OwnerFile:
         """A file for an owner without one: key and state lie beside the invitation."""
-        from protocol.config.party import OwnerFile
-        from protocol.names import CONSUMER
+        from hushbid.protocol.config.party import OwnerFile
+        from hushbid.protocol.names import CONSUMER
 
         invitation = path_of(self.invitation)
         if invited is None or invitation is None:
@@ -256,7 +256,7 @@ class Owner:
         return OwnerFile(name=invited, key=beside / f"{invited}.key", state=state, data=data)
 
     def _with_options(self, file: OwnerFile) -> OwnerFile:
-        from protocol.data.names import split_names
+        from hushbid.protocol.data.names import split_names
 
         features = split_names(self.features)
         named = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib.util
 from typing import Final
 
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
-__all__ = ["EXTRA", "OTHERS", "PACKAGES", "need"]
+__all__ = ["EXTRA", "OTHERS", "PACKAGES", "missing", "need"]
 
 EXTRA: Final = "operator"
 PACKAGES: Final = {"joblib": "joblib", "plotly": "plotly", "sklearn": "scikit-learn", "skops": "skops"}
@@ -34,12 +34,16 @@ def need(module: str, what: str) -> None:
         ConfigError: It is not installed; names the extra.
     """
     package, extra = OTHERS[module] if module in OTHERS else (PACKAGES[module], EXTRA)
-    try:
-        found = importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):  # a stand-in took its place
-        found = False
-    if not found:
+    if missing(module):
         raise ConfigError(
             f"{what} needs {package}, which is not installed.",
             advice=f"Install hushbid with its extra: `pip install 'hushbid[{extra}]'`.",
         )
+
+
+def missing(module: str) -> bool:
+    """Whether a package is not installed."""
+    try:
+        return importlib.util.find_spec(module) is None
+    except (ImportError, ValueError):  # a stand-in took its place
+        return True

@@ -55,7 +55,7 @@ MAX_BOX_BYTES: Final = MAX_CONTENT_BYTES + 48
 
 MAP_BOX_BYTES: Final = 136
 """Length of a sealed map: a seed and a digest of 32 bytes each, in a box between two parties
-(`protocol.crypto.sealing.BETWEEN_BYTES`)."""
+(`hushbid.protocol.crypto.sealing.BETWEEN_BYTES`)."""
 
 MAX_OWNERS: Final = 10_000
 """Most owners of a session."""

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from protocol import platform
+from hushbid.protocol import platform
 
 __all__ = ["read_plain"]
 

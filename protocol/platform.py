@@ -3,7 +3,7 @@
 The rest of hushbid is written as for a single system, and calls this module. Features are detected by what
 Python offers, not by the system's name. Windows has no modes and no directories that can be opened; each
 function says what it does there. The curator follows strangers' connections by means of Linux
-(`protocol.runtime.network.connection_limits`), so other systems are refused (`check_linux`).
+(`hushbid.protocol.runtime.network.connection_limits`), so other systems are refused (`check_linux`).
 
 Functions of files raise `OSError` if the system refuses what they ask of it.
 """
@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = [
     "ENDING",

@@ -71,7 +71,7 @@ def _parsers() -> Iterator[None]:
     """A command line that tests call by typer's runner is made once, as in a process of its own (`built`)."""
     with pytest.MonkeyPatch.context() as patch:
         if "typer.testing" in sys.modules:
-            from protocol.runtime.command import built
+            from hushbid.protocol.runtime.command import built
 
             patch.setattr("typer.testing._get_command", built)
         yield

@@ -16,15 +16,15 @@ from hushbid.advice.trials import Bounds, Request
 from hushbid.cluster.file import ClusterFile
 from hushbid.cluster.kind import kind_of
 from hushbid.plan.tables import names_only, no_network
+from hushbid.protocol.config.loading import load_toml_text, read_text, read_toml, validated
+from hushbid.protocol.config.session import DraftSession, PartyName, SessionFile
+from hushbid.protocol.data import DataColumns
+from hushbid.protocol.data.column import Column
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.signed_files import read_invitation
+from hushbid.protocol.session.session import open_session
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
-from protocol.config.loading import load_toml_text, read_text, read_toml, validated
-from protocol.config.session import DraftSession, PartyName, SessionFile
-from protocol.data import DataColumns
-from protocol.data.column import Column
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError
-from protocol.runtime.files.signed_files import read_invitation
-from protocol.session.session import open_session
 
 __all__ = [
     "bounds_of",
@@ -64,7 +64,7 @@ neighbours = "add-remove-one"
 
 [acquisition]
 rule = "sealed"
-
+{labels}
 [noise]
 source = "secure"
 
@@ -198,6 +198,7 @@ def write_session(path: Path, advice: Advice, *, name: str) -> None:
         epsilon=file.target.parameters["epsilon"],
         epsilon_from=_FROM[sources["ε"]],
         owners="\n".join(f'{_key(owner)} = ""' for owner in file.roster.owners),
+        labels=_labels(file),
     )
     load_toml_text(DraftSession, text, where=str(path))
     write_new_file(path, text)
@@ -247,6 +248,8 @@ def complete(path: Path, advice: Advice) -> None:
                 if key in proposed[name]:
                     _put(table, key, proposed[name][key])
         tables["session"].pop("batch", None)
+        if "labels" in proposed:
+            tables["labels"] = proposed["labels"]
         for name in ("target", "summary"):
             table = tables.setdefault(name, tomlkit.table())
             for key in [key for key in table if key not in proposed[name]]:
@@ -275,6 +278,14 @@ def _put(table: MutableMapping[str, Any], key: str, value: Any) -> None:
 def _columns(columns: Iterable[Column]) -> str:
     values = (each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in columns)
     return "".join(f"\n[[columns]]\n{tomli_w.dumps(value)}" for value in values)
+
+
+def _labels(file: SessionFile) -> str:
+    """The table, if labels have a part in the choice."""
+    if file.labels is None:
+        return ""
+    values = tomli_w.dumps(file.labels.model_dump(mode="json"))
+    return f"\n[labels]  # they have a part in the choice; which there are is public\n{values}"
 
 
 def _listed(bound: float | list[float]) -> str:

@@ -16,17 +16,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
-from consumer.party import check_disjoint
-from consumer.verdict import ALIKE, UNLIKE, Rehearsal
+from hushbid.advice.labels import LabelTrial, labels_of, tried
 from hushbid.advice.trials import DIMENSION, MOST, Bounds, Request, Trial, Trials
+from hushbid.consumer.party import check_disjoint
+from hushbid.consumer.verdict import ALIKE, UNLIKE, Rehearsal
 from hushbid.plan.quality import Word
 from hushbid.plan.rehearsal import FEWEST, rehearse
 from hushbid.plan.wanted import wanted_of
-from protocol import limits
-from protocol.config.session import SessionFile
-from protocol.data import Dataset, check_dataset
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError
+from hushbid.protocol import limits
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset, check_dataset
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError, DataError
 
 __all__ = ["GRID", "Advice", "Proposal", "advise"]
 
@@ -72,19 +73,24 @@ class Advice:
     Attributes:
         trials: The settings that were tried; the first is the proposal.
         effect: The ratio that was wanted; None: ε was given.
-        own: The outcome of the proposal with D_v itself, where public rows stood for it.
+        own: The outcome of the proposal with D_v itself, where public rows stood for it, or where labels
+            have a part.
+        labels: The model with labels in the choice and without, where public rows decided.
         verdict: What `preflight` and `consumer` say of the proposal, and `hushbid plan` if they did not.
         file: The session, with owners but without keys.
+        public: Whether public rows stood for D_v.
     """
 
     proposals: tuple[Proposal, ...]
     trials: tuple[Trial, ...]
     effect: float | None
     own: Rehearsal | None
+    labels: LabelTrial | None
     verdict: Word
     reason: str
     notes: tuple[str, ...]
     file: SessionFile
+    public: bool = False
 
     @property
     def reached(self) -> bool:
@@ -115,6 +121,7 @@ class Advice:
             "effect": self.effect,
             "reached": self.reached,
             "own": None if self.own is None else self.own.as_json(),
+            "labels": None if self.labels is None else self.labels.as_json(),
             "verdict": self.verdict,
             "reason": self.reason,
             "disclosed": self.disclosed,
@@ -141,6 +148,8 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
     epsilon = _chosen_epsilon(request, trials, width.value, dimension.value)
     proposed = trials.of(width.value, dimension.value, epsilon)
     others = _alternatives(trials, proposed)
+    session = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon)
+    by_labels, label_trial = _labels(request, trials, session.file, say)
     file = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon).file
     notes = _notes(request, trials, proposed)
     own = _own_view(request, trials, proposed, say)
@@ -156,14 +165,17 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
             _epsilon_proposal(request, trials, proposed),
             delta,
             _seed_proposal(request),
+            *([] if by_labels is None else [by_labels]),
         ),
         trials=(proposed, *others),
         effect=None if request.epsilon is not None else trials.effect,
         own=own,
+        labels=label_trial,
         verdict=verdict,
         reason=reason,
         notes=tuple(notes),
         file=file,
+        public=request.public is not None,
     )
 
 
@@ -355,7 +367,7 @@ def _median_distance(dataset: Dataset, bounds: Bounds) -> tuple[float, bool]:
     rows = _scaled(dataset.features[np.sort(chosen)], bounds)
     distances = pdist(rows, "sqeuclidean")
     same = False
-    if dataset.labels is not None:
+    if dataset.labels is not None and dataset.labelled is None:
         _, labels = np.unique(dataset.labels[np.sort(chosen)], return_inverse=True)
         alike = pdist(labels[:, None], "chebyshev") == 0
         if same := bool((alike & (distances > 0.0)).sum() >= len(rows)):
@@ -434,12 +446,58 @@ def _own_view(
     request: Request, trials: Trials, proposed: Trial, say: Callable[[str], object]
 ) -> Rehearsal | None:
     """The outcome of the proposal with D_v itself; no proposed value follows from it."""
-    if request.public is None or not trials.rehearses:
+    if (request.public is None and trials.labels is None) or not trials.rehearses:
         return None
     say("Rehearsing the proposal with the validation set itself.")
     rows = request.validation.features[:MOST].astype(np.float64)
     session = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon)
-    return rehearse(session, rows, trials.seeds, looked=trials.looked_at(session, rows))
+    labels = None if request.validation.known is None else request.validation.known[:MOST]
+    return rehearse(session, rows, trials.seeds, labels=labels, looked=trials.looked_at(session, rows))
+
+
+def _labels(
+    request: Request, trials: Trials, file: SessionFile, say: Callable[[str], object]
+) -> tuple[Proposal | None, LabelTrial | None]:
+    """Whether labels have a part in the choice, which `trials.labels` says from then on; None: D_v has none.
+
+    What is proposed follows from public rows, or from whoever asks, and never from D_v's labels.
+    """
+    public = request.public
+    section = request.labels or (None if public is None else labels_of(public))
+    if request.choice == "features":
+        return Proposal("labels", "no part", "As given: points are chosen by their features.", "given"), None
+    if request.validation.known is None:
+        if request.choice == "labels":
+            raise DataError(
+                f"{request.validation.name} has no labels, so that they cannot have a part in the choice.",
+                advice="Name their column (--label), or choose by features.",
+            )
+        return None, None
+    if request.choice == "labels":
+        if section is None:
+            raise ConfigError(
+                "Nothing says which labels there are. It is public: it is not read off the validation set.",
+                advice="Give --classes or --amounts, or --public rows that have labels.",
+            )
+        section.check_wanted(request.validation)
+        trials.labels = section
+        why = "As given: all parties then know that the validation set has labels, and that they count."
+        return Proposal("labels", "a part", why, "given"), None
+    if section is None or public is None or public.known is None:
+        why = "The default. Public rows with labels (--public, --label) would say whether they should."
+        return Proposal("labels", "no part", why, "public"), None
+    found = "nothing was to be rehearsed"
+    if trials.rehearses:
+        tried_out = tried(file, section, public, len(request.validation), say)
+        if isinstance(tried_out, LabelTrial):
+            part = "a part" if tried_out.pays else "no part"
+            if tried_out.pays:
+                section.check_wanted(request.validation)
+                trials.labels = section
+            return Proposal("labels", part, tried_out.sentence(), "public"), tried_out
+        found = tried_out
+    why = f"The default: on public rows nothing could be played, as {found}."
+    return Proposal("labels", "no part", why, "public"), None
 
 
 def _called(places: npt.NDArray[np.intp], schema: Schema | None) -> str:

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from consumer.drawn_seed_set import STREAM, drawn_seed_set
-from consumer.verdict import GOOD, Rehearsal, Verdict
+from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
+from hushbid.consumer.verdict import GOOD, Rehearsal, Verdict
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import Word, predict, verdict
 from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
 from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.tables import DEFAULT_RELEASE, names_only, no_network, release_table
-from hushbid.plan.verdict import what_is_wrong
-from protocol.config.loading import validated
-from protocol.config.session import SessionFile
-from protocol.data import Dataset
-from protocol.data.schema import Schema
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import Session, open_session
+from hushbid.plan.verdict import Sets, prospect_of, what_is_wrong
+from hushbid.protocol.config.labels import LabelsSection
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
 
@@ -60,6 +61,8 @@ class Request:
         wanted: Share of the owners' points that is like D_v.
         column_values: The session's: most different values of a column; None: any number.
         effect: MMD² over that of a uniform choice, both with weights, that ε is to reach; None: `GOOD`.
+        choice: Whether labels have a part in the choice; None: public rows decide.
+        labels: Which labels there are, which is public; None: those of the public rows.
         rehearse: Whether sessions may be rehearsed; else ε follows the rule of thumb of `hushbid plan`.
     """
 
@@ -77,6 +80,8 @@ class Request:
     seed_points: int = SEED_POINTS
     column_values: int | None = None
     effect: float | None = None
+    choice: Literal["features", "labels"] | None = None
+    labels: LabelsSection | None = None
     rehearse: bool = True
 
     @property
@@ -130,6 +135,8 @@ class Trials:
         self.effect = GOOD if request.effect is None else request.effect
         self.rows = _stand_in(request)
         self.rehearses = request.rehearse and len(self.rows) >= FEWEST and points <= MOST
+        self.labels: LabelsSection | None = None
+        """What `session` says of labels: they have a part once this is set."""
         self._bounds, self._say = bounds, say
         self._found: dict[tuple[float, int, float], Trial] = {}
         features = self.session(1.0, DIMENSION, 1.0).file.features
@@ -167,6 +174,7 @@ class Trials:
             "network": no_network(),
             "roster": names_only(request.names),
             **({} if request.schema is None else {"columns": list(request.schema.columns)}),
+            **({} if self.labels is None else {"labels": self.labels.model_dump()}),
         }
         return open_session(validated(SessionFile, tables, where="the command line"))
 
@@ -195,14 +203,19 @@ class Trials:
     def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str]:
         """The verdict on a trial, and why: what `preflight` and `consumer` say, or else `hushbid plan`.
 
+        It is for the consumer's eyes: no proposed setting follows from it.
+
         Args:
             own: Its rehearsal with D_v itself, where public rows stood for it.
         """
         session = self.session(trial.gamma, trial.dimension, trial.epsilon)
         looked = self.looked_at(session, self.rows)
         found = Verdict(own or trial.rehearsal or looked)
-        if found.rehearsal in (own, trial.rehearsal) or looked.blind:
-            if found.word != "hopeless":
+        if self.rehearses and not found.refused:
+            validation = self.request.validation
+            found = replace(found, prospect=prospect_of(session, Sets(validation, validation)))
+        if found.rehearsal in (own, trial.rehearsal) or looked.blind or found.by_model:
+            if not found.refused:
                 return found.word or "uncertain", found.sentence()
             what, advice = what_is_wrong(session, self.rows, found)
             return "hopeless", f"{found.since(what)} {advice}"

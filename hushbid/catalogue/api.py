@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from owner.role import BudgetOption, FeaturesOption, LedgerOption, LiftOption, stated_budget
-from protocol.errors import ConfigError
-from protocol.extras import need
-from protocol.runtime.command import by_option, option
-from protocol.runtime.given_tables import GivenPath, path_of
+from hushbid.owner.role import BudgetOption, FeaturesOption, LedgerOption, LiftOption, stated_budget
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.extras import need
+from hushbid.protocol.runtime.command import by_option, option
+from hushbid.protocol.runtime.given_tables import GivenPath, path_of
 
 if TYPE_CHECKING:
     from hushbid.catalogue.consumer_release import Consumer
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hushbid.catalogue.publish_options import PublishKme, PublishRace
     from hushbid.catalogue.publishing import Published
     from hushbid.catalogue.screening import ScreeningResult
-    from protocol.config.party import ConsumerFile
-    from protocol.config.session import DraftSession
+    from hushbid.protocol.config.party import ConsumerFile
+    from hushbid.protocol.config.session import DraftSession
 
 __all__ = ["UNACCOUNTED", "Catalogue", "ScreenOptions"]
 
@@ -155,12 +155,12 @@ class Catalogue:
 
 def _consumer(options: ScreenOptions, session: DraftSession | None) -> Consumer:
     """The consumer's own settings: options go before its private file. Data are read as the session reads."""
-    from consumer.process import drawn_path
     from hushbid.catalogue.consumer_release import Consumer
-    from protocol.config.loading import load_toml
-    from protocol.config.party import ConsumerFile
-    from protocol.data import DataColumns, load_dataset
-    from protocol.data.names import split_names
+    from hushbid.consumer.process import drawn_path
+    from hushbid.protocol.config.loading import load_toml
+    from hushbid.protocol.config.party import ConsumerFile
+    from hushbid.protocol.data import DataColumns, load_dataset
+    from hushbid.protocol.data.names import split_names
 
     config, features = path_of(options.config), options.features
     file = None if config is None else load_toml(ConsumerFile, config).resolved(config.parent)

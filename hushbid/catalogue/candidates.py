@@ -10,7 +10,7 @@ from typing import Final
 
 from hushbid.catalogue.entry import SUFFIX, CatalogueEntry, read_entry
 from hushbid.catalogue.estimates import NoisyMean
-from protocol.errors import DataError
+from hushbid.protocol.errors import DataError
 
 __all__ = ["Candidate", "Refusal", "candidates", "entry_files", "too_small"]
 

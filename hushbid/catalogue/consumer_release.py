@@ -11,23 +11,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from consumer.target import KeptTarget, map_identity, release_target
+from hushbid.consumer.target import KeptTarget, map_identity, release_target
+from hushbid.protocol import limits
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.data import Dataset, dataset_digest
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.accounting import Cost
+from hushbid.protocol.privacy.accounting.validation import check_delta_of
+from hushbid.protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
+from hushbid.protocol.runtime.files.durable import write_new
+from hushbid.protocol.runtime.files.private_files import read_private
+from hushbid.protocol.runtime.ledger.known_ledgers import KnownRows
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.runtime.ledger.spending import Spending
+from hushbid.protocol.space.features import FeatureMap
 from hushbid.roster.file import RosterFile
-from protocol import limits
-from protocol.config.party import BudgetSection
-from protocol.data import Dataset, dataset_digest
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER
-from protocol.privacy.accounting import Cost
-from protocol.privacy.accounting.validation import check_delta_of
-from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
-from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
-from protocol.runtime.files.durable import write_new
-from protocol.runtime.files.private_files import read_private
-from protocol.runtime.ledger.known_ledgers import KnownRows
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
-from protocol.runtime.ledger.spending import Spending
-from protocol.space.features import FeatureMap
 
 __all__ = [
     "MECHANISMS",

@@ -21,16 +21,16 @@ from pydantic import Field, ValidationError
 from hushbid.catalogue.kme import KmeRelease
 from hushbid.catalogue.model import EntryPart, decode_part, encode_part
 from hushbid.catalogue.race import RaceRelease
+from hushbid.protocol import limits
+from hushbid.protocol.config.session import PartyName
+from hushbid.protocol.crypto.identity import Identity, PublicIdentity
+from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, sign, verify_signature
+from hushbid.protocol.errors import ConfigError, DataError, HushbidError
+from hushbid.protocol.faults import faults
+from hushbid.protocol.plain_files import read_plain
+from hushbid.protocol.privacy.accounting import cost_from_record, merge_costs
+from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.race.release import stated_epsilon
-from protocol import limits
-from protocol.config.session import PartyName
-from protocol.crypto.identity import Identity, PublicIdentity
-from protocol.crypto.sealing import SIGNATURE_BYTES, sign, verify_signature
-from protocol.errors import ConfigError, DataError, HushbidError
-from protocol.faults import faults
-from protocol.plain_files import read_plain
-from protocol.privacy.accounting import cost_from_record, merge_costs
-from protocol.privacy.releases import Neighbours
 
 __all__ = [
     "KINDS",
@@ -69,7 +69,7 @@ class EntryHead(EntryPart):
         neighbours: The datasets that ε compares.
         epsilon: The ε of the release, including its number of points.
         delta: The δ of that ε; 0 if ε is pure.
-        costs: Its parts, for an accountant (`protocol.privacy.accounting.cost_to_record`).
+        costs: Its parts, for an accountant (`hushbid.protocol.privacy.accounting.cost_to_record`).
         noise: Source of the noise. "simulated" protects nobody.
     """
 

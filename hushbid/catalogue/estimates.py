@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize, nnls
 
-from protocol.errors import HushbidError
+from hushbid.protocol.errors import HushbidError
 
 __all__ = ["Estimate", "NoisyMean", "best_mixture", "mmd2", "point_weights"]
 

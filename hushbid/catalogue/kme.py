@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from consumer.target import map_identity
 from hushbid.catalogue.consumer_release import (
     RELATION,
     Asked,
@@ -20,19 +19,20 @@ from hushbid.catalogue.consumer_release import (
 )
 from hushbid.catalogue.estimates import NoisyMean
 from hushbid.catalogue.model import Digest, EntryRelease, Matrix, Vector, array_error, check_projection
+from hushbid.consumer.target import map_identity
 from hushbid.kme.privacy import Calibration, calibrate
-from protocol import limits
-from protocol.config.session import FeatureSection
-from protocol.data import Dataset
-from protocol.data.dataset import row_chunks
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import Cost, DiscreteGaussianCost
-from protocol.privacy.noise import NoiseSource
-from protocol.privacy.releases import Neighbours
-from protocol.privacy.releases.gaussian import SMALLEST_SIGMA
-from protocol.session.session import feature_space_of
-from protocol.space.features import FeatureMap, FeatureSpace, PairedSpace
-from protocol.space.grid import FEATURE_UNIT, Totals
+from hushbid.protocol import limits
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.dataset import row_chunks
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import Cost, DiscreteGaussianCost
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.privacy.releases.gaussian import SMALLEST_SIGMA
+from hushbid.protocol.session.session import feature_space_of
+from hushbid.protocol.space.features import FeatureMap, FeatureSpace, PairedSpace
+from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
 if TYPE_CHECKING:
     from hushbid.catalogue.consumer_release import Screening
@@ -220,7 +220,7 @@ class KmeRelease(EntryRelease):
         )
 
     def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
-        """As the base; the release is a session's target, which a session may reuse (`consumer.target`)."""
+        """As the base; a session may reuse the release as its target (`hushbid.consumer.target`)."""
         feature_map = feature_map_of(self.features)
         if what.unaccounted:
             size, total = len(consumer.validation), _total(feature_map, consumer.validation)

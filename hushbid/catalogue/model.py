@@ -13,15 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
 from pydantic_core import PydanticCustomError, core_schema
 
 from hushbid.catalogue.estimates import NoisyMean
-from protocol import limits
-from protocol.config.session import FeatureSection
-from protocol.data import Dataset
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import Cost
-from protocol.privacy.noise import NoiseSource
-from protocol.privacy.releases import Neighbours
-from protocol.wire.arrays import ARRAY_EXT, pack_array
-from protocol.wire.codec import unpack_limited
+from hushbid.protocol import limits
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import Cost
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.wire.arrays import ARRAY_EXT, pack_array
+from hushbid.protocol.wire.codec import unpack_limited
 
 if TYPE_CHECKING:
     from hushbid.catalogue.consumer_release import Consumer, Screening

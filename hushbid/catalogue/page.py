@@ -11,10 +11,10 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from hushbid.catalogue.screening import ScreeningResult
+from hushbid.protocol import __version__
 from hushbid.report.html import Html, data_script, element, fragment, table
 from hushbid.report.plots import BAR_OWNERS, DRAWING
 from hushbid.report.style import BLUE, DARK, FONT, GREEN, GRID, INK, MUTED, PAPER
-from protocol import __version__
 
 __all__ = ["screening_page"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from owner.role import (
+from hushbid.owner.role import (
     BudgetOption,
     FeaturesOption,
     IdentifierOption,
@@ -21,21 +21,21 @@ from owner.role import (
     SessionOption,
     stated_budget,
 )
-from protocol.errors import ConfigError
-from protocol.runtime.command import KeyOption, by_option, option
-from protocol.runtime.given_tables import GivenPath, path_of
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import KeyOption, by_option, option
+from hushbid.protocol.runtime.given_tables import GivenPath, path_of
 
 if TYPE_CHECKING:
     from hushbid.catalogue.model import Functions
     from hushbid.catalogue.publishing import Published
-    from protocol.config.session import DraftSession, FeatureSection
-    from protocol.data import DataColumns
+    from hushbid.protocol.config.session import DraftSession, FeatureSection
+    from hushbid.protocol.data import DataColumns
 
 __all__ = ["PublishKme", "PublishRace"]
 
 
 class _Neighbours(StrEnum):
-    """`protocol.privacy.releases.Neighbours`, as a command line takes it."""
+    """`hushbid.protocol.privacy.releases.Neighbours`, as a command line takes it."""
 
     ADD_REMOVE_ONE = "add-remove-one"
     SUBSTITUTE_ONE = "substitute-one"
@@ -102,9 +102,9 @@ class _Publish(ABC):
     def publish(self, directory: Path) -> Published:
         """Charge the ledger, then make, sign and write the entry; raises as `Catalogue.publish`."""
         from hushbid.catalogue.publishing import Publication, publish
-        from protocol.privacy.noise import SecureNoise, SimulatedNoise
-        from protocol.privacy.releases import Neighbours
-        from protocol.runtime.keys import read_secret
+        from hushbid.protocol.privacy.noise import SecureNoise, SimulatedNoise
+        from hushbid.protocol.privacy.releases import Neighbours
+        from hushbid.protocol.runtime.keys import read_secret
 
         columns, functions = self._public()
         data = Path(self.data)
@@ -136,8 +136,8 @@ class _Publish(ABC):
         """How the data are read, and the feature map or hash functions."""
 
     def _columns(self) -> DataColumns:
-        from protocol.data import DataColumns
-        from protocol.data.names import split_names
+        from hushbid.protocol.data import DataColumns
+        from hushbid.protocol.data.names import split_names
 
         return DataColumns(split_names(self.features), self.label, self.identifier)
 
@@ -185,7 +185,7 @@ class PublishRace(_Publish):
 
     def _public(self) -> tuple[DataColumns, Functions]:
         from hushbid.catalogue.race import HashSection
-        from protocol.config.loading import validated
+        from hushbid.protocol.config.loading import validated
 
         columns = self._columns()
         own = {
@@ -199,7 +199,7 @@ class PublishRace(_Publish):
 
 
 def _column_count(data: Path, columns: DataColumns) -> int:
-    from protocol.data import load_dataset
+    from hushbid.protocol.data import load_dataset
 
     return int(load_dataset(data, columns).features.shape[1])
 
@@ -231,8 +231,8 @@ def _require(given: Mapping[str, Any], names: Sequence[str]) -> None:
 
 def _stated_map(given: Mapping[str, Any], data: Path, columns: DataColumns) -> FeatureSection:
     """The feature map of the options alone."""
-    from protocol.config.loading import validated
-    from protocol.config.session import FeatureSection
+    from hushbid.protocol.config.loading import validated
+    from hushbid.protocol.config.session import FeatureSection
 
     _require(given, ("seed", "gamma", "lower", "upper"))
     counted = {"columns": _column_count(data, columns)}
@@ -241,8 +241,8 @@ def _stated_map(given: Mapping[str, Any], data: Path, columns: DataColumns) -> F
 
 def _session_map(draft: DraftSession, given: Mapping[str, Any], session: Path) -> FeatureSection:
     """The feature map of a session file; a seed may go with one that has none."""
-    from protocol.config.loading import validated
-    from protocol.config.session import FeatureSection
+    from hushbid.protocol.config.loading import validated
+    from hushbid.protocol.config.session import FeatureSection
 
     features = draft.features
     if taken := sorted(set(given) - {"seed"}):

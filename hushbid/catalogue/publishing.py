@@ -17,23 +17,23 @@ import numpy.typing as npt
 
 from hushbid.catalogue.entry import KINDS, CatalogueEntry, EntryHead, signed_entry
 from hushbid.catalogue.model import Functions
+from hushbid.protocol import __version__
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.data import DataColumns, Dataset, check_dataset, load_dataset
+from hushbid.protocol.data.dataset import row_chunks
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting import Cost, cost_to_record
+from hushbid.protocol.privacy.accounting.validation import check_delta_of
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.runtime.files.durable import write_new
+from hushbid.protocol.runtime.ledger.known_ledgers import KnownRows
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.runtime.ledger.spending import Spending
 from hushbid.race.release import stated_epsilon
 from hushbid.text_files import PUBLIC
-from protocol import __version__
-from protocol.config.loading import validated
-from protocol.config.party import BudgetSection
-from protocol.crypto.identity import Identity
-from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
-from protocol.data.dataset import row_chunks
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting import Cost, cost_to_record
-from protocol.privacy.accounting.validation import check_delta_of
-from protocol.privacy.noise import NoiseSource
-from protocol.privacy.releases import Neighbours
-from protocol.runtime.files.durable import write_new
-from protocol.runtime.ledger.known_ledgers import KnownRows
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
-from protocol.runtime.ledger.spending import Spending
 
 __all__ = ["Publication", "Published", "publish", "within_bounds"]
 

@@ -23,19 +23,19 @@ from hushbid.catalogue.model import (
     decode_part,
     encode_part,
 )
+from hushbid.protocol import limits
+from hushbid.protocol.config.session import Real
+from hushbid.protocol.data import Dataset, dataset_digest
+from hushbid.protocol.data.dataset import row_chunks
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting import ApproximateCost, Cost, DiscreteGaussianCost
+from hushbid.protocol.privacy.noise import Draw, NoiseSource
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.runtime.files.durable import write_new
+from hushbid.protocol.runtime.files.private_files import read_private
+from hushbid.protocol.space.lsh import FAMILIES, HashFamily
 from hushbid.race.counts import Counts, count_cells
 from hushbid.race.release import CHANGED, Calibration, calibrate
-from protocol import limits
-from protocol.config.session import Real
-from protocol.data import Dataset, dataset_digest
-from protocol.data.dataset import row_chunks
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting import ApproximateCost, Cost, DiscreteGaussianCost
-from protocol.privacy.noise import Draw, NoiseSource
-from protocol.privacy.releases import Neighbours
-from protocol.runtime.files.durable import write_new
-from protocol.runtime.files.private_files import read_private
-from protocol.space.lsh import FAMILIES, HashFamily
 
 if TYPE_CHECKING:
     from hushbid.catalogue.consumer_release import Screening
@@ -51,7 +51,7 @@ MAX_CELLS: Final = 2**20
 
 
 class HashSection(EntryPart):
-    """The hash functions of a sketch, all public (`protocol.space.lsh`).
+    """The hash functions of a sketch, all public (`hushbid.protocol.space.lsh`).
 
     Attributes:
         family: "l2" and "l1" hash by distance, "srp" by angle.
@@ -245,7 +245,7 @@ def hash_family_of(section: HashSection) -> HashFamily:
 def exact_counts(family: HashFamily, dataset: Dataset) -> Counts:
     """How many points fall into each cell, without noise: private.
 
-    The features lie within the functions' bounds, as `protocol.data.check_dataset` compares them.
+    The features lie within the functions' bounds, as `hushbid.protocol.data.check_dataset` compares them.
     """
     counts = np.zeros(int(family.cells.sum()), dtype=np.int64)
     for start, stop in row_chunks(dataset.features):

@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.catalogue.candidates import Candidate
 from hushbid.catalogue.estimates import Estimate, NoisyMean, best_mixture, mmd2, point_weights
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["OwnerRow", "Ranking", "Subset", "rank"]
 

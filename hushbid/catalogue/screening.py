@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from consumer.party import check_disjoint
-from consumer.target import map_identity
 from hushbid.catalogue.candidates import Refusal, candidates, entry_files
 from hushbid.catalogue.consumer_release import Consumer, Screening
 from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import Ranking, rank
+from hushbid.consumer.party import check_disjoint
+from hushbid.consumer.target import map_identity
+from hushbid.protocol.data import check_dataset
 from hushbid.roster.file import RosterFile
-from protocol.data import check_dataset
 
 __all__ = ["ScreeningResult", "screen", "write_session"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from owner.role import FeaturesOption, IdentifierOption, LabelOption
-from protocol.errors import ConfigError
-from protocol.runtime.command import JsonOption, run_verb, say
+from hushbid.owner.role import FeaturesOption, IdentifierOption, LabelOption
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import JsonOption, run_verb, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,6 +80,18 @@ def advise_command(
         float | None,
         typer.Option(help="The ratio of MMD² to a random choice's that ε has to reach; default: 0.5."),
     ] = None,
+    choice: Annotated[
+        Literal["features", "labels"] | None,
+        typer.Option(
+            help="Whether labels have a part in the choice; default: public rows with labels decide."
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="All classes that a label may be, which is public: no,yes.")
+    ] = None,
+    amounts: Annotated[
+        str | None, typer.Option(help="Range of labels that are amounts, likewise: 0,500.")
+    ] = None,
     rehearsal: Annotated[
         bool, typer.Option(help="Play each setting with owners made of the validation set.")
     ] = True,
@@ -107,13 +119,14 @@ def advise_command(
             seeds_in,
             stated_in,
         )
+        from hushbid.advice.labels import labels_given
         from hushbid.advice.proposal import advise
         from hushbid.advice.trials import SEED_POINTS, Request
+        from hushbid.protocol.data import DataColumns, load_dataset
+        from hushbid.protocol.data.names import split_names
+        from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
         from hushbid.tables.delivery import gaps_told
         from hushbid.text_files import check_new_file
-        from protocol.data import DataColumns, load_dataset
-        from protocol.data.names import split_names
-        from protocol.runtime.blas_threads import keep_one_blas_thread
 
         keep_one_blas_thread()
         if write is not None and into is not None:
@@ -138,10 +151,10 @@ def advise_command(
             seeds, drawn = seeds_in(source)
         columns = DataColumns(split_names(features), label, identifier, schema)
         with gaps_told(source):
-            known, public_rows, seed_rows = (
-                None if path is None else load_dataset(path, columns) for path in (validation, public, seeds)
+            known = load_dataset(validation, columns.with_gaps())
+            public_rows, seed_rows = (
+                None if path is None else load_dataset(path, columns) for path in (public, seeds)
             )
-        assert known is not None, "it has to be named"
         request = Request(
             validation=known,
             schema=schema,
@@ -157,6 +170,8 @@ def advise_command(
             epsilon=epsilon,
             column_values=column_values,
             effect=effect,
+            choice=choice,
+            labels=labels_given(classes, amounts),
             rehearse=rehearsal,
         )
         advice = advise(request, say=say)
@@ -208,12 +223,12 @@ def _show(advice: Advice, *, next_steps: list[str]) -> None:
     console.print(f"Verdict: {advice.verdict}. {advice.reason}\n")
     if advice.own is not None:
         own = "\n".join(advice.own.lines())
-        console.print(f"With the validation set itself: {advice.own.word}.\n{own}\n")
+        console.print(f"The proposal, rehearsed with the validation set itself:\n{own}\n")
     for note in advice.notes:
         console.print(f"{note}\n")
     if advice.disclosed and not next_steps:  # else it was said when the file was written
         console.print(f"{advice.disclosure}\n")
-    console.print(_YOURS_ALONE if advice.own is None else _YOURS_BESIDE_PUBLIC)
+    console.print(_YOURS_BESIDE_PUBLIC if advice.public else _YOURS_ALONE)
     for step in next_steps:
         console.print(f"  {step}", soft_wrap=True)
 
@@ -243,6 +258,8 @@ def _value(value: Any) -> str:
             return "per column"
         case int() | float():
             return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+        case "a part" | "no part":
+            return str(value)
         case _:
             return "a file"
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from protocol import __version__
-from protocol.runtime.command import run_app
+from hushbid.protocol import __version__
+from hushbid.protocol.runtime.command import run_app
 
 __all__ = ["app", "main"]
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from hushbid.cli.progress import job_progress
 from hushbid.evidence.audit.machines import AuditOptions, audit_machines
-from protocol.errors import ExitCode
-from protocol.runtime.command import takes, verb
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.runtime.command import takes, verb
 
 __all__ = ["audit_command"]
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from protocol.errors import ConfigError
-from protocol.runtime.command import say, verb
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import say, verb
 
 __all__ = ["bench_app"]
 

@@ -1,62 +1,15 @@
-"""`hushbid consumer` and `hushbid.Consumer`: the consumer, with a rehearsal before it connects to anybody."""
+"""`hushbid consumer`: the consumer, with a rehearsal before it connects to anybody."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from dataclasses import replace
 
-import typer
+from hushbid.consumer.cli import run_consumer_verb
+from hushbid.parties import Consumer
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, say, takes
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, logs_json
 
-from consumer.cli import run_consumer_verb
-from consumer.role import Consumer as ConsumerRole
-from protocol.runtime.command import JsonOption, LogFormatOption, by_option, say, takes
-from protocol.runtime.telemetry.logs import LogFormat, logs_json
-
-if TYPE_CHECKING:
-    from hushbid.plan.verdict import Rehearsing, Sets
-    from protocol.config.party import ConsumerFile
-    from protocol.config.session import SessionFile
-
-__all__ = ["AnywayOption", "Consumer", "RehearsalOption", "consumer_command"]
-
-RehearsalOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--rehearsal/--no-rehearsal",
-        help="Play the session first, with owners made of the validation set; a hopeless one is refused.",
-        envvar="HUSHBID_REHEARSAL",
-    ),
-]
-AnywayOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--anyway", help="Go on with a hopeless session. It stays on record.", envvar="HUSHBID_ANYWAY"
-    ),
-]
-
-
-@dataclass(frozen=True, eq=False)
-class Consumer(ConsumerRole):
-    """A session's consumer, which rehearses it first: ``Consumer(config, invitation=…).run()``.
-
-    It is run, stopped and watched as an `owner.role.Owner` is, and takes tables as one does.
-
-    Attributes:
-        rehearsal: Whether the session is played first, with owners made of the validation set.
-        anyway: Whether a hopeless session goes on, which stays on record.
-        say: Gets the rehearsal's verdict in lines for people; None: nobody does.
-    """
-
-    rehearsal: bool = field(default=True, kw_only=True, metadata=by_option(RehearsalOption))
-    anyway: bool = field(default=False, kw_only=True, metadata=by_option(AnywayOption))
-    say: Callable[[str], object] | None = field(default=None, kw_only=True)
-
-    def _before(self, session: SessionFile, file: ConsumerFile) -> None:
-        from hushbid.plan.verdict import Rehearsing
-
-        told = self.say or (lambda _line: None)
-        _rehearse(session, file, Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=told))
+__all__ = ["consumer_command"]
 
 
 @takes(Consumer)
@@ -65,30 +18,6 @@ def consumer_command(
 ) -> None:
     """Take part in a session as its consumer, on this machine."""
     run_consumer_verb(replace(consumer, say=_say), log_format, as_json=as_json)
-
-
-def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehearsing) -> None:
-    """Keep the verdict of a session that has not begun. What its consumer would refuse is refused first."""
-    from consumer.store import keep_verdict
-    from hushbid.preflight.data import budget, data
-    from hushbid.preflight.subject import Subject
-    from protocol.names import CONSUMER
-    from protocol.runtime.party import beginning, check_durability, transcript_path
-    from protocol.session.session import open_session
-
-    if beginning(transcript_path(file.state, CONSUMER)):
-        return
-    session = open_session(session_file)
-
-    def sets() -> Sets:
-        subject = Subject("consumer", CONSUMER, session, file, offline=True)
-        check_durability(session, file.durability)
-        _ = subject.pair
-        data(subject)
-        budget(subject, warn=False)
-        return subject.sets
-
-    keep_verdict(file.state, session, rehearsing.verdict(session, sets))
 
 
 def _say(line: str) -> None:

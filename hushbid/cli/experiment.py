@@ -19,7 +19,7 @@ from hushbid.evidence.experiment_fields import (
     SchedulerOption,
 )
 from hushbid.evidence.experiment_options import OPTIONS, experiment, read_declaration
-from protocol.runtime.command import JsonOption, run_verb, say, takes
+from hushbid.protocol.runtime.command import JsonOption, run_verb, say, takes
 
 __all__ = ["experiment_app"]
 

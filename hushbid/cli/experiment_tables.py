@@ -76,6 +76,12 @@ def _note(row: _Row) -> str:
     return escape(row["note"])
 
 
+def _least(gains: Sequence[float | None]) -> str:
+    """The smallest gain of a seed."""
+    known = [gain for gain in gains if gain is not None]
+    return f"{min(known):+.3f}" if known else "-"
+
+
 def _seeds(count: int) -> str:
     """How many seeds the figures are of."""
     return "one seed" if count == 1 else f"mean of {count} seeds"
@@ -205,6 +211,32 @@ _SCALING: Final = _Shown(
     ),
 )
 
+_WORTH: Final = _Shown(
+    lambda row: f"the consumer's model, {_seeds(row['seeds'])}: accuracy, or R² of airfoil",
+    (
+        _Column("setting", "setting"),
+        _Column("m", "own_rows"),
+        _Column("labelled", "labelled"),
+        _Column("p", "points"),
+        _Column("ε", "epsilon", "g"),
+        _Column("model", "model"),
+        _Column("by", "choice"),
+        _Column("own", "own", ".3f"),
+        _Column("own + bought", "own_and_bought", ".3f"),
+        _Column("own + random", "own_and_uniform", ".3f"),
+        _Column("own + greedy", "own_and_greedy", ".3f"),
+        _Column("bought", "bought", ".3f"),
+        _Column("random", "uniform", ".3f"),
+        _Column("trivial", "trivial", ".3f"),
+        _Column("gain", "gain", "+.3f"),
+        _Column("least", lambda row: _least(row["gain_each"])),
+        _Column("wanted", "wanted", ".0%"),
+        _Column("effective", "effective_points", ".0f"),
+    ),
+    caption="Where no row has a label, own + is what is bought alone, and the gain is over as many at "
+    "random.",
+)
+
 SHOWN: Final[Mapping[str, _Shown]] = {
     "selection": _SELECTION,
     "screening": _SCREENING,
@@ -214,5 +246,6 @@ SHOWN: Final[Mapping[str, _Shown]] = {
     **dict.fromkeys(("mnist", "insurance", "rare", "privacy-utility"), _PURCHASES),
     "rivals": _RIVALS,
     "scaling": _SCALING,
+    "worth": _WORTH,
 }
 """The table of an experiment's rows, by its name."""

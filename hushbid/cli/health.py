@@ -11,10 +11,10 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from protocol.errors import ConfigError, HushbidError
-from protocol.runtime.command import verb
-from protocol.runtime.telemetry.logs import printable
-from protocol.runtime.telemetry.status_file import Status, find_statuses
+from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.telemetry.logs import printable
+from hushbid.protocol.runtime.telemetry.status_file import Status, find_statuses
 
 __all__ = [
     "MAX_AGE_SECONDS",

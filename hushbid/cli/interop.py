@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import say, verb
+from hushbid.protocol.runtime.command import say, verb
 
 __all__ = ["interop_app"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER
-from protocol.runtime.command import verb
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.runtime.command import verb
 
 if TYPE_CHECKING:
-    from protocol.config.session import SessionFile
+    from hushbid.protocol.config.session import SessionFile
 
 __all__ = ["invite_command"]
 
@@ -49,12 +49,12 @@ def invite_command(
     """Write an invitation for one party of a session, signed by the curator."""
     import tomli_w
 
+    from hushbid.protocol.config.invitation import invitation
+    from hushbid.protocol.config.loading import load_toml
+    from hushbid.protocol.config.session import SessionFile
+    from hushbid.protocol.runtime.keys import read_secret
+    from hushbid.protocol.session.session import open_session
     from hushbid.text_files import write_new_file
-    from protocol.config.invitation import invitation
-    from protocol.config.loading import load_toml
-    from protocol.config.session import SessionFile
-    from protocol.runtime.keys import read_secret
-    from protocol.session.session import open_session
 
     if (owner is None) is not consumer:
         raise ConfigError("Which party is invited?", advice="Give either --owner NAME or --consumer.")
@@ -77,9 +77,9 @@ def invite_command(
 
 def _reached_at(file: SessionFile, address: str | None) -> SessionFile:
     """The session with the address by which the invited party finds the curator."""
-    from protocol.config.loading import validated
-    from protocol.config.session import NetworkSection
-    from protocol.runtime.network.transport import contact_address
+    from hushbid.protocol.config.loading import validated
+    from hushbid.protocol.config.session import NetworkSection
+    from hushbid.protocol.runtime.network.transport import contact_address
 
     if address is not None:
         values = {**file.network.model_dump(), "address": address}
@@ -90,8 +90,8 @@ def _reached_at(file: SessionFile, address: str | None) -> SessionFile:
 
 
 def _key_file(session: Path, key: Path | None, config: Path | None) -> Path:
-    from protocol.config.loading import load_toml
-    from protocol.config.party import CuratorFile
+    from hushbid.protocol.config.loading import load_toml
+    from hushbid.protocol.config.party import CuratorFile
 
     if key is not None:
         return key

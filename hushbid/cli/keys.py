@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from hushbid.cli.roster import approve_command, list_command, revoke_command
-from protocol.errors import ConfigError, KeyFileError
-from protocol.runtime.command import show_figures, verb
-from protocol.runtime.keys import (
+from hushbid.protocol.errors import ConfigError, KeyFileError
+from hushbid.protocol.runtime.command import show_figures, verb
+from hushbid.protocol.runtime.keys import (
     PublicKey,
     new_keypair,
     read_public,
@@ -86,8 +86,8 @@ def _request(
     """Ask to be put on a session's roster: a file with the public key, signed by the secret one."""
     import tomli_w
 
+    from hushbid.protocol.config.key_request import key_request
     from hushbid.text_files import write_new_file
-    from protocol.config.key_request import key_request
 
     _check_name(name)
     pair = read_secret(key or Path(f"{name}{_SECRET_SUFFIX}"))
@@ -105,7 +105,7 @@ keys_app.command("revoke")(revoke_command)
 def _check_name(name: str) -> None:
     from pydantic import TypeAdapter, ValidationError
 
-    from protocol.config.session import PartyName
+    from hushbid.protocol.config.session import PartyName
 
     try:
         TypeAdapter(PartyName).validate_python(name)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from protocol.errors import ConfigError
-from protocol.runtime.command import verb
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import verb
 
 if TYPE_CHECKING:
-    from protocol.runtime.ledger.lifetime_ledger import LedgerOnRecord
-    from protocol.runtime.ledger.spending import Spending
+    from hushbid.protocol.runtime.ledger.lifetime_ledger import LedgerOnRecord
+    from hushbid.protocol.runtime.ledger.spending import Spending
 
 __all__ = ["ledger_command"]
 
@@ -60,7 +60,7 @@ def ledger_command(
 
     A ledger is neither changed nor held: a party may be using it.
     """
-    from protocol.runtime.ledger.lifetime_ledger import read_ledger
+    from hushbid.protocol.runtime.ledger.lifetime_ledger import read_ledger
 
     paths = [_ledger_of(file) for file in files]
     return {"ledgers": [_described(path, read_ledger(path)) for path in paths]}
@@ -68,7 +68,7 @@ def ledger_command(
 
 def _ledger_of(file: Path) -> Path:
     """The ledger that lies beside a file; or the file, if it is one itself."""
-    from protocol.runtime.ledger.lifetime_ledger import may_be_ledger
+    from hushbid.protocol.runtime.ledger.lifetime_ledger import may_be_ledger
 
     beside = file.with_name(f"{file.name}.ledger")
     if beside.exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curator.cli import command as curator_command
-from owner.cli import command as owner_command
+from hushbid.curator.cli import command as curator_command
+from hushbid.owner.cli import command as owner_command
 
 __all__ = ["curator_command", "owner_command"]

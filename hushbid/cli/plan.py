@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from hushbid.plan.planning import PlanOptions, plan_session
-from protocol.runtime.command import JsonOption, say, takes, verb
+from hushbid.protocol.runtime.command import JsonOption, say, takes, verb
 
 __all__ = ["plan_command"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hushbid.preflight.options import PartyOptions
-from protocol.errors import ExitCode
-from protocol.runtime.command import JsonOption, run_verb, takes
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.runtime.command import JsonOption, run_verb, takes
 
 if TYPE_CHECKING:
     from hushbid.preflight.checks import Finding

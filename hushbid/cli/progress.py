@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from protocol.machine.progress import Progress as SessionProgress
-from protocol.names import CONSUMER
+from hushbid.protocol.machine.progress import Progress as SessionProgress
+from hushbid.protocol.names import CONSUMER
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

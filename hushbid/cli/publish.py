@@ -11,7 +11,7 @@ import typer
 
 from hushbid.catalogue.api import Catalogue
 from hushbid.catalogue.publish_options import PublishKme, PublishRace
-from protocol.runtime.command import show_figures, takes, verb
+from hushbid.protocol.runtime.command import show_figures, takes, verb
 
 __all__ = ["publish_app"]
 

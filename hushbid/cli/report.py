@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from owner.role import FeaturesOption, LabelOption
-from protocol.errors import ConfigError
-from protocol.runtime.command import verb
+from hushbid.owner.role import FeaturesOption, LabelOption
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import verb
 
 __all__ = ["report_command"]
 
@@ -61,11 +61,11 @@ def report_command(
 
     It is one file that loads nothing from anywhere. Redacted transcripts do, and show less.
     """
+    from hushbid.protocol.data import DataColumns
+    from hushbid.protocol.data.names import split_names
+    from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
     from hushbid.report.own_rows import Wanted, read_image
     from hushbid.running.report import write_report
-    from protocol.data import DataColumns
-    from protocol.data.names import split_names
-    from protocol.runtime.blas_threads import keep_one_blas_thread
 
     keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
     wanted = None

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.errors import ExitCode
-from protocol.runtime.command import verb
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.runtime.command import verb
 
 __all__ = ["approve_command", "list_command", "revoke_command"]
 

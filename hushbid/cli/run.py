@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from hushbid.cli.consumer import AnywayOption, RehearsalOption
 from hushbid.cli.progress import session_progress
-from protocol import platform
-from protocol.runtime.command import JsonOption, by_option, option, say, takes, verb
+from hushbid.parties import AnywayOption, RehearsalOption
+from hushbid.protocol import platform
+from hushbid.protocol.runtime.command import JsonOption, by_option, option, say, takes, verb
 
 if TYPE_CHECKING:
     from hushbid.cluster.file import Cluster

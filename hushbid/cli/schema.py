@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import verb
+from hushbid.protocol.runtime.command import verb
 
 __all__ = ["schema_app"]
 
@@ -39,7 +39,7 @@ def _draft(
 @verb(show=lambda result: sys.stdout.writelines(f"{name} = {value}\n" for name, value in result.items()))
 def _features(schema: SchemaArgument) -> dict[str, Any]:
     """Print what the session file's [features] has to say of a schema."""
-    from protocol.data.schema import Schema
+    from hushbid.protocol.data.schema import Schema
 
     found = Schema.read(schema)
     return {"columns": found.width, "lower": list(found.lower), "upper": list(found.upper)}
@@ -59,8 +59,8 @@ def _encode(
     identifier: Annotated[str | None, typer.Option(help="The column of identifiers.")] = None,
 ) -> dict[str, Any]:
     """Encode a table's rows for a session. Nothing leaves this machine."""
+    from hushbid.protocol.data.schema import Schema
     from hushbid.tables.schema_files import encode_file
-    from protocol.data.schema import Schema
 
     found = Schema.read(schema)
     rows = encode_file(found, table, output, label=label, identifier=identifier)
@@ -76,8 +76,8 @@ def _decode(
     label: LabelOption = None,
 ) -> dict[str, Any]:
     """Write delivered rows as a table with the schema's columns. Nothing leaves this machine."""
+    from hushbid.protocol.data.schema import Schema
     from hushbid.tables.schema_files import decode_file
-    from protocol.data.schema import Schema
 
     rows = decode_file(Schema.read(schema), delivered, output, label=label or "label")
     return {"rows": rows, "output": str(output)}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from hushbid.catalogue.api import UNACCOUNTED, Catalogue, ScreenOptions
-from protocol.runtime.command import takes, verb
+from hushbid.protocol.runtime.command import takes, verb
 
 __all__ = ["screen_command"]
 

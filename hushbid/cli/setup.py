@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.errors import ConfigError
-from protocol.runtime.command import verb
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import verb
 
 __all__ = ["setup_command"]
 

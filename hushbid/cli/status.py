@@ -21,9 +21,9 @@ from hushbid.cli.health import (
     statuses_in,
     trouble,
 )
-from protocol.runtime.command import run_verb
-from protocol.runtime.telemetry.logs import printable
-from protocol.runtime.telemetry.status_file import Status
+from hushbid.protocol.runtime.command import run_verb
+from hushbid.protocol.runtime.telemetry.logs import printable
+from hushbid.protocol.runtime.telemetry.status_file import Status
 
 if TYPE_CHECKING:
     from rich.table import Table

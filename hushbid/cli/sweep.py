@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from hushbid.cli.progress import job_progress
-from protocol.errors import ConfigError, ExitCode
-from protocol.runtime.command import verb
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.runtime.command import verb
 
 __all__ = ["sweep_app"]
 
@@ -115,7 +115,7 @@ def _crashes(
     """
     from hushbid.evidence.sweep.crash_sweep import Setting, sweep, uncrashed
     from hushbid.evidence.sweep.crashes import Which, every, read_crashes
-    from protocol.privacy.acquisition import RULES
+    from hushbid.protocol.privacy.acquisition import RULES
 
     if pairs + same_step + bool(only) > 1:
         raise ConfigError("--pairs, --same-step and --only are three sweeps.", advice="Give one of them.")
@@ -171,7 +171,7 @@ def _faults(
     with 1 if an invariant was broken (docs/faults.md), and tells the seeds and their faults.
     """
     from hushbid.evidence.sweep.fault_sweep import seeds_of, sweep_faults, write_transcripts
-    from protocol.privacy.acquisition import RULES
+    from hushbid.protocol.privacy.acquisition import RULES
 
     chosen = tuple(dict.fromkeys(rules or ()))
     for rule in chosen:

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from hushbid.tables.estimators import SUGGESTED
+from hushbid.consumer.estimators import SUGGESTED
+from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import show_figures, verb
 from hushbid.tables.options import DeliveredArgument
-from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
-from protocol.errors import ConfigError
-from protocol.runtime.command import show_figures, verb
 
 __all__ = ["train_command"]
 
@@ -35,6 +35,9 @@ def _show(result: Mapping[str, Any]) -> None:
         "weights": "used" if result["weights_used"] else f"not used: {result['weights_why']}",
         **_score_lines(result, ""),
     }
+    if result["model"] is not None:
+        figures["own rows"] = str(result["own_rows"])
+        figures["beside them"] = result["model"]["sentence"]
     if (beside := result["without_weights"]) is not None:
         figures |= _score_lines(beside, " without weights")
     if result["tested"] is not None:
@@ -74,6 +77,13 @@ def train_command(
         ),
     ] = None,
     test: Annotated[Path | None, typer.Option(help="Held-out points with labels to judge by.")] = None,
+    validation: Annotated[
+        Path | None,
+        typer.Option(
+            help="D_v: learn from own rows too, of which some have a label. By cross-validation they say "
+            "how much the points weigh beside them."
+        ),
+    ] = None,
     features: FeaturesOption = None,
     label: LabelOption = None,
     session: SessionOfTablesOption = None,
@@ -94,6 +104,7 @@ def train_command(
         delivered,
         estimator,
         test=test,
+        validation=validation,
         columns=(features, label),
         session=session,
         parameters=_parameters(parameter or ()),
@@ -105,7 +116,7 @@ def train_command(
 
 def _parameters(given: Sequence[str]) -> dict[str, Any]:
     """Values are TOML's, and text where they are none: `kernel=rbf` needs no quotes."""
-    from protocol.config.loading import toml_value
+    from hushbid.protocol.config.loading import toml_value
 
     found = {}
     for each in given:

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.runtime.command import verb
 from hushbid.transcripts.api import Transcript, verify_transcripts
-from protocol.errors import ConfigError, ExitCode
-from protocol.runtime.command import verb
 
 __all__ = ["transcript_app"]
 

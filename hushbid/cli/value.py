@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hushbid.protocol.runtime.command import takes, verb
 from hushbid.tables.options import ValueOptions
-from protocol.runtime.command import takes, verb
 
 __all__ = ["value_command"]
 

@@ -14,10 +14,10 @@ import typer
 from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_places, statuses_in
 from hushbid.cli.progress import bought, left, rate, waiting
 from hushbid.cli.status import described, json_lines, until
-from protocol.errors import HushbidError
-from protocol.runtime.command import verb
-from protocol.runtime.telemetry.logs import printable
-from protocol.runtime.telemetry.status_file import Status, status_files
+from hushbid.protocol.errors import HushbidError
+from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.telemetry.logs import printable
+from hushbid.protocol.runtime.telemetry.status_file import Status, status_files
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from consumer.cli import quality_lines
+from hushbid.consumer.cli import quality_lines
+from hushbid.protocol.runtime.command import show_figures, takes, verb
 from hushbid.tables.options import WeighOptions
-from protocol.runtime.command import show_figures, takes, verb
 
 __all__ = ["weigh_command"]
 
@@ -23,6 +23,7 @@ def _show(result: Mapping[str, Any]) -> None:
         **({} if balance is None else {"label shares": _BALANCED[balance]}),
         "γ": f"{result['gamma']:g}",
         **quality_lines(result),
+        "model": result["model"]["sentence"],
         "written to": result["output"],
     }
     if result["older"]:

@@ -24,16 +24,16 @@ from hushbid.cluster.parties import (
     roster_of,
     shares,
 )
-from protocol import platform
-from protocol.config.loading import validated
-from protocol.config.party import BudgetSection
-from protocol.config.session import NetworkSection, SessionFile
-from protocol.errors import ConfigError, ExitCode, HushbidError
-from protocol.names import CONSUMER, listed
-from protocol.runtime.keys import KeyPair, new_keypair, read_public, read_secret
-from protocol.runtime.network.transport import contact_address
-from protocol.runtime.telemetry.status_file import Status, status_path
-from protocol.session.session import open_session
+from hushbid.protocol import platform
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.config.session import NetworkSection, SessionFile
+from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError
+from hushbid.protocol.names import CONSUMER, listed
+from hushbid.protocol.runtime.keys import KeyPair, new_keypair, read_public, read_secret
+from hushbid.protocol.runtime.network.transport import contact_address
+from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
+from hushbid.protocol.session.session import open_session
 
 __all__ = ["KEY", "OwnKeys", "SetUp", "check_readable", "set_up"]
 

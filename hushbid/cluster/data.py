@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from hushbid.datasets import Partition
-from protocol.data import Dataset
-from protocol.errors import ConfigError
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["ClusterData", "Draw", "of_partition", "spread"]
 
@@ -30,7 +30,7 @@ class ClusterData:
 
 def of_partition(partition: Partition, draw: Draw | None = None) -> ClusterData:
     """The data of a dataset's parties, as they read them from files; `draw` may replace its seed set."""
-    validation = Dataset.from_arrays("validation", partition.validation.features)
+    validation = Dataset.from_arrays("validation", partition.validation.features, partition.validation.labels)
     return ClusterData(
         owners={
             name: Dataset.from_arrays(name, table.features, table.labels)
@@ -76,7 +76,13 @@ def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> 
 
 def _rows(dataset: Dataset, name: str, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Dataset:
     labels = None if dataset.labels is None else dataset.labels[rows]
+    labelled = None if dataset.labelled is None else dataset.labelled[rows]
     identifiers = None if dataset.identifiers is None else dataset.identifiers[rows]
     return Dataset.from_arrays(
-        name, dataset.features[rows], labels, identifiers, feature_names=dataset.feature_names
+        name,
+        dataset.features[rows],
+        labels,
+        identifiers,
+        feature_names=dataset.feature_names,
+        labelled=labelled,
     )

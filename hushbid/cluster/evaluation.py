@@ -13,15 +13,19 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from consumer.appraisal import Judge, Judgement
+from hushbid.consumer.appraisal import Judge, Judgement
+from hushbid.consumer.downstream import Labels
+from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
 from hushbid.datasets.partition import Table
-from protocol.config.party import RIDGE
-from protocol.data import Dataset
-from protocol.session.session import Session
-from protocol.space import scoring
-from protocol.space.features import FeatureMap
-from protocol.space.grid import FEATURE_UNIT, Features, round_weights
-from protocol.space.mmd import at_even_distances, kernel_matrix, mmd2_curve
+from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.session.points import hash_seed_set
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space import scoring
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features, round_weights
+from hushbid.protocol.space.labels import one_each
+from hushbid.protocol.space.mmd import at_even_distances, kernel_matrix, mmd2_curve
 
 __all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform", "unlike"]
 
@@ -46,6 +50,7 @@ class Baselines:
     Attributes:
         greedy: The greedy choice among the union of all owners, by exact embeddings.
         uniform: p/K points drawn at random from each owner.
+        uniform_model: The consumer's model with the points of the uniform choice in place of a purchase.
         greedy_by_round: MMD² of the first 1, 2, … points of the greedy choice against D_v.
         uniform_by_round: The same of the uniform one in an order drawn at random, in which any first points
             are a uniform choice too.
@@ -54,6 +59,7 @@ class Baselines:
 
     greedy: Judgement
     uniform: Judgement
+    uniform_model: ModelFigures = NO_MODEL
     greedy_by_round: tuple[float, ...] = ()
     uniform_by_round: tuple[float, ...] = ()
     test_unlike: bool | None = None
@@ -61,7 +67,7 @@ class Baselines:
 
 def evaluate(
     owners: Mapping[str, Rows],
-    validation: Points,
+    validation: Rows,
     seed_set: Points,
     feature_map: FeatureMap,
     *,
@@ -70,19 +76,21 @@ def evaluate(
     test: Rows | None = None,
     model: str = "logistic",
     ridge: float = RIDGE,
+    label_weight: float = LABEL_WEIGHT,
     session: Session | None = None,
 ) -> Baselines:
     """The baselines of a run.
 
     Args:
         owners: Raw features and labels of each, by name.
-        validation: D_v, raw, shape (m, c).
+        validation: D_v: raw features, and labels if it has any.
         seed_set: D_init, raw, shape (n, c).
         p: Points to choose.
-        seed: Seed of the uniform choice and of the model (`consumer.downstream.MODELS`).
+        seed: Seed of the uniform choice and of the model (`hushbid.consumer.learners.MODELS`).
         test: What to judge the model by; None, or without labels: no accuracies.
-        ridge: λ of the choices' weights.
-        session: The session, by whose prices and turns the greedy choice is made.
+        ridge: λ of the choices' weights, in which labels have the strength `label_weight`.
+        session: The session, by whose prices and turns the greedy choice is made. It may say that labels are
+            amounts.
 
     Returns:
         No figures, and empty curves, if the owners have no point at all.
@@ -92,35 +100,52 @@ def evaluate(
         DataError: A point that `feature_map` cannot take.
     """
     space, generator = feature_map.space, np.random.default_rng(seed)
-    hashed = {name: feature_map.hash(table.features) for name, table in owners.items()}
+    hashed = {name: feature_map.hash(table.features, _labels(table)) for name, table in owners.items()}
     best = greedy(
-        hashed, feature_map.hash(validation), feature_map.hash(seed_set), p, space.norm_bound, session
+        hashed,
+        feature_map.hash(validation.features, _labels(validation)),
+        hash_seed_set(feature_map, seed_set),
+        p,
+        space.norm_bound,
+        session,
     )
     drawn = uniform({name: len(table) for name, table in owners.items()}, p, generator)
     # It comes owner by owner; to judge its first points it needs an order that knows no owners.
     shuffled = [drawn[place] for place in generator.permutation(len(drawn))]
-    target = space.scale(validation)
+    target = space.scale(validation.features)
 
     judge = Judge(
         target,
         space.gamma,
-        test=None if test is None else (space.scale(test.features), test.labels),
+        test=None if test is None else (space.scale(test.features), _known(test)),
         model=model,
         seed=seed,
         ridge=ridge,
+        wanted_labels=_known(validation),
+        label_weight=label_weight,
+        amounts=None if session is None else session.file.labels_are_amounts,
     )
 
-    def judged(selection: Selection, order: Selection) -> tuple[Judgement, tuple[float, ...]]:
-        if not selection:
-            return Judgement(), ()
+    def told(selection: Selection) -> tuple[Points, list[int | float | str | None]]:
         labels = [_label(owners[name], row) for name, row in selection]
-        curve = mmd2_curve(space.scale(_features(owners, order)), target, space.gamma)
-        return judge.judge(space.scale(_features(owners, selection)), labels), tuple(curve.tolist())
+        return space.scale(_features(owners, selection)), labels
 
-    greedy_judged, greedy_curve = judged(best, best)
-    uniform_judged, uniform_curve = judged(drawn, shuffled)
+    def curve(order: Selection) -> tuple[float, ...]:
+        return tuple(mmd2_curve(space.scale(_features(owners, order)), target, space.gamma).tolist())
+
+    if not drawn:
+        return Baselines(Judgement(), Judgement())
+    random, labels = told(drawn)
+    uniform_judged, matching = judge.weighed(judge.quality(random, labels), random, labels)
     other = None if test is None else unlike(space.scale(test.features), target, space.gamma)
-    return Baselines(greedy_judged, uniform_judged, greedy_curve, uniform_curve, other)
+    return Baselines(
+        judge.judge(*told(best)),
+        uniform_judged,
+        judge.model_figures(random, labels, matching)[0],
+        curve(best),
+        curve(shuffled),
+        other,
+    )
 
 
 def unlike(first: Points, second: Points, gamma: float) -> bool:
@@ -150,10 +175,22 @@ def _features(owners: Mapping[str, Rows], selection: Selection) -> Points:
 
 
 def _label(rows: Rows, row: int) -> int | float | str | None:
-    if rows.labels is None:
+    if rows.labels is None or (
+        isinstance(rows, Dataset) and rows.labelled is not None and not rows.labelled[row]
+    ):
         return None
     label: int | float | str = rows.labels[row].item()
     return label
+
+
+def _labels(rows: Rows) -> Labels:
+    """Labels as a feature map takes them."""
+    return one_each(_known(rows), len(rows))
+
+
+def _known(rows: Rows) -> Labels | None:
+    """Labels, None where a row has none."""
+    return rows.known if isinstance(rows, Dataset) else rows.labels
 
 
 def greedy(

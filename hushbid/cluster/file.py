@@ -17,21 +17,23 @@ import numpy as np
 import tomli_w
 from pydantic import ConfigDict, Field, model_validator
 
-from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.cluster.data import ClusterData, of_partition
+from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
-from protocol.config.key_request import Role
-from protocol.config.loading import read_toml, toml_value, validated
-from protocol.config.party import (
+from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.config.loading import read_toml, toml_value, validated
+from hushbid.protocol.config.party import (
+    LABEL_WEIGHT,
     RIDGE,
     BudgetSection,
     DataSection,
+    LabelWeight,
     ModelSeed,
     Money,
     Ridge,
     SeedPoints,
 )
-from protocol.config.session import (
+from hushbid.protocol.config.session import (
     FeatureSection,
     NetworkSection,
     PartyName,
@@ -41,13 +43,13 @@ from protocol.config.session import (
     SessionTables,
     features_of,
 )
-from protocol.data import Dataset, load_dataset
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.payment import Price
+from hushbid.protocol.data import Dataset, load_dataset
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.payment import Price
 
 __all__ = [
     "Cluster",
@@ -112,11 +114,13 @@ class ConsumerSection(Section):
     budget: BudgetSection | None = None
     """The most that it may come to; None: anything."""
     model: str | None = None
-    """`consumer.downstream.MODELS`; None: what suits the dataset."""
+    """`hushbid.consumer.learners.MODELS`, or an estimator of scikit-learn; None: what suits the dataset."""
     seed: ModelSeed = 0
     """Seed of the model, and of the uniform choice that a result is compared with."""
     ridge: Ridge = RIDGE
     """λ of the weights of delivered points, and of those that they are compared with."""
+    label_weight: LabelWeight = LABEL_WEIGHT
+    """Strength of labels in those weights; 0: features alone."""
 
 
 class RunSection(Section):
@@ -238,7 +242,13 @@ class Cluster:
         own: dict[Role, dict[str, Any]] = {
             "curator": {"unit_price": run.unit_price, "total_price": run.total_price},
             "owner": {},
-            "consumer": {"model": self.model, "seed": consumer.seed, "ridge": consumer.ridge, **self.drawing},
+            "consumer": {
+                "model": self.model,
+                "seed": consumer.seed,
+                "ridge": consumer.ridge,
+                "label_weight": consumer.label_weight,
+                **self.drawing,
+            },
         }
         return {"durability": run.durability, **own[role]}
 
@@ -246,7 +256,7 @@ class Cluster:
         """Every party's data.
 
         A seed set that is to be drawn is drawn with simulated noise: of a session with secure noise the
-        consumer's process draws another, and keeps it (`consumer.process.consumer_seed_set`).
+        consumer's process draws another, and keeps it (`hushbid.consumer.process.consumer_seed_set`).
 
         Raises:
             ConfigError: No seed set can be drawn.
@@ -258,7 +268,7 @@ class Cluster:
         consumer = self.file.consumer
         assert consumer.validation is not None, "a cluster file names it, or a dataset"
         columns = replace(consumer.columns.columns(), schema=self.schema)
-        validation = load_dataset(consumer.validation, columns)
+        validation = load_dataset(consumer.validation, columns.with_gaps())
         if consumer.seed_set is not None:
             seed_set = load_dataset(consumer.seed_set, columns)
         else:
@@ -302,11 +312,8 @@ def found_cluster(path: Path) -> Path:
     """
     if path.suffix or len(path.parts) != 1 or path.is_file():
         return path
-    here = Path(__file__).parent.parent
-    # As a wheel installs them, or as they lie in a checkout.
-    examples = (place / _EXAMPLES / path / "cluster.toml" for place in (here, here.parent))
-    found = next((example for example in examples if example.is_file()), None)
-    if found is None:
+    found = Path(__file__).parents[1] / _EXAMPLES / path / "cluster.toml"
+    if not found.is_file():
         raise ConfigError(
             f"{path}: no such file, and no example of that name.", advice="Check the path, or run `digits`."
         )

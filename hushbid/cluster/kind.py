@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from protocol.config.invitation import Invitation
+from hushbid.protocol.config.invitation import Invitation
 
 __all__ = ["kind_of"]
 

@@ -18,16 +18,16 @@ import tomli_w
 from pydantic import BaseModel
 
 from hushbid.cluster.data import ClusterData
-from protocol import platform
-from protocol.config.key_request import Role
-from protocol.config.loading import load_toml
-from protocol.config.party import FILE_OF
-from protocol.config.session import RosterSection
-from protocol.data import DataColumns, Dataset, dataset_digest, load_dataset
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.files.durable import in_place_of
-from protocol.runtime.keys import KeyPair, write_secret
+from hushbid.protocol import platform
+from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import FILE_OF
+from hushbid.protocol.config.session import RosterSection
+from hushbid.protocol.data import DataColumns, Dataset, dataset_digest, load_dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.files.durable import in_place_of
+from hushbid.protocol.runtime.keys import KeyPair, write_secret
 
 __all__ = [
     "PARTY_FILE",
@@ -179,7 +179,8 @@ def _seen_from(place: Path, path: Path | None) -> Path | None:
 
 
 def _arrays(dataset: Dataset) -> dict[str, Any]:
-    arrays = {"features": dataset.features, "labels": dataset.labels, "identifiers": dataset.identifiers}
+    names = ("features", "labels", "labelled", "identifiers")
+    arrays = {name: getattr(dataset, name) for name in names}
     return {name: array for name, array in arrays.items() if array is not None}
 
 

@@ -16,7 +16,7 @@ from hushbid.datasets.digits import digits
 from hushbid.datasets.insurance import insurance
 from hushbid.datasets.mnist import mnist
 from hushbid.datasets.partition import CONSUMER, Partition, PartitionOptions, Table
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = [
     "CONSUMER",

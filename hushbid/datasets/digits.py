@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from hushbid.datasets.digit_groups import deal_digits
 from hushbid.datasets.partition import Partition, PartitionOptions, Table
-from protocol.errors import ConfigError
-from protocol.extras import need
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.extras import need
 
 __all__ = ["digits"]
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import DataError
+from hushbid.protocol.errors import DataError
 
 __all__ = ["read_idx"]
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from hushbid.datasets.partition import Partition, PartitionOptions, Table, limited
-from protocol.errors import ConfigError, DataError
+from hushbid.protocol.errors import ConfigError, DataError
 
 __all__ = ["insurance"]
 

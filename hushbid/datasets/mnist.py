@@ -10,8 +10,8 @@ import numpy as np
 from hushbid.datasets.digit_groups import deal_digits
 from hushbid.datasets.idx import read_idx
 from hushbid.datasets.partition import Partition, PartitionOptions, Table
-from protocol.data import DataColumns, load_dataset
-from protocol.errors import ConfigError, DataError
+from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.errors import ConfigError, DataError
 
 __all__ = ["mnist"]
 

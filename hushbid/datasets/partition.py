@@ -50,7 +50,7 @@ class Partition:
 
     Attributes:
         owners: By name, in order.
-        validation: D_v. Its labels are for evaluation: the consumer does not get them (DPDS §4).
+        validation: D_v, with labels, which no release looks at (DPDS §4).
         seed_set: D_init, of another distribution than D_v. Its labels are not handed out either.
         test: The test set of a downstream model, of D_v's distribution.
         columns: Feature columns c.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self, TypeAli
 
 import typer
 
-from protocol.errors import ConfigError
-from protocol.runtime.command import OPTION, by_option, option
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import OPTION, by_option, option
 
 if TYPE_CHECKING:
     from pydantic import ConfigDict

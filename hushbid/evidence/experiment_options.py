@@ -26,8 +26,8 @@ from hushbid.evidence.experiment_fields import (
     seeds_field,
 )
 from hushbid.evidence.purchase_options import PURCHASES
-from protocol.errors import ConfigError
-from protocol.runtime.command import option
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import option
 
 __all__ = [
     "OPTIONS",
@@ -36,6 +36,7 @@ __all__ = [
     "RegressionOptions",
     "ScreeningOptions",
     "SelectionOptions",
+    "WorthOptions",
     "declaration",
     "experiment",
     "read_declaration",
@@ -115,6 +116,65 @@ class ScreeningOptions(ExperimentOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorthOptions(ExperimentOptions):
+    """Say where buying pays: the consumer's model with a purchase and without, by the rows that it has.
+
+    Attributes:
+        settings: Some of `hushbid.evidence.experiments.worth.SETTINGS`; None: all.
+        own_rows: m; None: 30, 100, 300 and 1000.
+        labelled: None: 0, 50 and 1000.
+        points: p; None: 300.
+        epsilons: None: 1.
+        models: None: `logistic`.
+        choices: Of ``features`` alone, or of ``labels`` too; None: `features`.
+        similarity: Of two labels in the choice (`hushbid.protocol.config.labels`); None: its default.
+    """
+
+    NAME: ClassVar[str] = "worth"
+    QUICK: ClassVar[Mapping[str, Any]] = {
+        "seeds": 1,
+        "settings": ("occupancy-far", "airfoil-near"),
+        "own_rows": (100,),
+        "points": (100,),
+    }
+
+    settings: Sequence[str] | None = field(
+        default=None,
+        kw_only=False,
+        metadata=argument_field(
+            list[str] | None,
+            help="mnist, rare, insurance, or occupancy, skin, codrna and airfoil with -near or -far; all "
+            "if none is named.",
+            metavar="setting",
+        ),
+    )
+    data: Path = field(
+        default=Path(), kw_only=False, metadata=data_field("Directory of mnist.npz, occupancy.npz and so on.")
+    )
+    own_rows: Sequence[int] | None = option(
+        list[int] | None, min=1, help="Rows of the consumer; may be repeated."
+    )
+    labelled: Sequence[int] | None = option(
+        list[int] | None, min=0, help="How many of them have a label, at most all; may be repeated."
+    )
+    points: Sequence[int] | None = option(list[int] | None, min=1, help="Points to buy; may be repeated.")
+    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of consumer, each; may be repeated.")
+    models: Sequence[str] | None = option(
+        list[str] | None,
+        "--model",
+        help="logistic, boosted, or another model of a consumer; may be repeated.",
+    )
+    choices: Sequence[str] | None = option(
+        list[str] | None,
+        "--choice",
+        help="features, or labels: whether labels have a part in the choice; may be repeated.",
+    )
+    similarity: float | None = option(
+        float | None, help="Of two labels, where they have a part; default: 0.5."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RaceOptions(ExperimentOptions):
     """Say how well RACE sketches answer at sound ε, beside what the authors' code does.
 
@@ -179,7 +239,7 @@ class KmeOptions(ExperimentOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionOptions(ExperimentOptions):
-    """Fit a linear model by RACE, beside least squares, AdaSSP and the mean.
+    """Fit a linear model by products and by RACE, beside least squares, AdaSSP and the mean.
 
     Attributes:
         dataset: One of `hushbid.evidence.experiments.regression.DATASETS`; ``linear`` is drawn, without data.
@@ -203,6 +263,7 @@ OPTIONS: Final[Mapping[str, type[ExperimentOptions]]] = {
     for kind in (
         SelectionOptions,
         ScreeningOptions,
+        WorthOptions,
         RaceOptions,
         KmeOptions,
         RegressionOptions,
@@ -243,7 +304,7 @@ def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:
     """
     from pydantic import TypeAdapter, ValidationError
 
-    from protocol.config.loading import read_toml
+    from hushbid.protocol.config.loading import read_toml
 
     values = read_toml(path)
     kind = values.pop(_KIND, None)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from protocol.errors import ConfigError, HushbidError
-from protocol.extras import need
-from protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.extras import need
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 
 __all__ = ["results_of"]
 

@@ -15,7 +15,7 @@ from hushbid.evidence.experiment_fields import (
     positive_field,
     seeds_field,
 )
-from protocol.runtime.command import option
+from hushbid.protocol.runtime.command import option
 
 __all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "RareOptions", "RivalsOptions"]
 
@@ -153,7 +153,7 @@ class ScalingOptions(ExperimentOptions):
     """Say what a session costs, and what its curator sees, by the number of owners, for every rule.
 
     Attributes:
-        rules: Some of `protocol.privacy.acquisition.RULES`.
+        rules: Some of `hushbid.protocol.privacy.acquisition.RULES`.
         owners: None: 4, 32, 256 and 2048.
         batches: None: 1 and 5. Rules that take one point a round have 1 alone.
     """

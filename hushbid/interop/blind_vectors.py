@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from hushbid.interop.exchange import OWNER, SEED, golden_session, key_of, session_text
-from protocol.crypto.blinding import (
+from hushbid.protocol.crypto.blinding import (
     NOT_SENT,
     BlindKeys,
     account_statement,
@@ -17,16 +17,16 @@ from protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
-from protocol.crypto.sealing import EPHEMERAL_BYTES, SEAL_BYTES, pack_content, seal, sign
-from protocol.data.attributes import Attributes, pack_attributes
-from protocol.names import CONSUMER
-from protocol.session.account import account_content
-from protocol.session.session import Session
-from protocol.space.grid import Features, Weights
-from protocol.space.jitter import scores_of
-from protocol.space.scoring import score_bound
-from protocol.wire.arrays import pack_array
-from protocol.wire.blind import Account
+from hushbid.protocol.crypto.sealing import EPHEMERAL_BYTES, SEAL_BYTES, pack_content, seal, sign
+from hushbid.protocol.data.attributes import Attributes, pack_attributes
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.account import account_content
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.jitter import scores_of
+from hushbid.protocol.space.scoring import score_bound
+from hushbid.protocol.wire.arrays import pack_array
+from hushbid.protocol.wire.blind import Account
 
 __all__ = ["blind_vectors"]
 

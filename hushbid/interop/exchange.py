@@ -18,21 +18,36 @@ from typing import Any, Final
 import numpy as np
 import tomli_w
 
-from owner.party import owner_party
-from protocol.config.loading import load_toml_text
-from protocol.config.session import SessionFile
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import NONCE_BYTES, head_statement, sign
-from protocol.data import Dataset
-from protocol.errors import DataError
-from protocol.machine.machine import Computation, Connected, Event, HeadSigned, Received, Send, SignHead
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.secret_map import seal_map
-from protocol.session.session import Session, open_session
-from protocol.space.grid import WEIGHT_BITS
-from protocol.wire.codec import HEADER_BYTES, Direction, Frame, decode_message, encode_frame, encode_message
-from protocol.wire.messages import (
+from hushbid.owner.party import owner_party
+from hushbid.protocol.config.loading import load_toml_text
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import NONCE_BYTES, head_statement, sign
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.machine.machine import (
+    Computation,
+    Connected,
+    Event,
+    HeadSigned,
+    Received,
+    Send,
+    SignHead,
+)
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.secret_map import seal_map
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.grid import WEIGHT_BITS
+from hushbid.protocol.wire.codec import (
+    HEADER_BYTES,
+    Direction,
+    Frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+)
+from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Ask,
     Bid,

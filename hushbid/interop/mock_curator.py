@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgpack
 
 from hushbid.interop.exchange import OWNER, Exchange, Step, key_of
-from protocol.crypto.sealing import (
+from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     batch_statement,
     batched_digest,
@@ -25,11 +25,11 @@ from protocol.crypto.sealing import (
     open_sealed,
     verify_signature,
 )
-from protocol.errors import HushbidError, RemoteProtocolError, TimedOut, VectorMismatch
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.network.router import Arrival, RouterEndpoint
-from protocol.session.session import Session
-from protocol.wire.codec import (
+from hushbid.protocol.errors import HushbidError, RemoteProtocolError, TimedOut, VectorMismatch
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.network.router import Arrival, RouterEndpoint
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.codec import (
     HEADER_BYTES,
     Direction,
     Frame,
@@ -38,7 +38,7 @@ from protocol.wire.codec import (
     encode_frame,
     encode_message,
 )
-from protocol.wire.messages import (
+from hushbid.protocol.wire.messages import (
     Batch,
     Beat,
     Bid,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +16,11 @@ import numpy as np
 
 from hushbid.interop.blind_vectors import blind_vectors
 from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, golden_session, key_of, sealed_map
-from protocol.config.loading import load_toml_text
-from protocol.config.meaning import encoded_meaning
-from protocol.config.session import SessionFile
-from protocol.crypto.identity import Identity, simulated_identity
-from protocol.crypto.sealing import (
+from hushbid.protocol.config.loading import load_toml_text
+from hushbid.protocol.config.meaning import encoded_meaning
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.crypto.identity import Identity, simulated_identity
+from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
     batch_statement,
@@ -31,17 +31,18 @@ from protocol.crypto.sealing import (
     seal,
     sign,
 )
-from protocol.data.attributes import Attributes, pack_attributes
-from protocol.errors import ConfigError, DataError, VectorMismatch
-from protocol.names import CONSUMER, CURATOR
-from protocol.session.session import open_session
-from protocol.session.turns import Turns
-from protocol.space.expansion import Expansion, cosines, normals
-from protocol.space.features import FeatureMap, feature_map
-from protocol.space.features.fourier import FourierMap, FourierSpace
-from protocol.space.jitter import Jitter
-from protocol.space.prices import in_units, per_price
-from protocol.wire.arrays import pack_array
+from hushbid.protocol.data.attributes import Attributes, pack_attributes
+from hushbid.protocol.errors import ConfigError, DataError, VectorMismatch
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.session.turns import Turns
+from hushbid.protocol.space.expansion import Expansion, cosines, normals
+from hushbid.protocol.space.features import FeatureMap, feature_map, feature_space
+from hushbid.protocol.space.features.fourier import FourierMap, FourierSpace
+from hushbid.protocol.space.jitter import Jitter
+from hushbid.protocol.space.labels import LabelCode, LabelTurns
+from hushbid.protocol.space.prices import in_units, per_price
+from hushbid.protocol.wire.arrays import pack_array
 
 __all__ = ["check_vectors", "vector_files", "write_vectors"]
 
@@ -57,6 +58,12 @@ _MAPS: Final[tuple[dict[str, Any], ...]] = (
      "seed": "00" * 31 + "01"},
 )  # fmt: skip
 """Tables [features]; the seed of a sealed map is in hexadecimal."""
+_LABELS: Final[tuple[tuple[LabelCode, tuple[int | float | str | None, ...]], ...]] = (
+    (LabelCode(0.5, (3, 4, 7)), (3, 4, 7, None)),
+    (LabelCode(0.3, ("yes", "no")), ("no", "yes")),
+    (LabelCode(0.1, (), -1.0, 3.0), (-1.0, 3, 0.3, None)),
+)
+"""Labels in the choice, and labels of points, which are all the same but for them."""
 _WORDS: Final = (0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 0x0123456789ABCDEF)
 _FILES: Final = {
     "numbers": {"features.gamma": "1.0", "summary.epsilon": "2.0"},
@@ -87,6 +94,8 @@ _FILES: Final = {
         "wishes.budget": "25",
         "wishes.caps": f"{{ {OWNER} = 10 }}",
     },
+    "labels": {"labels.classes": '["no", "yes"]', "labels.similarity": "0.5"},
+    "amounts": {"labels.lower": "-1", "labels.upper": "3.0"},
     "as many points as fit": {"session.points": "10_000", "acquisition.box_bytes": "65_536"},
 }
 """Ways to write a session file. `tests/interop/test_vectors.py` says which of them mean the same."""
@@ -115,6 +124,7 @@ def vector_files() -> dict[str, str]:
                 "sessions": [_session_file(name) for name in _FILES],
                 "words": _words(),
                 "maps": [_map(dict(table)) for table in _MAPS],
+                "labels": [_labelled(code, labels) for code, labels in _LABELS],
                 "seeds that are refused": ["00" * 31, "00" * 33, ""],
                 "keys": [_key(key_of(party), party) for party in (CURATOR, CONSUMER, OWNER)],
                 "simulated keys": _simulated_keys(),
@@ -195,6 +205,7 @@ def _session_file(name: str) -> dict[str, Any]:
         "roster": {party: f'"{key_of(party).public}"' for party in (CURATOR, CONSUMER)},
         "roster.owners": {OWNER: f'"{key_of(OWNER).public}"'},
         "wishes": {},
+        "labels": {},
     }
     for path, value in _FILES[name].items():
         table, _, key = path.partition(".")
@@ -271,6 +282,22 @@ def _map(table: dict[str, Any]) -> dict[str, Any]:
         "digest": made.digest.hex(),
         "points": points.tolist(),
         "phi": made.hash(points).tolist(),
+    }
+
+
+def _labelled(code: LabelCode, labels: Sequence[int | float | str | None]) -> dict[str, Any]:
+    space = feature_space("paired", dimension=8, gamma=0.5, columns=2, lower=0.0, upper=1.0).with_labels(code)
+    made = space.map(7)
+    points = np.full((len(labels), 2), 0.25)
+    return {
+        "labels": {
+            "similarity": code.similarity,
+            **({"classes": code.classes} if code.classes else {"lower": code.lower, "upper": code.upper}),
+        },
+        "theta": LabelTurns(code, 4, 7).corners.tolist(),
+        "digest": made.digest.hex(),
+        "of points": list(labels),
+        "phi": made.hash(points, labels).tolist(),
     }
 
 

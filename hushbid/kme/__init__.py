@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.extras import need
+from hushbid.protocol.extras import need
 
 need("sklearn", "`hushbid.kme`")  # before what imports it
 

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
-from hushbid.estimators import PrivateEstimator
+from hushbid.estimators import PoorReleaseWarning, PrivateEstimator
 from hushbid.kme.mechanisms import FeatureMechanism, Mechanism, SubspaceMechanism
 from hushbid.kme.privacy import Calibration, Guarantee
 from hushbid.kme.reduced_set import WeightRule
 from hushbid.kme.release import Release
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting.validation import check_delta_of
-from protocol.privacy.releases import Neighbours
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting.validation import check_delta_of
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.grid import FEATURE_UNIT
 
 __all__ = ["KernelMeanRelease", "Method"]
 
 Method: TypeAlias = Literal["subspace", "features"]
 Points: TypeAlias = npt.NDArray[np.float64]
+
+POOR_NOISE: Final = 6.0
+"""Length of the noise on an embedding, times the columns, from which Algorithm 2 does no better than points
+drawn at random. An embedding is at most 1 long; points of few columns are found in much noise."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -90,6 +96,9 @@ class KernelMeanRelease(PrivateEstimator):
             ConfigError: A parameter out of its range.
             DataError: Rows out of bounds, with `out_of_bounds` "refuse", or too many rows.
             ValueError: From scikit-learn.
+
+        Warns with `hushbid.estimators.PoorReleaseWarning` before noise is drawn where public numbers and that
+        of the records say that Algorithm 2 gains nothing. Whoever makes that warning an error spends nothing.
         """
         records = validate_data(self, X, dtype=np.float64, order="C")
         check_delta_of(self.delta, len(records), "the records")
@@ -97,6 +106,7 @@ class KernelMeanRelease(PrivateEstimator):
         mechanism = self._mechanism(lower, upper, self._seed())
         calibration = mechanism.calibration
         scaled, self.n_out_of_bounds_ = self._within(records, lower, upper)
+        self._say_if_poor(calibration, len(scaled), records.shape[1])
         source = self.noise()
         noise = source.draw(calibration.draw)
         totals = mechanism.totals(scaled)
@@ -123,6 +133,24 @@ class KernelMeanRelease(PrivateEstimator):
             risk=risk,
         )
         return self
+
+    def _say_if_poor(self, calibration: Calibration, size: int, columns: int) -> None:
+        """Warn, before noise is drawn, where Algorithm 2 would likely do no better than its own first points.
+
+        These are public: drawn uniformly, with equal weights. On four kinds of data of 1 to 10 columns with ε
+        from 0.03 to 3, releases were no better than they from about `POOR_NOISE` on (docs/kme.md).
+        """
+        if self.method != "features":
+            return
+        noise = calibration.sigma * FEATURE_UNIT / size * math.sqrt(self.features) * columns
+        if noise > POOR_NOISE:
+            warnings.warn(
+                f"With {size} records of {columns} columns at epsilon = {self.epsilon:g}, the release is "
+                "likely no nearer to the data than as many points drawn within the bounds, which are public "
+                "and cost nothing. Nothing has been spent yet: this warning comes before noise is drawn.",
+                PoorReleaseWarning,
+                stacklevel=3,
+            )
 
     @property
     def _drawn(self) -> bool:

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol import platform
-from protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol import platform
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 
 __all__ = ["distance", "in_threads", "kernel", "kernel_means", "squared_norm"]
 

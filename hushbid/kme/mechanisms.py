@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final, Protocol, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.kme.freedom import degrees_of_freedom
 from hushbid.kme.kernels import in_threads
 from hushbid.kme.privacy import Calibration, Guarantee, calibrate
 from hushbid.kme.reduced_set import WeightRule, reduced_set
-from hushbid.kme.shrinkage import Risk, shrunk_weights
+from hushbid.kme.shrinkage import Beside, Risk, shrunk_weights
 from hushbid.kme.subspace import COORDINATE_UNIT, span
-from protocol.space.features import PairedSpace
-from protocol.space.grid import FEATURE_UNIT, features_to_float
+from hushbid.protocol.space.features import PairedSpace
+from hushbid.protocol.space.grid import FEATURE_UNIT, features_to_float
 
 __all__ = ["FeatureMechanism", "Mechanism", "SubspaceMechanism"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
 Totals: TypeAlias = npt.NDArray[np.int64]
+
+BESIDE_SHARE: Final = 0.02
+"""Share of the squared sensitivity for the distance beside the span: it raises the noise on the embedding by
+1 %."""
 
 CHUNK_VALUES: Final = 2**20
 """Features that a thread works out at a time."""
@@ -54,6 +60,10 @@ class Mechanism(Protocol):
 class SubspaceMechanism:
     """Algorithm 1: the embedding's projection on the span of public points (`hushbid.kme.subspace`).
 
+    One more coordinate says how much of the embedding is beside the span: the sum of the records' distances
+    to it (`Subspace.distances`), each a whole number from 0 to `beside_unit`. A record's vector is longer by
+    that, so that the squared sensitivity has `BESIDE_SHARE` more.
+
     Args:
         points: Public points, scaled, shape (M, columns).
         gamma: γ.
@@ -75,19 +85,22 @@ class SubspaceMechanism:
     ) -> None:
         self.span = span(points, gamma, np.random.default_rng(seed))
         self._norm = norm
+        length, apart = self.span.record_norm, self.span.distance
+        self.beside_unit = max(1, round(length * math.sqrt(BESIDE_SHARE / (1.0 - BESIDE_SHARE))))
         self.calibration = calibrate(
-            record_norm=self.span.record_norm,
-            distance=self.span.distance,
-            width=self.span.rank,
+            record_norm=math.hypot(length, self.beside_unit),
+            distance=math.hypot(apart, self.beside_unit),
+            width=self.span.rank + 1,
             **guarantee,
         )
 
     def totals(self, data: Points) -> Totals:
-        return self.span.totals(data)
+        return np.append(self.span.totals(data), self.span.distances(data, self.beside_unit))
 
     def finish(self, noisy: Vector, sigma: float) -> tuple[Points, Vector, Risk]:
-        weights, risk = shrunk_weights(self.span.coordinates, noisy, sigma, self._norm)
-        return self.span.points, weights, risk
+        weights, risk = shrunk_weights(self.span.coordinates, noisy[:-1], sigma, self._norm)
+        unit = self.beside_unit * self.unit
+        return self.span.points, weights, replace(risk, beside=Beside(float(noisy[-1]) / unit, sigma / unit))
 
 
 class FeatureMechanism:
@@ -139,8 +152,8 @@ class FeatureMechanism:
     def finish(self, noisy: Vector, sigma: float) -> tuple[Points, Vector, Risk]:
         """The reduced set, with Stein's estimate of its squared distance in features.
 
-        The estimate counts a degree of freedom for each weight that is not 0 and for each coordinate of its
-        point. It errs upwards: the constraint leaves fewer.
+        The estimate counts the directions in which the weighted points can move (`degrees_of_freedom`). It
+        errs upwards: the constraints leave fewer.
         """
         points, weights = reduced_set(
             noisy,
@@ -158,8 +171,7 @@ class FeatureMechanism:
         for start in range(0, len(points), rows):
             features = features_to_float(self.map.hash(points[start : start + rows]))
             rest += weights[start : start + rows] @ features
-        free = np.count_nonzero(weights) * (points.shape[1] + 1)
-        freedom = 2.0 * min(free, len(noisy)) - len(noisy)
+        freedom = 2.0 * degrees_of_freedom(self.map, points, weights) - len(noisy)
         mean = float(rest @ rest) + freedom * sigma**2
         deviation = sigma * math.sqrt(2.0 * len(noisy) * sigma**2 + 4.0 * max(mean, 0.0))
         return points, weights, Risk(mean, deviation)

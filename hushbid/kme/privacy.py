@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import (
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     Cost,
     DiscreteGaussianCost,
     epsilon_of,
     gaussian_sigma,
 )
-from protocol.privacy.noise import Draw
-from protocol.privacy.releases import Neighbours
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = ["COUNT_SHARE", "Calibration", "Guarantee", "calibrate"]
 
@@ -75,9 +75,9 @@ def calibrate(
     √(record_norm² + count_unit²) long.
 
     δ > 0: discrete Gaussian noise for that L2 sensitivity, by the analytic profile and the additional cost of
-    discrete noise (`protocol.privacy.accounting.gaussian_sigma`). KME's classical 8·ln(1.25/δ)/(Nε)² is
-    larger, and proved for ε < 1 only. δ = 0: discrete Laplace noise for an L1 sensitivity of √width times the
-    L2 one (KME, Remark 4), which is ε-DP on whole numbers.
+    discrete noise (`hushbid.protocol.privacy.accounting.gaussian_sigma`). KME's classical 8·ln(1.25/δ)/(Nε)²
+    is larger, and proved for ε < 1 only. δ = 0: discrete Laplace noise for an L1 sensitivity of √width times
+    the L2 one (KME, Remark 4), which is ε-DP on whole numbers.
 
     Args:
         record_norm: Largest L2 norm of a record's vector, in grid units.

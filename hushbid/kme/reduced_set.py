@@ -14,10 +14,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from hushbid.kme.l1_ball import L1Ball, within_norm
-from protocol import platform
-from protocol.errors import ConfigError
-from protocol.runtime.blas_threads import one_blas_thread
-from protocol.space.features import Bound, FeatureMap, FourierMap, PairedSpace
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.space.features import Bound, FeatureMap, FourierMap, PairedSpace
 
 __all__ = ["WeightRule", "reduced_set"]
 

@@ -17,7 +17,7 @@ from hushbid.kme.kernels import kernel, kernel_means, squared_norm
 from hushbid.kme.privacy import Calibration
 from hushbid.kme.shrinkage import Risk, ball_weights
 from hushbid.kme.subspace import RESIDUAL, span
-from protocol.errors import ConfigError, DataError
+from hushbid.protocol.errors import ConfigError, DataError
 
 __all__ = ["Estimate", "Release", "TwoSampleTest"]
 
@@ -76,8 +76,9 @@ class Release:
         source: Name of the source of noise.
         protects: Whether that source keeps the guarantee.
         risk: Estimate of the squared RKHS distance between the release and the records' embedding, from the
-            release itself. For Algorithm 1 it is the distance within the span of the public points, as no
-            release shows the rest. For Algorithm 2 it is the distance of random features' embeddings.
+            release itself. For Algorithm 1 it is the distance within the span of the public points, and its
+            `beside` says how far records are from the span. For Algorithm 2 it is the distance of random
+            features' embeddings.
     """
 
     points: npt.NDArray[np.floating[Any]]
@@ -97,28 +98,50 @@ class Release:
         """A bound on the distance of the release to the records' embedding μ, with that confidence.
 
         For Algorithm 2 it is `span_distance`. For Algorithm 1 that is the distance to Pμ, the projection of μ
-        on the span of the public points, and the part of μ outside of the span comes on top. As k(x, x) = 1,
-        ‖μ‖ is 1 at most, and that part √(1 - ‖Pμ‖²). ‖Pμ‖ is at least the release's own length less the
-        distance within the span. The bound is far from tight for a narrow kernel: a release cannot tell
-        records that are spread out from records that lie elsewhere.
+        on the span of the public points, and μ - Pμ is orthogonal to it. μ - Pμ is the mean of the records'
+        k(x, ·) - Pk(x, ·), so that it is no longer than the mean of their lengths, which is released with
+        noise (`Risk.beside`). Each of the two bounds fails with half of 1 - `confidence`; together they fail
+        at most as often as that says.
+
+        Records that are all near to the span thus have a bound that is nearly `span_distance`. It is at most
+
+            √(1 - ‖Pμ‖²),
+
+        up to `span_distance`, as k(x, x) = 1 and ‖μ‖ is 1 at most; ‖Pμ‖ is at least the release's own length
+        less that distance.
 
         Raises:
             ConfigError: A confidence that is not between 0 and 1.
         """
-        within = self.span_distance(confidence)
-        if self.method != "subspace":
-            return within
+        _check_level(1.0 - confidence)
+        beside = self.risk.beside
+        if beside is None:
+            return self.span_distance(confidence)
+        each = 0.5 * (1.0 + confidence)
+        within = self.span_distance(each)
         # The release's points are in the span, up to the residual below which none is added to the basis.
-        beside = math.sqrt(RESIDUAL) * math.fsum(np.abs(self.weights))
-        length = math.sqrt(max(0.0, self._squared_norm - beside**2))
+        residual = math.sqrt(RESIDUAL) * math.fsum(np.abs(self.weights))
+        length = math.sqrt(max(0.0, self._squared_norm - residual**2))
         seen = max(0.0, length - within)
-        return math.hypot(within, math.sqrt(max(0.0, 1.0 - seen**2)) + beside)
+        most = math.sqrt(max(0.0, 1.0 - seen**2))
+        measured = max(0.0, beside.mean + self._quantile(each) * beside.deviation)
+        return math.hypot(within, min(most, measured)) + residual
+
+    def _quantile(self, confidence: float) -> float:
+        """What the noise on a coordinate exceeds so seldom, in its standard deviations."""
+        normal = float(norm.ppf(confidence))
+        if self.privacy.draw.distribution != "discrete-laplace":
+            return normal
+        # P(noise > t) = ½·exp(-t/scale), and the standard deviation is √2·scale.
+        return max(normal, -math.log(2.0 * (1.0 - confidence)) / math.sqrt(2.0))
 
     def span_distance(self, confidence: float = 0.95) -> float:
         """A bound on the distance that `risk` estimates, with a confidence in (0, 1), else a ConfigError.
 
         For Algorithm 1 it is the distance to the projection of the records' embedding on the span of the
-        public points (`distance`); for Algorithm 2 to the records' embedding.
+        public points (`distance`); for Algorithm 2 to the records' embedding, both by random features. Where
+        the fit follows few features more closely than these do the kernel, as with little noise, the exact
+        kernel's distance can be several times as large (docs/kme.md).
         """
         _check_level(1.0 - confidence)
         return self.risk.distance(float(norm.ppf(confidence)))

@@ -16,9 +16,9 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import minimize, minimize_scalar
 
 from hushbid.kme.l1_ball import L1Ball, within_norm
-from protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
 
-__all__ = ["Risk", "ball_weights", "shrunk_weights"]
+__all__ = ["Beside", "Risk", "ball_weights", "shrunk_weights"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
@@ -42,6 +42,19 @@ SEARCHED: Final = (-40.0, 15.0)
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Mean distance of the records' kernel functions to a span (Algorithm 1), as released.
+
+    Attributes:
+        mean: With noise.
+        deviation: Standard deviation of the noise.
+    """
+
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
 class Risk:
     """An estimate of a squared distance.
 
@@ -49,11 +62,13 @@ class Risk:
         mean: The estimate, which may be negative.
         deviation: Standard deviation of the estimate about the true squared distance.
         excess: An exactly known amount that is added to the distance.
+        beside: Where the distance is within a span, what is beside it; else None.
     """
 
     mean: float
     deviation: float
     excess: float = 0.0
+    beside: Beside | None = None
 
     def distance(self, quantile: float) -> float:
         """The distance that is exceeded as seldom as a normal variable exceeds `quantile`."""

@@ -36,7 +36,7 @@ import numpy.typing as npt
 from scipy.linalg import lapack
 
 from hushbid.kme.kernels import CHUNK_VALUES, in_threads, kernel
-from protocol.errors import ConfigError, DataError
+from hushbid.protocol.errors import ConfigError, DataError
 
 __all__ = ["COORDINATE_UNIT", "Subspace", "span"]
 
@@ -55,6 +55,9 @@ RESIDUAL: Final = 1e-6
 """Squared distance to the span at which a public point adds no direction: noise would drown it."""
 ORTHONORMAL: Final = 12
 """Probes of the basis: their bound on τ fails with a probability of 10^-12."""
+NEAREST: Final = 256
+"""Most pivots to whose span the records' distances are computed: 5 s of a core for 100,000 records, and four
+times that with twice as many."""
 LARGEST_DEVIATION: Final = 0.01
 """Largest τ of a basis."""
 LIMB_BITS: Final = 12
@@ -134,6 +137,36 @@ class Subspace:
             return np.asarray(np.rint(values, out=values).sum(axis=0), dtype=np.int64)
 
         return np.asarray(np.sum(in_threads(part, range(0, len(data), rows)), axis=0))
+
+    def distances(self, data: Points, unit: int) -> int:
+        """Σ over the records x of the distance of k(x, ·) to the span, as a whole number from 0 to `unit`.
+
+        It is the distance to the span of the first `NEAREST` pivots, which is no smaller. With L the Cholesky
+        factor of their Gram matrix, y = L⁻¹κ(x) has the squared length of the projection, and √(1 - ‖y‖²) is
+        the distance. `RESIDUAL` is added under the root and the result rounded up, so that rounding makes it
+        no smaller. A record's number follows from it alone, to the last bit: each step is one operation of
+        IEEE 754 on single numbers.
+
+        Args:
+            data: Scaled, shape (n, columns).
+            unit: The whole number of a distance of 1.
+        """
+        pivots = self.points[self.pivots[:NEAREST]]
+        factor = self.coordinates[self.pivots[:NEAREST], : len(pivots)]
+        rows = max(1, CHUNK_VALUES // len(pivots))
+
+        def part(start: int) -> int:
+            left = np.ascontiguousarray(kernel(data[start : start + rows], pivots, self.gamma).T)
+            squares, step = np.ones(left.shape[1]), np.empty_like(left)
+            for row in range(len(pivots)):
+                found = left[row] / factor[row, row]
+                squares -= found * found
+                np.multiply(factor[row + 1 :, row, None], found, out=step[row + 1 :])
+                left[row + 1 :] -= step[row + 1 :]
+            lengths = np.sqrt(np.clip(squares + RESIDUAL, 0.0, 1.0))
+            return int(np.ceil(lengths * unit).astype(np.int64).sum())
+
+        return sum(in_threads(part, range(0, len(data), rows)))
 
 
 def span(points: Points, gamma: float, generator: np.random.Generator) -> Subspace:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from protocol.runtime.command import option
+from hushbid.protocol.runtime.command import option
 
 __all__ = ["PlanFlags"]
 

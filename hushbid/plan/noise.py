@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from hushbid.plan.setting import PlanSetting, plain_prior
-from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, ReleaseStream
-from protocol.privacy.releases.base import largest_coordinate
-from protocol.privacy.releases.mwem import MwemRelease
-from protocol.space.grid import FEATURE_UNIT, Totals
+from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, ReleaseStream
+from hushbid.protocol.privacy.releases.base import largest_coordinate
+from hushbid.protocol.privacy.releases.mwem import MwemRelease
+from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["ReleaseError", "noise_values", "release_errors"]
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from hushbid.plan.flags import PlanFlags
-from protocol.runtime.command import by_option, keywords_of, option
-from protocol.runtime.given_tables import GivenPath, path_of
+from hushbid.protocol.runtime.command import by_option, keywords_of, option
+from hushbid.protocol.runtime.given_tables import GivenPath, path_of
 
 __all__ = ["PlanOptions", "plan_session"]
 
@@ -74,7 +74,7 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
     from hushbid.plan.speed import measure_speed
     from hushbid.plan.verdict import Rehearsing
     from hushbid.plan.with_data import rehearsed
-    from protocol.runtime.blas_threads import one_blas_thread
+    from hushbid.protocol.runtime.blas_threads import one_blas_thread
 
     with one_blas_thread():  # as the parties' processes do
         setting = plan_setting(path_of(options.file), options, data=path_of(options.data))

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from consumer.verdict import EXPECTED_HOPELESS, Staged
+from hushbid.consumer.verdict import EXPECTED_HOPELESS, Staged
 from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.tables import DEFAULT_RELEASE
-from protocol import limits
-from protocol.errors import ConfigError
-from protocol.privacy.accounting.validation import check_delta_of
-from protocol.privacy.acquisition import acquisition_rule
-from protocol.privacy.releases import RELEASES, Neighbours
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting.validation import check_delta_of
+from hushbid.protocol.privacy.acquisition import acquisition_rule
+from hushbid.protocol.privacy.releases import RELEASES, Neighbours
 
 __all__ = ["RANGE", "Prediction", "Verdict", "Word", "predict", "refusal", "verdict"]
 

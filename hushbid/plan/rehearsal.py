@@ -18,21 +18,25 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from consumer.appraisal import Judge
-from consumer.party import consumer_party
-from consumer.verdict import Rehearsal, Staged
-from curator.machine import CuratorMachine
+from hushbid.consumer.appraisal import Judge
+from hushbid.consumer.downstream import known_labels
+from hushbid.consumer.party import consumer_party
+from hushbid.consumer.verdict import Rehearsal, Staged
+from hushbid.curator.machine import CuratorMachine
+from hushbid.plan.coded_rows import coded, dataset_of, evenly_labelled, features_of, with_every_label
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.privacy.acquisition.ask_all import AskAll
+from hushbid.protocol.privacy.releases.exact import ExactRelease
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.party import ensure_done
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.labels import Labels
+from hushbid.protocol.space.mmd import at_even_distances, kernel_means
+from hushbid.protocol.wire.messages import Candidate
 from hushbid.simulation.simulator import Simulation
-from protocol.config.session import SessionFile
-from protocol.data import Dataset
-from protocol.data.schema import Schema
-from protocol.errors import DataError
-from protocol.privacy.acquisition.ask_all import AskAll
-from protocol.privacy.releases.exact import ExactRelease
-from protocol.runtime.blas_threads import keep_one_blas_thread
-from protocol.runtime.party import ensure_done
-from protocol.session.session import Session, open_session
-from protocol.space.mmd import at_even_distances, kernel_means
 
 __all__ = [
     "FEWEST",
@@ -41,6 +45,7 @@ __all__ = [
     "kernel_beside",
     "looked_at",
     "mean_kernel",
+    "play",
     "play_with_owners",
     "rehearse",
     "why_not_rehearsed",
@@ -68,12 +73,16 @@ Points: TypeAlias = npt.NDArray[Any]
 _Rows: TypeAlias = npt.NDArray[np.float64]
 
 
-def why_not_rehearsed(session: Session, rows: int) -> str:
-    """Why a session cannot be rehearsed with that many rows of D_v; empty if it can."""
+def why_not_rehearsed(session: Session, rows: int, labels: Labels | None) -> str:
+    """Why a session cannot be rehearsed with that many rows of D_v and these labels; empty if it can."""
     if not session.rule.exact:
         return f"the rule {session.rule.name} buys other points than are rehearsed"
     if rows < FEWEST:
         return f"it takes {FEWEST} rows of validation data"
+    if session.space.labels is not None and len(known_labels(() if labels is None else labels)) < FEWEST:
+        return (
+            f"it takes {FEWEST} rows of validation data that have a label, where the choice looks at labels"
+        )
     if session.file.session.points > MOST:
         return f"it buys {MOST:,} points at most"
     return ""
@@ -99,6 +108,7 @@ def rehearse(
     validation: _Rows,
     seed_set: _Rows,
     *,
+    labels: Labels | None = None,
     schema: Schema | None = None,
     looked: Rehearsal | None = None,
     progress: Callable[[float], object] | None = None,
@@ -110,6 +120,8 @@ def rehearse(
 
     Args:
         validation, seed_set: As `looked_at`.
+        labels: D_v's, None where a row has none. Where labels have a part in the choice, owners' rows have
+            those of D_v, and of others any label.
         schema: What rows are, where the session has no columns that say it.
         looked: `looked_at` of the same, if it is known already.
         progress: Called after each round with the share of all rounds that have been played, in (0, 1].
@@ -119,7 +131,7 @@ def rehearse(
         HushbidError: The session cannot be played.
     """
     points, m = session.file.session.points, len(validation)
-    if why := why_not_rehearsed(session, m):
+    if why := why_not_rehearsed(session, m, labels):
         raise DataError(f"The session cannot be rehearsed: {why}.", advice="Leave the rehearsal out.")
     keep_one_blas_thread()  # as a session has: the same sums in the same order
     looked = looked_at(session, validation, seed_set) if looked is None else looked
@@ -130,26 +142,29 @@ def rehearse(
         if progress is not None:
             progress((kind + share) / (_REPEATS * _KINDS))
 
+    coded_rows = coded(session, validation, labels)
     found: dict[str, list[tuple[float, float, float, float]]] = {}
     for repeat in range(_REPEATS):
         generator = np.random.default_rng(repeat)
-        order = generator.permutation(m)
-        wanted, theirs = validation[order[: m // 2]], validation[order[m // 2 :]]
+        order = evenly_labelled(session, coded_rows, generator.permutation(m))
+        wanted, theirs = coded_rows[order[: m // 2]], coded_rows[order[m // 2 :]]
         target = np.concatenate([wanted, wanted, theirs[: m % 2]])
+        theirs = with_every_label(session, theirs, generator)
         kinds = _stand_ins(session, schema, theirs, seed_set, _TIMES * points, generator)
         for kind, (owners, rows) in enumerate(kinds, repeat * _KINDS):
             played = _played(session.file, rows, target, seed_set, repeat, partial(played_so_far, kind))
-            uniform = rows[generator.choice(len(rows), size=len(played), replace=False)]
-            found.setdefault(owners, []).append(_compared(session, played, uniform, target))
+            drawn = rows[generator.choice(len(rows), size=len(played), replace=False)]
+            uniform, aim = features_of(session, drawn), features_of(session, target)
+            found.setdefault(owners, []).append(_compared(session, played, uniform, aim))
     staged = (Staged(owners, *map(fmean, zip(*each, strict=True))) for owners, each in found.items())
     return replace(looked, staged=tuple(staged))
 
 
 def play_with_owners(
     session: Session,
-    validation: Points,
+    validation: Dataset,
     seed_set: Points,
-    points: Points,
+    owners: Sequence[Dataset],
     uniform: Sequence[Points],
     *,
     progress: Callable[[float], object],
@@ -159,9 +174,9 @@ def play_with_owners(
     Noise and map are others in each of the plays, and none is those of a session that anybody runs.
 
     Args:
-        validation: D_v, raw, shape (m, columns).
+        validation: D_v.
         seed_set: D_init, raw, shape (n, columns).
-        points: All that owners have, raw; if they are more than a rehearsal has (`MOST`), so many of them.
+        owners: All that owners have; if they are more than a rehearsal has (`MOST`), so many of them.
         uniform: Uniform choices of them, of p points each. There is a play for each.
         progress: Called after each round with the share of all rounds that have been played, in (0, 1].
 
@@ -172,7 +187,8 @@ def play_with_owners(
         HushbidError: The session cannot be played.
     """
     keep_one_blas_thread()
-    plays = len(uniform)
+    plays, wanted = len(uniform), coded(session, validation.features, validation.known)
+    points = np.concatenate([coded(session, each.features, each.known) for each in owners])
     if len(points) > _TIMES * MOST:
         points = points[np.random.default_rng(0).choice(len(points), size=_TIMES * MOST, replace=False)]
 
@@ -181,11 +197,12 @@ def play_with_owners(
             progress((number + share) / (plays + 1))
 
         seed = _OWNERS_SEED + number
-        return _played(session.file, points, validation, seed_set, seed, so_far, exact=exact)
+        return _played(session.file, points, wanted, seed_set, seed, so_far, exact=exact)
 
-    found = [_compared(session, played(number), each, validation) for number, each in enumerate(uniform)]
+    aim = validation.features
+    found = [_compared(session, played(number), each, aim) for number, each in enumerate(uniform)]
     noisy = Staged("the owners' own points", *map(fmean, zip(*found, strict=True)))
-    bought, _, plain, _ = _compared(session, played(plays, exact=True), uniform[0], validation)
+    bought, _, plain, _ = _compared(session, played(plays, exact=True), uniform[0], aim)
     return noisy, replace(noisy, owners=f"{noisy.owners}, without noise", bought=bought, bought_plain=plain)
 
 
@@ -215,18 +232,22 @@ def _stand_ins(
     count: int,
     generator: np.random.Generator,
 ) -> Iterator[tuple[str, _Rows]]:
-    """Kinds of owners, and `count` points of each: what they have of D_v are rows of it, again and again.
+    """Kinds of owners, and `count` coded points of each: of D_v they have rows of it, again and again.
 
     The last kind can speak against ``hopeless`` alone. A seed set that is far from D_v is easily told from
     it, whatever the noise: where owners' other points are like that, a choice by noisy totals is a good one.
     """
-    bounds, columns, schema = session.file.features, wanted.shape[1], session.file.rows or schema
+    bounds, columns, schema = session.file.features, session.space.columns, session.file.rows or schema
+    code = session.space.labels
     lower, upper = (np.broadcast_to(np.asarray(bound), columns) for bound in (bounds.lower, bounds.upper))
     widths = [1] * columns if schema is None else [column.width for column in schema.columns]
-    parts_of_a_row = np.split(np.arange(columns), np.cumsum(widths)[:-1])
+    parts_of_a_row = np.split(np.arange(wanted.shape[1]), np.cumsum(widths)[: None if code else -1])
 
     def drawn(rows: _Rows, size: int) -> _Rows:
         return rows[generator.integers(len(rows), size=size)]
+
+    def with_any_label(rows: _Rows) -> _Rows:
+        return rows if code is None else np.column_stack([rows, code.any_codes(len(rows), generator)])
 
     def none_of_it(size: int) -> _Rows:
         # Half are D_v's own values without what holds between columns, and half could be anything.
@@ -235,10 +256,11 @@ def _stand_ins(
             anything = generator.uniform(lower, upper, size=(size - size // 2, columns))
         else:
             anything = schema.drawn(size - size // 2, generator)
-        return np.concatenate([np.concatenate(mixed, axis=1), anything])
+        return np.concatenate([np.concatenate(mixed, axis=1), with_any_label(anything)])
 
-    direction = generator.standard_normal(columns) / (wanted.std(axis=0) + 1e-9 * (upper - lower))
-    along = wanted @ direction
+    features = wanted[:, :columns]
+    direction = generator.standard_normal(columns) / (features.std(axis=0) + 1e-9 * (upper - lower))
+    along = features @ direction
     common, rest = wanted[along <= np.median(along)], wanted[along > np.median(along)]
     most = count * 9 // 10
     parts = [drawn(common, most), drawn(rest if len(rest) else common, count - most)]
@@ -252,7 +274,10 @@ def _stand_ins(
     if schema is None:  # else rows are the schema's
         spread = _JITTER * seed_set.std(axis=0)
         others = np.clip(others + generator.standard_normal(others.shape) * spread, lower, upper)
-    yield "a tenth of it among points like the seed set", np.concatenate([drawn(wanted, few), others])
+    yield (
+        "a tenth of it among points like the seed set",
+        np.concatenate([drawn(wanted, few), with_any_label(others)]),
+    )
 
 
 def _played(
@@ -265,12 +290,33 @@ def _played(
     *,
     exact: bool = False,
 ) -> Points:
-    """The points that a session buys; `progress` is called with the share of its rounds that have begun."""
-    played = open_session(_of_one_owner(file, seed, exact=exact))
+    """What a session buys of coded rows; `progress` is told the share of its rounds that have begun."""
+    session = open_session(_of_one_owner(file, seed, exact=exact))
+    owner, wanted = (dataset_of(session, *each) for each in (("stand-ins", rows), ("wanted", target)))
+    return np.stack([each.point for each in _bought(session, owner, wanted, seed_set, progress)])
+
+
+def play(file: SessionFile, owner: Dataset, wanted: Dataset, seed_set: Points, seed: int) -> list[Candidate]:
+    """What a session buys of one owner, with a map and noise of this seed; `wanted` is in the place of D_v.
+
+    Raises:
+        HushbidError: It cannot be played.
+    """
+    session = open_session(_of_one_owner(file, seed, exact=False))
+    return _bought(session, owner, wanted, seed_set, lambda _share: None)
+
+
+def _bought(
+    played: Session,
+    owner: Dataset,
+    wanted: Dataset,
+    seed_set: Points,
+    progress: Callable[[float], object],
+) -> list[Candidate]:
     simulation = Simulation(
         played,
-        owners={"stand-ins": Dataset.from_arrays("stand-ins", rows)},
-        validation=Dataset.from_arrays("wanted", target),
+        owners={"stand-ins": owner},
+        validation=wanted,
         seed_set=Dataset.from_arrays("seed-set", seed_set),
         # Where columns take few values half of D_v may share more rows with it than all of D_v may.
         consumer=partial(consumer_party, apart=False),
@@ -283,7 +329,7 @@ def _played(
     for finish in outcome.finishes.values():
         ensure_done(finish)
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
-    return np.stack([entry.candidate.point for entry in delivered if entry.candidate is not None])
+    return [entry.candidate for entry in delivered if entry.candidate is not None]
 
 
 def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:

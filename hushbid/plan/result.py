@@ -22,8 +22,8 @@ from hushbid.plan.theory import theory_of
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
 from hushbid.plan.with_data import NOT_REHEARSED, Rehearsed, judge
-from protocol.privacy.settlement import SettlementTerms
-from protocol.session.guarantee import privacy_lines
+from hushbid.protocol.privacy.settlement import SettlementTerms
+from hushbid.protocol.session.guarantee import privacy_lines
 
 __all__ = ["make_plan", "render"]
 
@@ -126,7 +126,9 @@ def make_plan(
 def _judged_by(setting: PlanSetting, played: Rehearsed | None) -> str:
     if refusal(setting):
         return "the session's settings"
-    return "the rule of thumb" if played is None or played.verdict.word is None else "a rehearsal"
+    if played is None or played.verdict.word is None:
+        return "the rule of thumb"
+    return "own rows" if played.verdict.by_model else "a rehearsal"
 
 
 def render(plan: Mapping[str, Any], console: Console) -> None:

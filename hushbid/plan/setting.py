@@ -21,22 +21,23 @@ from hushbid.plan.tables import (
     whole_tables,
     with_flags,
 )
-from protocol.config.loading import read_toml, validated
-from protocol.config.session import (
+from hushbid.protocol.config.loading import read_toml, validated
+from hushbid.protocol.config.purchase import check_purchase
+from hushbid.protocol.config.session import (
     NetworkSection,
     NoiseSection,
     RosterSection,
     SessionFile,
-    check_purchase,
 )
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES, acquisition_rule
-from protocol.privacy.releases import Prior, Statistic
-from protocol.privacy.releases.statistic import BASIS_BITS
-from protocol.session.session import Session, open_session
-from protocol.session.wishes import check_wishes
-from protocol.space.grid import FEATURE_UNIT
-from protocol.space.mmd import mmd2
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES, acquisition_rule
+from hushbid.protocol.privacy.releases import Prior, Statistic
+from hushbid.protocol.privacy.releases.statistic import BASIS_BITS
+from hushbid.protocol.session.points import hash_dataset, hash_seed_set
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.session.wishes import check_wishes
+from hushbid.protocol.space.grid import FEATURE_UNIT
+from hushbid.protocol.space.mmd import mmd2
 
 __all__ = ["PlanSetting", "plan_setting", "setting_of"]
 
@@ -60,6 +61,7 @@ class PlanSetting:
         mmd2_uniform: MMD² of p points drawn at random.
         data: The parties' data, on which the last three were measured; None: they are assumed.
         drawn: Whether the seed set of these is drawn within the bounds.
+        model: The consumer's model, likewise.
         sources: The source of each size: the file, the command line, or "assumed".
         refusal: Why the acquisition rule is not for this session; empty if it is.
     """
@@ -76,6 +78,7 @@ class PlanSetting:
     refusal: str = ""
     data: ClusterData | None = None
     drawn: bool = False
+    model: str = "logistic"
 
     @property
     def p(self) -> int:
@@ -168,7 +171,7 @@ def _with_data(cluster: Cluster, flags: PlanFlags) -> PlanSetting:
     file = cluster.session_file(roster, NetworkSection.model_validate(no_network()))
     sizes = ("owners", "points", "validation", "owner_points", "seed_points", "columns")
     found = _assembled(file.model_dump(), flags, data, dict.fromkeys(sizes, _FILE), where=str(cluster.where))
-    return replace(found, drawn=cluster.file.consumer.seed_points is not None)
+    return replace(found, drawn=cluster.file.consumer.seed_points is not None, model=cluster.model)
 
 
 def _assembled(
@@ -247,10 +250,10 @@ def _measured(setting: PlanSetting, data: ClusterData) -> PlanSetting:
     """The setting with figures of its parties' data, which only the operator of a demonstration has."""
     session = setting.session()
     feature_map = session.public_map or session.space.map(0)
-    seeds = feature_map.hash(data.seed_set.features).sum(axis=0, dtype=np.int64)
+    seeds = hash_seed_set(feature_map, data.seed_set.features).sum(axis=0, dtype=np.int64)
     prior = Prior.of_total(seeds, len(data.seed_set))
     clipped = Statistic(session.space.dimension, prior.centre, prior.radius)
-    drift = clipped.of(feature_map.hash(data.validation.features)).mean(axis=0) * FEATURE_UNIT
+    drift = clipped.of(hash_dataset(feature_map, data.validation)).mean(axis=0) * FEATURE_UNIT
     sizes = {name: len(dataset) for name, dataset in data.owners.items()}
     drawn = uniform(sizes, setting.p, np.random.default_rng(0))
     points = np.stack([data.owners[name].features[row] for name, row in drawn])

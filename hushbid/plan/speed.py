@@ -13,15 +13,15 @@ import numpy as np
 
 from hushbid.plan.setting import PlanSetting, plain_prior
 from hushbid.plan.traffic import ATTRIBUTES, round_messages
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import candidate_statement, pack_content, seal, sign, verify_signature
-from protocol.errors import ConfigError
-from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
-from protocol.session.session import Session
-from protocol.space.scoring import Points
-from protocol.wire.blind import BlindBid
-from protocol.wire.codec import Direction, Frame, decode_message, encode_frame, encode_message
-from protocol.wire.messages import SealedCandidate, bids_of
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import candidate_statement, pack_content, seal, sign, verify_signature
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.scoring import Points
+from hushbid.protocol.wire.blind import BlindBid
+from hushbid.protocol.wire.codec import Direction, Frame, decode_message, encode_frame, encode_message
+from hushbid.protocol.wire.messages import SealedCandidate, bids_of
 
 __all__ = ["Speed", "Times", "measure_speed", "times"]
 
@@ -132,7 +132,7 @@ def measure_speed(setting: PlanSetting) -> Speed:
         release=release,
         pass_start=max(0.0, small - row * SMALL),
         pass_row=row,
-        hash_point=_fastest(lambda: feature_map.hash(points)) / HASHED,
+        hash_point=_fastest(lambda: feature_map.hash(points, [None] * HASHED)) / HASHED,
         seal=seal_time,
         owner_messages=owner,
         curator_messages=curator + verify_time,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.plan.flags import PlanFlags
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import RELEASES, Neighbours
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import RELEASES, Neighbours
 
 __all__ = [
     "ASSUMED",

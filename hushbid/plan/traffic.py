@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from hushbid.plan.setting import PlanSetting
-from protocol import limits
-from protocol.crypto.blinding import MASK_BYTES
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
-from protocol.errors import LocalProtocolError
-from protocol.session.session import Session
-from protocol.session.sizes import sealed_weight_bytes
-from protocol.wire.blind import (
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.blinding import MASK_BYTES
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.sizes import sealed_weight_bytes
+from hushbid.protocol.wire.blind import (
     Account,
     Award,
     BlindBid,
@@ -23,8 +23,8 @@ from protocol.wire.blind import (
     Maps,
     SealedBroadcast,
 )
-from protocol.wire.codec import Frame, encode_frame, encode_message
-from protocol.wire.messages import (
+from hushbid.protocol.wire.codec import Frame, encode_frame, encode_message
+from hushbid.protocol.wire.messages import (
     Ask,
     Batch,
     BatchedCandidate,

@@ -1,6 +1,6 @@
-"""The verdict of a rehearsal before a session: shown first, and refused if it is hopeless.
+"""The verdict before a session: shown first, and refused if noise would choose.
 
-`run`, `simulate` and `consumer` rehearse here before anything is made, connected or charged. Only the word
+`run`, `simulate` and `consumer` come to it here before anything is made, connected or charged. Only the word
 and its meaning are shown; the figures follow from D_v, and are in the consumer's result.
 """
 
@@ -13,19 +13,20 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from consumer.verdict import Verdict
+from hushbid.consumer.prospect import prospect
+from hushbid.consumer.verdict import Prospect, Verdict
 from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import predict
 from hushbid.plan.rehearsal import looked_at, rehearse, why_not_rehearsed
 from hushbid.plan.setting import setting_of
-from protocol.data import Dataset
-from protocol.data.dataset import Array
-from protocol.data.schema import Schema
-from protocol.errors import Hopeless, HushbidError
-from protocol.privacy.releases.exact import ExactRelease
-from protocol.session.session import Session
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.dataset import Array
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import Hopeless, HushbidError
+from hushbid.protocol.privacy.releases.exact import ExactRelease
+from hushbid.protocol.session.session import Session
 
-__all__ = ["NOT_REHEARSING", "Rehearsing", "Sets", "nothing_to_choose", "what_is_wrong"]
+__all__ = ["NOT_REHEARSING", "Rehearsing", "Sets", "nothing_to_choose", "prospect_of", "what_is_wrong"]
 
 _FIRST_SECONDS: Final = 1.0
 """What a rehearsal takes before anything is said of how far it is."""
@@ -53,11 +54,13 @@ class Sets(NamedTuple):
         validation: D_v.
         seed_set: D_init.
         drawn: Whether that is drawn within the bounds.
+        model: The consumer's model (`hushbid.consumer.learners.MODELS`).
     """
 
     validation: Dataset
     seed_set: Dataset
     drawn: bool = False
+    model: str = "logistic"
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Rehearsing:
 
         Raises:
             Hopeless: It is, and is not to go on anyway.
-            HushbidError: `sets` raises it.
+            HushbidError: `sets` raises it, or D_v has not the labels that the choice looks at.
         """
         if not self.wanted:
             return Verdict(why="it was to be left out")
@@ -97,7 +100,7 @@ class Rehearsing:
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(_NOTHING_CHARGED)  # said with the word that it was interrupted
             raise
-        if found.word == "hopeless":
+        if found.refused:
             if not self.anyway:
                 what, advice = what_is_wrong(session, given.validation.features, found)
                 raise Hopeless(
@@ -109,17 +112,32 @@ class Rehearsing:
         return found
 
     def measured(self, session: Session, given: Sets) -> Verdict:
-        """What a rehearsal says of a session, whatever it says, and whatever was to be left out."""
+        """What is said of a session, whatever it is, and whatever was to be left out.
+
+        Raises:
+            DataError: D_v has not the labels that the choice looks at.
+        """
+        session.file.check_wanted_labels(given.validation)  # else nothing could be played
+        played = self._played(session, given)
+        return played if played.refused else replace(played, prospect=prospect_of(session, given))
+
+    def _played(self, session: Session, given: Sets) -> Verdict:
         rows, seeds = (dataset.features.astype(np.float64) for dataset in (given.validation, given.seed_set))
         looked = looked_at(session, rows, seeds, drawn=given.drawn or self.drawn)
         if looked.blind:
             return Verdict(looked)
-        why = why_not_rehearsed(session, len(rows))
+        why = why_not_rehearsed(session, len(rows), given.validation.known)
         if not why:
             try:
                 return Verdict(
                     rehearse(
-                        session, rows, seeds, schema=self.schema, looked=looked, progress=self.progress()
+                        session,
+                        rows,
+                        seeds,
+                        labels=given.validation.known,
+                        schema=self.schema,
+                        looked=looked,
+                        progress=self.progress(),
                     )
                 )
             except HushbidError as error:
@@ -141,6 +159,19 @@ class Rehearsing:
                 self.say(f"{what}: {share:.0%} (--no-rehearsal leaves it out).")
 
         return tell
+
+
+def prospect_of(session: Session, given: Sets) -> Prospect:
+    """What D_v's own rows tell of the model that the session's purchase would make. Nothing is random."""
+    scaled = session.space.scale(given.validation.features)
+    return prospect(
+        scaled,
+        given.validation.known,
+        p=session.file.session.points,
+        model=given.model,
+        seed=0,
+        amounts=session.file.labels_are_amounts,
+    )
 
 
 def nothing_to_choose(session: Session, available: int) -> str:

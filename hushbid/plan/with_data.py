@@ -12,20 +12,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from consumer.verdict import GOOD, HOPELESS, Staged, Verdict
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
+from hushbid.consumer.verdict import GOOD, Staged, Verdict
 from hushbid.plan import quality
 from hushbid.plan.rehearsal import MOST, play_with_owners
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.verdict import Rehearsing, Sets, what_is_wrong
-from protocol.errors import HushbidError
+from hushbid.protocol.errors import HushbidError
 
 __all__ = ["NOT_REHEARSED", "Rehearsed", "judge", "rehearsed"]
 
 _PLAYS: Final = 3
 """Sessions with the owners' points: half and twice their mean hold that of three more (docs/plan.md)."""
-_RANKS: Final[tuple[quality.Word, ...]] = ("good", "uncertain", "hopeless")
 _LEFT_OUT: Final = "it was to be left out"
 
 
@@ -44,14 +43,6 @@ class Rehearsed:
     owners: Staged | None = None
     without_noise: Staged | None = None
     why: str = ""
-
-    @property
-    def at_best(self) -> quality.Word:
-        """The best word that what came out with the owners' points allows."""
-        if self.owners is None or self.owners.ratio <= GOOD:
-            return "good"
-        drowned = min(self.owners.ratio, self.owners.ratio_plain) >= HOPELESS
-        return "hopeless" if drowned else "uncertain"
 
     def measured(self, prediction: quality.Prediction) -> quality.Prediction:
         """What came out with the owners' points in place of what is expected, where they were played with."""
@@ -94,6 +85,10 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
 
     A session that is refused whatever the data are, or has nothing to choose, is not played. A hopeless one
     is.
+
+    Raises:
+        DataError: An owner's labels, or the validation set's, are not those of the choice: the session would
+            be refused.
     """
     data = setting.data
     if data is None:
@@ -101,7 +96,9 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
     if why := _why_not(setting, data, rehearsing):
         return Rehearsed(Verdict(why=why), why=why)
     session = setting.session()
-    found = rehearsing.measured(session, Sets(data.validation, data.seed_set, setting.drawn))
+    for name in sorted(data.owners):
+        session.file.check_labels(data.owners[name])  # as the owner does, before anything is hashed
+    found = rehearsing.measured(session, Sets(data.validation, data.seed_set, setting.drawn, setting.model))
     if found.rehearsal is not None and found.rehearsal.blind:
         return Rehearsed(found, why="to the session all points are alike, or none is like another")
     if not session.rule.exact or setting.p > MOST:
@@ -109,9 +106,9 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
     try:
         owners, without_noise = play_with_owners(
             session,
-            data.validation.features,
+            data.validation,
             data.seed_set.features,
-            np.concatenate([data.owners[name].features for name in sorted(data.owners)]),
+            [data.owners[name] for name in sorted(data.owners)],
             _uniform(setting, data),
             progress=rehearsing.progress("Playing the session with the owners' points"),
         )
@@ -121,10 +118,9 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
 
 
 def judge(setting: PlanSetting, by_rule: quality.Verdict, found: Rehearsed) -> quality.Verdict:
-    """The verdict of a plan with data: the rehearsal's, or a worse one if the owners' own points came to it.
+    """The verdict of a plan with data: the consumer's, beside what came out with the owners' own points.
 
-    It is never a better one: the consumer would still be refused, or not know. Without a word of the
-    rehearsal, it is that of the rule of thumb.
+    Without one it is that of the rule of thumb.
     """
     if refused := quality.refusal(setting):
         return refused
@@ -132,15 +128,12 @@ def judge(setting: PlanSetting, by_rule: quality.Verdict, found: Rehearsed) -> q
     if word is None:
         return replace(by_rule, reason=f"{found.said()} By the rule of thumb: {by_rule.reason}")
     reason = found.verdict.sentence()
-    if word == "hopeless":
+    if found.verdict.refused:
         assert setting.data is not None, "it was rehearsed"
         what, advice = what_is_wrong(setting.session(), setting.data.validation.features, found.verdict)
         if found.verdict.rehearsal is not None and found.verdict.rehearsal.expected is None:
             reason = found.verdict.since(what)
         reason = f"{reason} {advice}"
-    if _RANKS.index(found.at_best) > _RANKS.index(word):
-        word = found.at_best
-        reason = f"{reason} With the data of these owners it is {word}."
     return quality.Verdict(verdict=word, reason=f"{reason} {found.said()}")
 
 

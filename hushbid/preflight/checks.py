@@ -13,8 +13,8 @@ from hushbid.preflight.software import clock, versions
 from hushbid.preflight.state import disk, state
 from hushbid.preflight.subject import NotChecked, Subject, Warned
 from hushbid.preflight.validation import bounds, kernel, rehearsal, seed_set
-from protocol.config.key_request import Role
-from protocol.errors import ExitCode, HushbidError
+from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.errors import ExitCode, HushbidError
 
 __all__ = ["CHECKS", "Check", "Finding", "exit_code", "preflight"]
 

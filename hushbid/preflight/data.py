@@ -10,22 +10,22 @@ import tempfile
 from pathlib import Path
 from typing import cast
 
-from consumer.downstream import check_model
-from consumer.machine import ConsumerMachine
-from consumer.party import check_disjoint
-from consumer.process import kept_target
+from hushbid.consumer.learners import check_model
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.party import check_disjoint
+from hushbid.consumer.process import kept_target
+from hushbid.owner.machine import OwnerMachine
 from hushbid.preflight.subject import NotChecked, Subject, Warned
-from owner.machine import OwnerMachine
-from protocol.config.party import ConsumerFile, OwnerFile
-from protocol.crypto.sealing import content_bytes
-from protocol.data import Dataset, check_labels
-from protocol.errors import ConfigError, HushbidError
-from protocol.privacy.accounting.validation import check_delta_of
-from protocol.runtime.ledger.cap import Cap
-from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
-from protocol.runtime.party import beginning, transcript_path
-from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
-from protocol.session.session import objections
+from hushbid.protocol.config.party import ConsumerFile, OwnerFile
+from hushbid.protocol.crypto.sealing import content_bytes
+from hushbid.protocol.data import Dataset, check_labels
+from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.privacy.accounting.validation import check_delta_of
+from hushbid.protocol.runtime.ledger.cap import Cap
+from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
+from hushbid.protocol.runtime.party import beginning, transcript_path
+from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
+from hushbid.protocol.session.session import objections
 
 __all__ = ["boxes", "budget", "data"]
 
@@ -37,11 +37,12 @@ def data(subject: Subject) -> str:
     kind = subject.session.file.session.labels
     if subject.role == "owner":
         [dataset] = subject.datasets.values()
-        check_labels(dataset, kind)
+        subject.session.file.check_labels(dataset)
     elif isinstance(subject.file, ConsumerFile):
         test = None if subject.file.test is None else subject.datasets[subject.file.test]
         judging = test is not None and test.labels is not None
         check_model(subject.file.model, trained=judging)
+        subject.session.file.check_wanted_labels(subject.validation)
         if test is not None and judging:
             check_labels(test, kind)
         values = subject.session.file.session.column_values

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hushbid.preflight.subject import NotChecked, Subject, Warned
-from protocol import platform
-from protocol.crypto.identity import PublicIdentity
-from protocol.names import CONSUMER, CURATOR
+from hushbid.protocol import platform
+from hushbid.protocol.crypto.identity import PublicIdentity
+from hushbid.protocol.names import CONSUMER, CURATOR
 
 __all__ = ["fingerprints", "key", "roster"]
 

@@ -10,10 +10,10 @@ from typing import Final
 import zmq
 
 from hushbid.preflight.subject import Subject
-from protocol.errors import ConnectionFailed
-from protocol.runtime.network.dealer import DealerEndpoint, Happening
-from protocol.runtime.network.router import RouterEndpoint
-from protocol.runtime.network.transport import parse_address, resolved
+from hushbid.protocol.errors import ConnectionFailed
+from hushbid.protocol.runtime.network.dealer import DealerEndpoint, Happening
+from hushbid.protocol.runtime.network.router import RouterEndpoint
+from hushbid.protocol.runtime.network.transport import parse_address, resolved
 
 __all__ = ["address", "connection", "handshake", "listen"]
 

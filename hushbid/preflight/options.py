@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from owner.role import Owner
-from protocol.runtime.command import option
+from hushbid.owner.role import Owner
+from hushbid.protocol.runtime.command import option
 
 __all__ = ["PartyOptions"]
 

@@ -13,15 +13,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hushbid.preflight.subject import Subject, Warned
-from protocol import __file__ as protocol_file
-from protocol import __version__
-from protocol.errors import ConfigError
-from protocol.extras import EXTRA
-from protocol.runtime.party import transcript_path
+from hushbid.protocol import __version__
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.extras import EXTRA
+from hushbid.protocol.runtime.party import transcript_path
 
 __all__ = ["clock", "installed", "versions"]
 
-_LOCK: Final = Path(protocol_file).parents[1] / "requirements.lock"
+_LOCK: Final = Path(__file__).parents[1] / "requirements.lock"
 WATCHED_SECONDS: Final = 0.2
 MOST_APART_SECONDS: Final = 0.05
 MOST_AHEAD_SECONDS: Final = 60.0
@@ -81,7 +80,7 @@ def _required() -> list[Requirement]:
 
 
 def _tested() -> dict[str, str]:
-    """The versions of requirements.lock, which lies beside the packages in a checkout and in a wheel."""
+    """The versions of requirements.lock, which hushbid has beside its modules."""
     lines = _LOCK.read_text(encoding="utf-8").splitlines() if _LOCK.exists() else []
     pins = [line.partition("==") for line in lines if not line.startswith("#")]
     return {canonicalize_name(name): version for name, _, version in pins}
@@ -98,7 +97,7 @@ def clock(subject: Subject) -> str:
     """Whether the clock runs evenly, and is not behind what this machine wrote before.
 
     The curator's clock does not matter: the party that sets a limit measures it, on a clock that cannot be
-    set (`protocol.runtime.clock`), and no party compares times with another.
+    set (`hushbid.protocol.runtime.clock`), and no party compares times with another.
     """
     began = _wall_ahead()
     time.sleep(WATCHED_SECONDS)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final, cast
 
 from hushbid.preflight.subject import Subject, Warned
-from protocol.config.key_request import Role
-from protocol.crypto.blinding import MASK_BYTES
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
-from protocol.errors import ConfigError, ExitCode
-from protocol.machine.machine import Finish
-from protocol.runtime.party import beginning, check_transcript, transcript_header, transcript_path
-from protocol.session.session import Session
-from protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.crypto.blinding import MASK_BYTES
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.machine.machine import Finish
+from hushbid.protocol.runtime.party import beginning, check_transcript, transcript_header, transcript_path
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.reader import TranscriptReader
 
 __all__ = ["disk", "ended_with", "expected_bytes", "state"]
 

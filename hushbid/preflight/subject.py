@@ -10,24 +10,24 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from consumer.process import consumer_seed_set, drawn_path
-from consumer.verdict import Rehearsal
+from hushbid.consumer.process import consumer_seed_set, drawn_path
+from hushbid.consumer.verdict import Rehearsal
 from hushbid.plan.rehearsal import looked_at
 from hushbid.plan.verdict import Sets
 from hushbid.preflight.options import PartyOptions
-from protocol.config.key_request import Role
-from protocol.config.loading import load_toml, read_toml
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.crypto.identity import PublicIdentity
-from protocol.data import Dataset, load_dataset
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.files.signed_files import read_session
-from protocol.runtime.given_tables import path_of
-from protocol.runtime.keys import KeyPair
-from protocol.runtime.network.transport import listen_address
-from protocol.runtime.party import check_durability, own_keys
-from protocol.session.session import Session, open_session
+from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.config.loading import load_toml, read_toml
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.crypto.identity import PublicIdentity
+from hushbid.protocol.data import Dataset, load_dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.files.signed_files import read_session
+from hushbid.protocol.runtime.given_tables import path_of
+from hushbid.protocol.runtime.keys import KeyPair
+from hushbid.protocol.runtime.network.transport import listen_address
+from hushbid.protocol.runtime.party import check_durability, own_keys
+from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["NotChecked", "PartyFile", "Subject", "Warned", "open_subject"]
 
@@ -112,7 +112,8 @@ class Subject:
                 validation = read[self.file.validation]
                 read[path] = consumer_seed_set(self.session, self.file, validation, when_missing="draw")
             else:
-                read[path] = load_dataset(path, columns)
+                wanted = isinstance(self.file, ConsumerFile) and path == self.file.validation
+                read[path] = load_dataset(path, columns.with_gaps() if wanted else columns)
         return read
 
     @property
@@ -128,7 +129,8 @@ class Subject:
 
     @property
     def sets(self) -> Sets:
-        return Sets(self.validation, self.seed_set, self.drawn)
+        assert isinstance(self.file, ConsumerFile), "asked of the consumer alone"
+        return Sets(self.validation, self.seed_set, self.drawn, self.file.model)
 
     @cached_property
     def looked(self) -> Rehearsal:

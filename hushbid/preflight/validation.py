@@ -5,17 +5,18 @@ Every line here is a function of the consumer's validation set, for the consumer
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
-from consumer.seed_distance import seed_distance
-from consumer.verdict import Verdict
+from hushbid.consumer.seed_distance import seed_distance
+from hushbid.consumer.verdict import Verdict
 from hushbid.plan.verdict import Rehearsing, what_is_wrong
 from hushbid.preflight.subject import NotChecked, Subject, Warned
-from protocol.data.names import feature_column
-from protocol.errors import Hopeless
-from protocol.names import listed
+from hushbid.protocol.data.names import feature_column
+from hushbid.protocol.errors import Hopeless
+from hushbid.protocol.names import listed
 
 __all__ = ["bounds", "kernel", "rehearsal", "seed_set"]
 
@@ -102,17 +103,27 @@ def seed_set(subject: Subject) -> str | NotChecked | Warned:
     return Warned(f"far from the validation set: {found.sentence()}. {_OWN}", f"{_FAR}{less}")
 
 
+_OWN_ROWS: Final[Mapping[str, str]] = {
+    "hopeless": "Do not buy for this model. Who wants the points for more can go on.",
+    "uncertain": "More labelled rows of one's own would tell; 50 are enough to say it with some certainty.",
+}
+
+
 def rehearsal(subject: Subject) -> str | NotChecked | Warned:
     """A rehearsal: the session's purchase from owners made of D_v."""
     found = Rehearsing(wanted=subject.rehearse, anyway=True).verdict(subject.session, lambda: subject.sets)
-    if found.rehearsal is None:
-        return NotChecked(found.why)
     played = found.rehearsal
-    said = "\n".join((played.word, *([found.why] if found.why else []), *played.lines(), _OWN))
-    if played.word == "good":
+    if found.word is None:
+        return NotChecked(found.why)
+    lines = [] if played is None else played.lines()
+    own = [found.summary()] if found.by_model else []
+    said = "\n".join((found.word, *own, *([found.why] if found.why else []), *lines, _OWN))
+    if found.word == "good":
         return said
-    if played.word == "uncertain":
-        return Warned(said, _SHOW_MORE if played.unseen else _UNCERTAIN)
+    if not found.refused:
+        if found.by_model:
+            return Warned(said, _OWN_ROWS[found.word])
+        return Warned(said, _SHOW_MORE if played is not None and played.unseen else _UNCERTAIN)
     what, advice = what_is_wrong(subject.session, subject.validation.features, found)
     advice = f"{what[0].upper()}{what[1:]}. {advice}"
     if subject.anyway:

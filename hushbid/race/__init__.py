@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from protocol.extras import need
+from hushbid.protocol.extras import need
 
 need("sklearn", "`hushbid.race`")  # before what imports it
 
 from hushbid.race.classifier import RaceClassifier
 from hushbid.race.counts import Counts, count_cells, row_starts
 from hushbid.race.density import RaceDensity
+from hushbid.race.enough import least_points
 from hushbid.race.estimator import RaceSketch, make_family
-from hushbid.race.regressor import RaceRegressor, least_points
+from hushbid.race.regressor import RaceRegressor
 from hushbid.race.release import Calibration, PoorModelWarning, SketchPrivacy, calibrate, optimal_rows
 from hushbid.race.sketch import Sketch
 from hushbid.race.staged import classifier_rows

@@ -14,13 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.lsh import L2Family, Points
 from hushbid.race.estimator import LEAST_POINTS, Sketching
 from hushbid.race.release import PoorModelWarning, SketchPrivacy
 from hushbid.race.sketch import Sketch
 from hushbid.race.staged import Budget, Reading, Staged, fit_stages
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.releases import Neighbours
-from protocol.space.lsh import L2Family, Points
 
 __all__ = ["RaceClassifier"]
 

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol import platform
-from protocol.runtime.blas_threads import one_blas_thread
-from protocol.space.lsh import HashFamily, Points
+from hushbid.protocol import platform
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.space.lsh import HashFamily, Points
 
 __all__ = ["Counts", "count_cells", "row_starts"]
 

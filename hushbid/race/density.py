@@ -12,9 +12,9 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.lsh import Points, StableFamily
 from hushbid.race.estimator import RaceSketch
-from protocol.errors import ConfigError
-from protocol.space.lsh import Points, StableFamily
 
 __all__ = ["RaceDensity"]
 

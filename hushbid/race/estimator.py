@@ -12,12 +12,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushbid.estimators import PrivateEstimator
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting.validation import check_delta_of
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.lsh import FAMILIES, HashFamily, Points, Sampling, StableFamily
 from hushbid.race.release import Records, SketchPrivacy, calibrate, default_size_share, optimal_rows
 from hushbid.race.sketch import How, Sketch, empty_sketches
-from protocol.errors import ConfigError
-from protocol.privacy.accounting.validation import check_delta_of
-from protocol.privacy.releases import Neighbours
-from protocol.space.lsh import FAMILIES, HashFamily, Points, Sampling, StableFamily
 
 __all__ = ["RaceSketch", "Sketching", "make_family"]
 
@@ -42,7 +42,7 @@ def make_family(
     power: int = 1,
     sampling: Sampling = "sobol",
 ) -> HashFamily:
-    """Hash functions of a family of `protocol.space.lsh.FAMILIES`, by its name; arguments as `HashFamily`.
+    """Hash functions of a family by its name (`hushbid.protocol.space.lsh.FAMILIES`); see `HashFamily`.
 
     The families of an angle have no bandwidth, and ignore it.
 
@@ -207,7 +207,7 @@ class RaceSketch(Sketching):
             bounds hold for queries too.
         delta: δ; 0 for pure differential privacy.
         size_share: As `calibrate`.
-        family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`protocol.space.lsh`).
+        family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`hushbid.protocol.space.lsh`).
         rows: R. More rows average over more hash functions, and need more noise. None: `optimal_rows` of the
             size, which is public or is released first, and at most `MOST_ROWS`. Private streams need a
             number, and so do sketches that are merged later.

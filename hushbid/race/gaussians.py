@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtr
 
-from protocol.space.lsh import Points, StableFamily, squared_lengths
-from protocol.space.lsh.projection import ExactProjection
+from hushbid.protocol.space.lsh import Points, StableFamily, squared_lengths
+from hushbid.protocol.space.lsh.projection import ExactProjection
 
 __all__ = ["FULL_COLUMNS", "Gaussians", "Prior", "Scores", "fit_own", "fit_shared", "parameter_count"]
 

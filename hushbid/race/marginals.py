@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.race.release import Calibration, SketchPrivacy, check_noise
-from protocol.errors import DataError
-from protocol.privacy.noise import NoiseSource
 
 __all__ = ["Marginals", "measure_marginals"]
 

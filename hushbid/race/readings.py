@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.space.lsh import Points
+from hushbid.protocol.space.lsh.projection import ExactProjection
 from hushbid.race.sketch import Sketch
-from protocol.errors import DataError
-from protocol.space.lsh import Points
-from protocol.space.lsh.projection import ExactProjection
 
 __all__ = ["REACH", "RowScores", "Whitening", "scaled"]
 

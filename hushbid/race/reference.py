@@ -17,8 +17,8 @@ from scipy.optimize import least_squares
 from scipy.special import ndtr
 from scipy.stats import norm, qmc
 
+from hushbid.protocol.space.lsh import AsymmetricFamily, Points, squared_lengths
 from hushbid.race.marginals import Marginals
-from protocol.space.lsh import AsymmetricFamily, Points, squared_lengths
 
 __all__ = ["Reference", "fit_reference", "in_ball", "parameter_count"]
 

@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.accounting import (
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     Cost,
     DiscreteGaussianCost,
     epsilon_of,
     gaussian_sigma,
 )
-from protocol.privacy.accounting.accountant import pure_epsilon
-from protocol.privacy.noise import Draw, NoiseSource
-from protocol.privacy.releases import Neighbours
+from hushbid.protocol.privacy.accounting.accountant import pure_epsilon
+from hushbid.protocol.privacy.noise import Draw, NoiseSource
+from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = [
     "CHANGED",

@@ -11,12 +11,12 @@ from typing import Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.space.lsh import HashFamily, Points
 from hushbid.race.counts import Counts, count_cells, row_starts
 from hushbid.race.release import Calibration, Records, SketchPrivacy, check_noise
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import NoiseSource
-from protocol.runtime.blas_threads import one_blas_thread
-from protocol.space.lsh import HashFamily, Points
 
 __all__ = ["GROUPS", "How", "Sketch", "empty_sketches"]
 

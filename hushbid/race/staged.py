@@ -21,16 +21,16 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.lsh import L2Family, Points, Sampling
+from hushbid.protocol.space.lsh.base import MAX_CELLS
 from hushbid.race.counts import count_cells
 from hushbid.race.gaussians import Prior, Scores, fit_own, fit_shared, parameter_count
 from hushbid.race.readings import REACH, RowScores, Whitening, scaled
 from hushbid.race.release import CHANGED, Calibration, SketchPrivacy, calibrate
 from hushbid.race.sketch import Sketch
-from protocol.errors import ConfigError
-from protocol.privacy.noise import NoiseSource
-from protocol.privacy.releases import Neighbours
-from protocol.space.lsh import L2Family, Points, Sampling
-from protocol.space.lsh.base import MAX_CELLS
 
 __all__ = ["READINGS", "Budget", "Reading", "Staged", "classifier_rows", "fit_stages"]
 

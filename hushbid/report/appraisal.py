@@ -8,18 +8,31 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from consumer.appraisal import Judgement, Quality
-from consumer.own_figures import OwnFigures
+from hushbid.consumer.appraisal import Judgement, Quality
+from hushbid.consumer.model_figures import ModelFigures
+from hushbid.consumer.own_figures import OwnFigures
 
 __all__ = ["Appraisal", "Choice", "appraisal_of"]
 
-_WORDS: Final = frozenset({"label", "majority_label", "wanted_from", "weighing_why"})
+_WORDS: Final = frozenset(
+    {
+        "label",
+        "majority_label",
+        "wanted_from",
+        "weighing_why",
+        "metric",
+        "estimator",
+        "judged_on",
+        "kind",
+        "why",
+    }
+)
 """Fields that are not figures."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A choice of points, or a baseline without one, and how good it is (`consumer.appraisal.Quality`)."""
+    """A choice of points or a baseline, and how good it is (`hushbid.consumer.appraisal.Quality`)."""
 
     name: str
     mmd2: float | None
@@ -31,10 +44,17 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Appraisal:
-    """Figures computed without a transcript: choices, the purchase first, and the consumer's own."""
+    """Figures computed without a transcript.
+
+    Attributes:
+        choices: Choices of points, the purchase first.
+        own: The consumer's own.
+        model: Whether its model gets better; None in results of older versions.
+    """
 
     choices: tuple[Choice, ...]
     own: OwnFigures
+    model: ModelFigures | None = None
 
 
 def appraisal_of(values: Mapping[str, Any]) -> Appraisal:
@@ -57,10 +77,13 @@ def appraisal_of(values: Mapping[str, Any]) -> Appraisal:
         if found is not None:
             quality = Quality(accuracy=found.accuracy, accuracy_interval=found.interval)
             choices.append(_choice(name, quality))
-    _check(own)
+    told = values.get("model")
+    model = None if told is None else ModelFigures.from_json(told)
+    for checked in (own, model):
+        _check(checked)
     for choice in choices:
         _check(dataclasses.replace(choice, name=""))
-    return Appraisal(choices=tuple(choices), own=own)
+    return Appraisal(choices=tuple(choices), own=own, model=model)
 
 
 def _rows(name: str, judgement: Judgement) -> Iterator[Choice]:

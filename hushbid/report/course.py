@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from consumer.events import AccountMade, TargetReleased
-from curator.events import BidsChecked
-from owner.events import BlindScored, Scored
-from protocol.machine.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
-from protocol.machine.weighing import WeightsComputed
-from protocol.transcript.record import Header, Record, RecordedItem
-from protocol.wire.blind import BlindBid, SealedBroadcast
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, bids_of, boxes_of
+from hushbid.consumer.events import AccountMade, TargetReleased
+from hushbid.curator.events import BidsChecked
+from hushbid.owner.events import BlindScored, Scored
+from hushbid.protocol.machine.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
+from hushbid.protocol.machine.weighing import WeightsComputed
+from hushbid.protocol.transcript.record import Header, Record, RecordedItem
+from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, bids_of, boxes_of
 
 __all__ = ["Connection", "Course"]
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from consumer.course import Course
-from consumer.seed_distance import SeedDistance
+from hushbid.consumer.course import Course
+from hushbid.consumer.seed_distance import SeedDistance
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.limits import MAX_POINTS
 from hushbid.report.appraisal import Appraisal, appraisal_of
 from hushbid.report.rounds import shortened, shown
 from hushbid.report.sources import Source
-from protocol.errors import DataError
-from protocol.limits import MAX_POINTS
 
 __all__ = ["APPRAISAL", "BASELINES", "Curve", "Quality", "quality_of", "read_evaluation"]
 

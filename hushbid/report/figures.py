@@ -11,8 +11,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from consumer.store import read_verdict
-from consumer.verdict import Verdict
+from hushbid.consumer.store import read_verdict
+from hushbid.consumer.verdict import Verdict
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.settlement import SettlementTerms
+from hushbid.protocol.runtime.command import finite
+from hushbid.protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
+from hushbid.protocol.session.odometer import Odometer, odometers
 from hushbid.report.curves import Quality, quality_of
 from hushbid.report.incidents import Incidents, incidents_of
 from hushbid.report.missing import Missing, missing_of
@@ -21,11 +26,6 @@ from hushbid.report.owners import OwnerFigures, owners_of
 from hushbid.report.pictures import Pictures, pictures_of
 from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
 from hushbid.report.sources import Source
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.settlement import SettlementTerms
-from protocol.runtime.command import finite
-from protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
-from protocol.session.odometer import Odometer, odometers
 
 __all__ = ["Figures", "SessionFacts", "TranscriptFacts", "figures_of"]
 

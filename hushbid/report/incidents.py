@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from consumer.machine import ConsumerMachine
-from curator.ledger import NOT_TOLD, Ledger
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.curator.ledger import NOT_TOLD, Ledger
 from hushbid.report.sources import Source
 
 __all__ = ["Incident", "Incidents", "incidents_of"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hushbid.protocol.names import listed
 from hushbid.report.curves import Quality
 from hushbid.report.rounds import wins_of
 from hushbid.report.sources import Source
-from protocol.names import listed
 
 __all__ = ["Missing", "missing_of"]
 

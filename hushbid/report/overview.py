@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Iterable
 from typing import Final
 
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
 from hushbid.report.figures import Figures
 from hushbid.report.gallery import PRIVATE_ROWS
 from hushbid.report.html import Html, element, fragment, notice
-from protocol.errors import ExitCode
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
 
 __all__ = ["notices", "sentence", "tiles"]
 

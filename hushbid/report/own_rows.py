@@ -11,13 +11,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consumer.machine import ConsumerMachine
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.mmd import mmd2
 from hushbid.report.sources import Source
 from hushbid.tables.delivery import read_delivered
-from protocol.data import DataColumns, load_dataset
-from protocol.errors import ConfigError, DataError
-from protocol.session.session import Session
-from protocol.space.mmd import mmd2
 
 __all__ = ["Image", "ImageColumn", "OwnRows", "Wanted", "own_rows", "read_image"]
 
@@ -120,7 +120,7 @@ def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
         )
     if wanted.image is not None:
         _check_image(session, wanted.image)
-    dataset = load_dataset(wanted.validation, session.file.reading(wanted.columns))
+    dataset = load_dataset(wanted.validation, session.file.reading(wanted.columns).with_gaps())
     session.file.check_points(dataset)
     readable = [entry.candidate.point for entry in machine.delivered if entry.candidate is not None]
     distance = mmd2(

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hushbid.protocol.privacy.payment import Price
+from hushbid.protocol.session.wishes import bill_of
 from hushbid.report.rounds import wins_of
 from hushbid.report.sources import Source
-from protocol.privacy.payment import Price
-from protocol.session.wishes import bill_of
 
 __all__ = ["OwnerFigures", "owners_of"]
 

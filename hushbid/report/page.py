@@ -10,13 +10,13 @@ from typing import Final
 
 from plotly.offline import get_plotlyjs
 
+from hushbid.protocol import __version__
 from hushbid.report.figures import Figures
 from hushbid.report.html import FIRST_BYTES, Html, data_script, element, fragment
 from hushbid.report.overview import notices, tiles
 from hushbid.report.plots import DRAWING, plots_of
 from hushbid.report.sections import sections
 from hushbid.report.style import DARK
-from protocol import __version__
 
 __all__ = ["page_of"]
 

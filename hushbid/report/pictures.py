@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from consumer.matching import effective_points
+from hushbid.consumer.matching import effective_points
+from hushbid.protocol.data.column import Column
+from hushbid.protocol.space.mmd import Vector, kernel_matrix
 from hushbid.report.own_rows import Image, ImageColumn, OwnRows
 from hushbid.report.rounds import shortened, thinned
-from protocol.data.column import Column
-from protocol.space.mmd import Vector, kernel_matrix
 
 __all__ = [
     "BARS",

@@ -12,12 +12,12 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from hushbid.protocol.session.guarantee import OWNERS_DATA
 from hushbid.report import style
 from hushbid.report.figures import Figures
 from hushbid.report.gallery import picture_plots
 from hushbid.report.rounds import MAP_OWNERS
 from hushbid.report.style import BLUE, GREEN, GRID, INK, MUTED, ORANGE, PAPER, PURPLE, SKY, VERMILION
-from protocol.session.guarantee import OWNERS_DATA
 
 __all__ = ["BAR_OWNERS", "DRAWING", "STATE_NAMES", "plots_of"]
 

@@ -9,13 +9,13 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from consumer.blind import BlindConsumer
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Features, features_to_float
+from hushbid.protocol.space.mmd import embedding_objective
+from hushbid.protocol.wire.messages import Target
 from hushbid.report.course import Course
 from hushbid.report.sources import Source
-from protocol.session.session import Session
-from protocol.space.grid import Features, features_to_float
-from protocol.space.mmd import embedding_objective
-from protocol.wire.messages import Target
 
 __all__ = [
     "SHOWN_ROUNDS",

@@ -6,7 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from consumer.own_figures import MOST_SHOWN
+from hushbid.consumer.own_figures import MOST_SHOWN
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.settlement import SettlementTerms
+from hushbid.protocol.session.guarantee import TRUSTED, PrivacyStatement
 from hushbid.report.appraisal import Appraisal
 from hushbid.report.figures import Figures, TranscriptFacts
 from hushbid.report.gallery import pictures
@@ -14,9 +17,6 @@ from hushbid.report.html import Html, element, fragment, plot, section, table
 from hushbid.report.incidents import Incidents
 from hushbid.report.overview import sentence
 from hushbid.report.rounds import SHOWN_ROUNDS
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.settlement import SettlementTerms
-from protocol.session.guarantee import TRUSTED, PrivacyStatement
 
 __all__ = ["sections"]
 
@@ -73,6 +73,7 @@ def _appraisal(figures: Figures) -> Iterable[Html]:
     figures_of_each = _numbers("MMD²", "MMD² to test", "accuracy", "95 %", "effective points")
     shares = appraisal.own.share_line(MOST_SHOWN)
     parts = [
+        *_model(appraisal),
         table([*_text("choice"), *figures_of_each], rows),
         *([element("p", f"Labels in per cent, {shares}.")] if shares else []),
         *_parts(appraisal),
@@ -82,6 +83,29 @@ def _appraisal(figures: Figures) -> Iterable[Html]:
         "which test points there are (Wilson), for the one model; not of the purchase or its noise."
     )
     return section("What it is worth, by the consumer alone", parts, lead)
+
+
+def _model(appraisal: Appraisal) -> Iterable[Html]:
+    """Whether the consumer's model gets better: a sentence, and what it is with each thing to learn from."""
+    if (model := appraisal.model) is None:
+        return
+    yield element("p", model.sentence())
+    figures = {
+        "own rows alone": model.own,
+        "bought points": model.bought,
+        "own rows and bought points": model.own_and_bought,
+        "as many at random": model.uniform,
+        "own rows and as many at random": model.own_and_uniform,
+        "no model": model.trivial,
+    }
+    rows = [
+        (name, _known(found.value, ".3f"), f"{_known(found.low, '.3f')} to {_known(found.high, '.3f')}")
+        for name, found in figures.items()
+        if found is not None
+    ]
+    if rows:
+        metric = "R²" if model.metric == "r2" else "accuracy"
+        yield table([*_text("a model learns from"), *_numbers(metric, "95 %")], rows)
 
 
 def _parts(appraisal: Appraisal) -> Iterable[Html]:
@@ -169,7 +193,7 @@ def _seed_set(figures: Figures) -> Iterable[Html]:
 
 def _verdict(figures: Figures) -> Iterable[Html]:
     verdict = figures.verdict
-    if verdict is None or verdict.rehearsal is None:
+    if verdict is None or verdict.word is None:
         return
     yield element(
         "p",
@@ -177,7 +201,8 @@ def _verdict(figures: Figures) -> Iterable[Html]:
         "validation set: the consumer's to show.",
     )
     rows = [
-        (each.owners, f"{each.ratio:.2f}", f"{each.ratio_plain:.2f}") for each in verdict.rehearsal.staged
+        (each.owners, f"{each.ratio:.2f}", f"{each.ratio_plain:.2f}")
+        for each in (() if verdict.rehearsal is None else verdict.rehearsal.staged)
     ]
     if rows:
         ratios = _numbers("MMD² over a uniform choice's, with weights", "without weights")

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from consumer.machine import ConsumerMachine
-from curator.machine import CuratorMachine
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.curator.machine import CuratorMachine
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header
 from hushbid.report.course import Course
 from hushbid.transcripts.replay import opened_session, replayed
-from owner.machine import OwnerMachine
-from protocol.errors import ConfigError, DataError
-from protocol.machine.base import Machine
-from protocol.session.session import Session
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header
 
 __all__ = ["Source", "open_sources"]
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 import tomlkit
 import typer
 
+from hushbid.protocol.config.key_request import KeyRequest
+from hushbid.protocol.config.loading import load_toml_text, read_text
+from hushbid.protocol.config.party import CuratorFile
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.files.signed_files import read_key_request
 from hushbid.roster.file import Place, RosterFile
 from hushbid.text_files import one_at_a_time, replace_file
-from protocol.config.key_request import KeyRequest
-from protocol.config.loading import load_toml_text, read_text
-from protocol.config.party import CuratorFile
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.files.signed_files import read_key_request
 
 __all__ = ["ALL_ANEW", "approve", "parties", "revoke"]
 

@@ -13,15 +13,15 @@ from typing import Any, cast
 
 import tomlkit
 
+from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.config.loading import load_toml_text, read_text, validated
+from hushbid.protocol.config.session import DraftSession, SessionFile
+from hushbid.protocol.crypto.identity import PublicIdentity
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.keys import new_keypair
+from hushbid.protocol.session.session import open_session
 from hushbid.text_files import replace_file, write_new_file
-from protocol.config.key_request import Role
-from protocol.config.loading import load_toml_text, read_text, validated
-from protocol.config.session import DraftSession, SessionFile
-from protocol.crypto.identity import PublicIdentity
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.keys import new_keypair
-from protocol.session.session import open_session
 
 __all__ = ["Place", "RosterFile"]
 

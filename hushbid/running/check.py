@@ -13,23 +13,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from consumer.verdict import Verdict
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import shares
+from hushbid.consumer.verdict import Verdict
 from hushbid.plan.verdict import Rehearsing, nothing_to_choose
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.subject import Subject
+from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.config.party import ConsumerFile, OwnerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConnectionFailed, HushbidError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.network.transport import parse_address
+from hushbid.protocol.runtime.party import check_durability
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.running.directory import named_files
 from hushbid.running.process import PartyFailed
-from protocol.config.key_request import Role
-from protocol.config.party import ConsumerFile, OwnerFile
-from protocol.config.session import SessionFile
-from protocol.data import Dataset
-from protocol.errors import ConnectionFailed, HushbidError
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.network.transport import parse_address
-from protocol.runtime.party import check_durability
-from protocol.session.session import Session, open_session
 
 __all__ = ["check_run"]
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import SESSION_FILE, Layout, Party, furnish, keep, parties_in, roster_of, shares
-from protocol import platform
-from protocol.config.session import NetworkSection, SessionFile
-from protocol.errors import ConfigError, ConnectionFailed
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.keys import KeyPair, new_keypair
+from hushbid.protocol import platform
+from hushbid.protocol.config.session import NetworkSection, SessionFile
+from hushbid.protocol.errors import ConfigError, ConnectionFailed
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.keys import KeyPair, new_keypair
 
 __all__ = ["RunDirectory", "named_files", "prepare", "redirect"]
 

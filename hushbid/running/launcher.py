@@ -13,30 +13,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from consumer.process import consumer_seed_set
-from consumer.store import keep_verdict
-from consumer.verdict import NO_VERDICT
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import PARTY_FILE, Party
+from hushbid.consumer.process import consumer_seed_set
+from hushbid.consumer.store import keep_verdict
+from hushbid.consumer.verdict import NO_VERDICT
 from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing
+from hushbid.protocol import platform
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import ConsumerFile, OwnerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.errors import ExitCode, HushbidError, LocalProtocolError
+from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.ledger.dataset_budget import charges, ledger_path
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, prepare
 from hushbid.running.process import PartyFailed, PartyProcess
 from hushbid.running.report import with_report
 from hushbid.running.results import RunResult
 from hushbid.running.simulate import AfterRound, Follow, baselines, both
-from protocol import platform
-from protocol.config.loading import load_toml
-from protocol.config.party import ConsumerFile, OwnerFile
-from protocol.config.session import SessionFile
-from protocol.errors import ExitCode, HushbidError, LocalProtocolError
-from protocol.machine.progress import Progress
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.blas_threads import keep_one_blas_thread
-from protocol.runtime.ledger.dataset_budget import charges, ledger_path
-from protocol.session.session import Session, open_session
 
 __all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
 
@@ -84,7 +84,8 @@ def run(
     Args:
         directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second from the first round on.
-        follow: Called as often from enrolment on, with all that is known (`protocol.machine.progress`).
+        follow: Called as often from enrolment on, with all that is known
+            (`hushbid.protocol.machine.progress`).
         say: Gets what failed parties wrote for people, why there is no report if there is none, and the run's
             directory and what was charged if the run does not end well.
         rehearsing: How the session is rehearsed, once, with the consumer's files.

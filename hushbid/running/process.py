@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushbid.cluster.parties import PARTY_FILE, SESSION_FILE, Party
-from protocol import __name__ as protocol_package
-from protocol import platform
-from protocol.errors import ExitCode, HushbidError
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ExitCode, HushbidError
 
 __all__ = ["PartyFailed", "PartyProcess", "party_environment"]
 
@@ -27,8 +26,6 @@ _INHERITED: Final = frozenset(
     | {"PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )
 _INHERITED_PREFIXES: Final = ("LC_", "OPENBLAS_", "OMP_", "MKL_", "BLIS_", "VECLIB_", "NPY_")
-_BESIDE: Final = protocol_package.removesuffix("protocol")
-"""Prefix of a role's module: installed from a wheel, all packages are in hushbid."""
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Parties share the machine, and the work of one is small."""
 
@@ -53,7 +50,7 @@ def party_environment(own: Mapping[str, str]) -> dict[str, str]:
         for name, value in own.items()
         if name in _INHERITED or name.startswith(_INHERITED_PREFIXES)
     }
-    # The same packages as here, installed or not.
+    # The same hushbid as here, installed or not.
     places = own.get("PYTHONPATH", "").split(os.pathsep)
     path = [Path(__file__).parents[2], *(Path(place) for place in places if place)]
     return _ONE_THREAD | kept | {"PYTHONPATH": os.pathsep.join(str(place.resolve()) for place in path)}
@@ -71,7 +68,7 @@ class PartyProcess:
         self.stopped = False
         """Whether we told it to end."""
         # -P: its working directory holds data, and is no place to import from.
-        arguments = [sys.executable, "-P", "-m", f"{_BESIDE}{party.role}"]
+        arguments = [sys.executable, "-P", "-m", f"hushbid.{party.role}"]
         arguments += ["--session", SESSION_FILE, "--config", PARTY_FILE, "--json"]
         if progress is not None:
             arguments += ["--progress-fd", str(progress)]

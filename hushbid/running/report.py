@@ -10,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.extras import need
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.report.curves import APPRAISAL, BASELINES
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.html import FIRST_BYTES
 from hushbid.report.own_rows import Wanted, own_rows
 from hushbid.report.sources import open_sources
-from protocol.errors import ConfigError, HushbidError
-from protocol.extras import need
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.files.durable import in_place_of
 
 if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
@@ -80,6 +80,7 @@ def with_report(
         curves = dict(zip(BASELINES, (reference.greedy_by_round, reference.uniform_by_round), strict=True))
         choices = {"greedy": result.greedy.as_json(), "uniform": result.uniform.as_json()}
         appraisal = {**result.chosen.as_json(), **result.own.as_json(), "choices": choices}
+        appraisal["model"] = result.model.as_json()
         evaluation = directory / EVALUATION
         _write(evaluation, json.dumps({**curves, APPRAISAL: appraisal}, allow_nan=False) + "\n")
         write_report(telling, directory / REPORT, evaluation=evaluation)

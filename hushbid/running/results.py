@@ -15,21 +15,22 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from consumer.appraisal import Judgement, Quality
-from consumer.course import Course
-from consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
-from consumer.seed_distance import SeedDistance
-from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.cluster.evaluation import Baselines
+from hushbid.consumer.appraisal import Judgement, Quality
+from hushbid.consumer.course import Course
+from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
+from hushbid.consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
+from hushbid.consumer.seed_distance import SeedDistance
+from hushbid.consumer.verdict import NO_VERDICT, Verdict
+from hushbid.protocol.names import listed
+from hushbid.protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
+from hushbid.protocol.privacy.settlement import SettlementTerms
+from hushbid.protocol.runtime.command import finite
+from hushbid.protocol.session.guarantee import TRUSTED, PrivacyStatement
+from hushbid.protocol.session.odometer import Odometer, odometers
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.prices import bill_lines
 from hushbid.running.standing import Standing, beside_uniform
-from protocol.names import listed
-from protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
-from protocol.privacy.settlement import SettlementTerms
-from protocol.runtime.command import finite
-from protocol.session.guarantee import TRUSTED, PrivacyStatement
-from protocol.session.odometer import Odometer, odometers
-from protocol.session.session import Session
-from protocol.space.prices import bill_lines
 
 __all__ = ["RunResult", "Transcripts", "render"]
 
@@ -49,6 +50,7 @@ class RunResult:
         greedy, uniform: How good the baselines are (`hushbid.cluster.evaluation`).
         test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
         own: Figures of the consumer alone: baselines, label shares, and owners' exact parts.
+        model: Whether the consumer's model gets better, beside a uniform choice.
     """
 
     session: str
@@ -87,6 +89,7 @@ class RunResult:
     settlement_paid: PaidStatement | None = None
     bill: Mapping[str, Any] | None = None
     own: OwnFigures = field(default_factory=OwnFigures)
+    model: ModelFigures = NO_MODEL
     verdict: Verdict = NO_VERDICT
     test_unlike: bool | None = None
 
@@ -100,7 +103,7 @@ class RunResult:
         consumer: Mapping[str, Any],
         **kept: Any,
     ) -> RunResult:
-        """The result of a session, from its parties' results (`curator.result`, `consumer.result`).
+        """The result of a session, from those of its curator and consumer (`result` in their packages).
 
         Args:
             reference: What the operator compares it with.
@@ -138,6 +141,7 @@ class RunResult:
             settlement_paid=None if paid is None else PaidStatement.from_json(paid),
             bill=curator["bill"],
             own=OwnFigures.from_json(consumer),
+            model=ModelFigures.from_json(consumer["model"]).beside(reference.uniform_model),
             absences=curator["absences"],
             faults=tuple(curator["faults"]),
             refusals=tuple(curator["refusals"]),
@@ -199,6 +203,7 @@ class RunResult:
             },
             "beside_uniform": None if self.standing is None else self.standing.as_json(),
             **self.own.as_json(),
+            "model": self.model.as_json(),
             "points_accessed_curator": self.points_accessed_curator,
             "points_delivered": self.points_delivered,
             "disputed": self.disputed,
@@ -227,10 +232,14 @@ class RunResult:
         }
 
 
+_STYLES: Final = {"better": "bold", "same": "bold yellow", "worse": "bold red", "unknown": "bold yellow"}
+
+
 def render(result: RunResult, console: Console) -> None:
     """Print the result for people."""
     parts: list[RenderableType] = [
         Rule(result.session, align="left"),
+        Text(result.model.sentence(), style=_STYLES[result.model.word]),
         *_standing(result),
         _facts(result),
         _quality(result),
@@ -263,10 +272,6 @@ def _quality(result: RunResult) -> RenderableType:
     for name, judgement in choices.items():
         weighted = Quality() if judgement.weighted is None else judgement.weighted.quality
         rows += [(name, judgement.plain), ("  with weights", weighted)]
-    own = {"validation rows alone": result.own.validation_only, "class most bought": result.own.majority}
-    for name, baseline in own.items():
-        if baseline is not None:
-            rows.append((name, Quality(accuracy=baseline.accuracy, accuracy_interval=baseline.interval)))
     columns = [("MMD²", "mmd2", "{:.5f}"), ("accuracy", "accuracy", "{:.3f}")]
     if any(quality.mmd2_test is not None for _, quality in rows):
         columns.insert(1, ("to test", "mmd2_test", "{:.5f}"))
@@ -337,9 +342,11 @@ def _facts(result: RunResult) -> Text:
             f"(seed weight {result.seed_weight:g}).",
             style="yellow",
         )
-    if result.verdict.rehearsal is not None:
+    if result.verdict.word is not None:
         style = "" if result.verdict.word == "good" else "yellow"
-        text.append(f"\nA rehearsal of the session was {result.verdict.summary()}.", style=style)
+        by = "Own rows" if result.verdict.by_model else "A rehearsal of the session"
+        was = "said" if result.verdict.by_model else "was"
+        text.append(f"\n{by} {was} {result.verdict.summary()}.", style=style)
     for warning in () if result.course is None else result.course.warnings():
         text.append(f"\n{warning}", style="yellow")
     if result.absences:
@@ -402,7 +409,7 @@ def _settlement(result: RunResult) -> RenderableType:
         exact = _exact(parts.get(owner), result.chosen.plain.mmd2) if parts else []
         table.add_row(owner, number, error, *_paid([lines.get(owner)], form, priced=priced), *exact)
     if rest := ranked[_SHOWN_OWNERS:]:
-        total = terms.figures(sum(value for _, value in rest), owners=len(rest))
+        total = terms.figures(math.fsum(value for _, value in rest), owners=len(rest))
         number, error, *_ = *total, "–"
         paid = _paid([lines.get(owner) for owner, _ in rest], form, priced=priced)
         table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
@@ -448,8 +455,8 @@ def _places(result: RunResult) -> Text | None:
     if result.data is not None:
         lines.append(f"Delivered points: {result.data}")
     if result.directory is not None and result.transcripts:
-        lines.append(f"Transcripts of {len(result.transcripts)} parties: {result.directory}")
-    lines += [f"Report: {result.report}"] if result.report is not None else []
+        report = "" if result.report is None else f", and {result.report.name}"
+        lines.append(f"Transcripts of {len(result.transcripts)} parties{report}: {result.directory}")
     return Text("\n".join(lines)) if lines else None
 
 

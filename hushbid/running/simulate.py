@@ -8,32 +8,32 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from consumer.appraisal import Evaluation
-from consumer.downstream import check_model
-from consumer.events import StorePurchases
-from consumer.own_figures import own_view
-from consumer.result import consumer_result
-from consumer.store import PurchaseFile, keep_table, keep_verdict
-from curator.machine import CuratorMachine
-from curator.progress import Follower
-from curator.result import curator_result
 from hushbid.cluster.data import ClusterData, spread
 from hushbid.cluster.evaluation import Baselines, evaluate
 from hushbid.cluster.file import Cluster
+from hushbid.consumer.appraisal import Evaluation
+from hushbid.consumer.events import StorePurchases
+from hushbid.consumer.learners import check_model
+from hushbid.consumer.own_figures import own_view
+from hushbid.consumer.result import consumer_result
+from hushbid.consumer.store import PurchaseFile, keep_table, keep_verdict
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.progress import Follower
+from hushbid.curator.result import curator_result
 from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
+from hushbid.protocol import platform
+from hushbid.protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.party import ensure_done, open_journal
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import Journal
 from hushbid.running.report import with_report
 from hushbid.running.results import RunResult
 from hushbid.simulation.simulator import Simulation
-from protocol import platform
-from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
-from protocol.errors import ConfigError
-from protocol.machine.progress import Progress
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.blas_threads import keep_one_blas_thread
-from protocol.runtime.party import ensure_done, open_journal
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import Journal
 
 __all__ = ["AfterRound", "Follow", "baselines", "both", "simulate"]
 
@@ -65,7 +65,7 @@ def simulate(
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
-        follow: Called as often, and at the end, with all that is known (`protocol.machine.progress`).
+        follow: Called as often, and at the end, with all that is known (`hushbid.protocol.machine.progress`).
         say: Gets why there is no report, if there is none, and that there is nothing to choose from.
         rehearsing: How the session is rehearsed before it begins.
 
@@ -89,7 +89,7 @@ def simulate(
     if say is not None and (warning := nothing_to_choose(session, sum(map(len, data.owners.values())))):
         say(warning)
     drawn = cluster.file.consumer.seed_points is not None
-    verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn))
+    verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn, cluster.model))
     if record is not None:
         _allow_open_files(len(data.owners) + 2)
         keep_verdict(record, session, verdict)
@@ -135,6 +135,7 @@ def simulate(
             cluster.model,
             cluster.file.consumer.seed,
             cluster.file.consumer.ridge,
+            cluster.file.consumer.label_weight,
         ),
         data.seed_set,
     )
@@ -142,7 +143,7 @@ def simulate(
     if kept is not None and delivered:
         kept.store(StorePurchases(tuple(delivered)))
         if view.matching is not None:
-            kept.weigh(view.matching.weights, ridge=view.matching.ridge)
+            kept.weigh(view.matching, view.training)
         if (schema := session.file.rows) is not None:
             columns = cluster.file.consumer.columns.columns()
             keep_table(schema, kept.path, label=columns.label or "label")
@@ -190,7 +191,7 @@ def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baseline
     """The greedy and the uniform choice on the same data (DESIGN §7): a step of the operator only."""
     return evaluate(
         data.owners,
-        data.validation.features,
+        data.validation,
         data.seed_set.features,
         # Where the map is secret, the operator's own does: the baselines are of no session.
         session.public_map or session.space.map(cluster.file.consumer.seed),
@@ -199,6 +200,7 @@ def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baseline
         test=data.test,
         model=cluster.model,
         ridge=cluster.file.consumer.ridge,
+        label_weight=cluster.file.consumer.label_weight,
         session=session,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from consumer.appraisal import Judgement, Quality
+from hushbid.consumer.appraisal import Judgement, Quality
 
 __all__ = ["Standing", "beside_uniform"]
 
@@ -75,9 +75,6 @@ class Standing:
         against += " (which the test points are unlike)" if self.unlike else ""
         times = f"{self.ratio:#.2g}".rstrip(".")  # 1.0 and not 1, but 12
         said = f"The bought points {words}: their MMD² to {against}{how} is {times} times as large"
-        points, others = self.bought.effective_points, self.uniform.effective_points
-        if self.weighted and points is not None and others is not None:
-            said += f", and they are worth {points:.0f} points of equal weight, those at random {others:.0f}"
         return f"{said}."
 
     def as_json(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from protocol.errors import LocalProtocolError
+from hushbid.protocol.errors import LocalProtocolError
 
 __all__ = ["SimulatedBoxes"]
 

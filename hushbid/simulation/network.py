@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
-from curator.machine import CuratorMachine
-from protocol.machine.machine import Connected, Event, Lost
-from protocol.names import CURATOR
-from protocol.runtime.driver import Outgoing
+from hushbid.curator.machine import CuratorMachine
+from hushbid.protocol.machine.machine import Connected, Event, Lost
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.runtime.driver import Outgoing
 
 __all__ = ["Network", "SteadyNetwork", "World"]
 

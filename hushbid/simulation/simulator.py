@@ -14,31 +14,31 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from consumer.events import StorePurchases
-from consumer.machine import ConsumerMachine
-from consumer.party import consumer_party
-from curator.machine import CuratorMachine
-from curator.party import curator_party
+from hushbid.consumer.events import StorePurchases
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.party import consumer_party
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_party
+from hushbid.owner.machine import OwnerMachine
+from hushbid.owner.party import owner_party
+from hushbid.protocol import __version__
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.machine import Event, Finish
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import NoiseSource, SimulatedNoise
+from hushbid.protocol.runtime.driver import Driver, Numerics, Outgoing
+from hushbid.protocol.runtime.party import head_signer
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.journal import JournalLike, MemoryJournal, NullJournal
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.transcript.replay import EventReader
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire.codec import decode_message, said_to
 from hushbid.simulation.boxes import SimulatedBoxes
 from hushbid.simulation.network import Network, SteadyNetwork
-from owner.machine import OwnerMachine
-from owner.party import owner_party
-from protocol import __version__
-from protocol.data import Dataset
-from protocol.errors import LocalProtocolError
-from protocol.machine.base import Machine
-from protocol.machine.machine import Event, Finish
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import NoiseSource, SimulatedNoise
-from protocol.runtime.driver import Driver, Numerics, Outgoing
-from protocol.runtime.party import head_signer
-from protocol.session.session import Session
-from protocol.transcript.journal import JournalLike, MemoryJournal, NullJournal
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header
-from protocol.transcript.replay import EventReader
-from protocol.transcript.session_file import started
-from protocol.wire.codec import decode_message, said_to
 
 _T = TypeVar("_T")
 

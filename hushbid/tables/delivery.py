@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.cluster.kind import kind_of
-from protocol.config.loading import load_toml, read_toml
-from protocol.config.session import NetworkSection, RosterSection, SessionFile
-from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
-from protocol.data.arrays import UNREADABLE
-from protocol.data.dataset import GAP_ADVICE
-from protocol.data.names import split_names
-from protocol.errors import ConfigError, DataError
-from protocol.runtime.files.durable import in_place_of
-from protocol.runtime.files.signed_files import read_invitation
+from hushbid.protocol.config.loading import load_toml, read_toml
+from hushbid.protocol.config.session import NetworkSection, RosterSection, SessionFile
+from hushbid.protocol.data import DataColumns, Dataset, check_dataset, load_dataset
+from hushbid.protocol.data.arrays import UNREADABLE
+from hushbid.protocol.data.dataset import GAP_ADVICE
+from hushbid.protocol.data.names import split_names
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.runtime.files.durable import in_place_of
+from hushbid.protocol.runtime.files.signed_files import read_invitation
 
 __all__ = [
     "MASKED",
@@ -111,6 +111,14 @@ class Delivery:
         return held
 
     @property
+    def known(self) -> list[int | float | str | None]:
+        """The label of each point; None where it has none."""
+        if "labels" not in self.arrays:
+            return [None] * len(self.points)
+        values = self.arrays["labels"].tolist()
+        return [value if has else None for value, has in zip(values, self.labelled, strict=True)]
+
+    @property
     def bounds(self) -> Floats:
         """Lower and upper bounds of every column, shape (2, columns)."""
         columns = self.arrays["features"].shape[1]
@@ -127,15 +135,18 @@ class Delivery:
             raise ConfigError(f"γ is {gamma}.", advice="Give a positive number.")
         return gamma
 
-    def table(self, path: Path | str) -> tuple[Dataset, Floats]:
+    def table(self, path: Path | str, *, label_gaps: bool = False) -> tuple[Dataset, Floats]:
         """A table in any format that parties read, and its features scaled to [0, 1], shape (n, columns).
+
+        With `label_gaps`, rows may lack a label.
 
         Raises:
             DataError: It cannot be read, has other columns than the delivered points, or a value is missing
                 or out of bounds.
         """
         with gaps_told(self.session):
-            dataset = load_dataset(Path(path), self.columns)
+            columns_read = self.columns.with_gaps() if label_gaps else self.columns
+            dataset = load_dataset(Path(path), columns_read)
         lower, upper = self.bounds
         columns = len(lower)
         if dataset.features.shape[1] != columns:
@@ -181,7 +192,7 @@ def gaps_told(session: Path | None) -> Iterator[None]:
 
 
 def read_delivered(delivered: Path) -> dict[str, Any]:
-    """The arrays of a consumer's ``delivered.npz`` (`consumer.store.PurchaseFile`), at least one point's.
+    """The arrays of a ``delivered.npz`` with at least one point (`hushbid.consumer.store.PurchaseFile`).
 
     Raises:
         DataError: It cannot be read, is not a delivery, or has no points.

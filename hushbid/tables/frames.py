@@ -1,4 +1,4 @@
-"""Tables of any library in and out: `protocol.data.frames` takes them in, and this gives them back."""
+"""Gives tables back in the library that they came in; `hushbid.protocol.data.frames` takes them in."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from hushbid.protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
+from hushbid.protocol.data.images import is_list
+from hushbid.protocol.errors import DataError
 from hushbid.tables.delivery import writing
-from protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
-from protocol.data.images import is_list
-from protocol.errors import DataError
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
 

@@ -8,8 +8,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
-from protocol.runtime.command import by_option, option
+from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
+from hushbid.protocol.runtime.command import by_option, option
 
 __all__ = ["DeliveredArgument", "ValueOptions", "WeighOptions"]
 
@@ -25,7 +25,8 @@ GammaOption: TypeAlias = Annotated[
 class WeighOptions:
     """Delivered points that are to be weighed: each option's help describes it.
 
-    `model` is one of `consumer.downstream.MODELS`, and `balance` one of `consumer.balance.BALANCES`.
+    `model` is one of `hushbid.consumer.learners.MODELS`, and `balance` one of
+    `hushbid.consumer.balance.BALANCES`.
     """
 
     delivered: Path = field(metadata=by_option(DeliveredArgument))
@@ -42,6 +43,11 @@ class WeighOptions:
     )
     ridge: float | None = option(
         float | None, help="λ: 1, the default, takes D_v for a sample, 0 fits its noise as well."
+    )
+    label_weight: float | None = option(
+        float | None,
+        help="Strength of labels beside features, from 0 (none) to below 1; default: 0.6. It counts where "
+        "D_v has labels.",
     )
     gamma: float | None = field(default=None, metadata=by_option(GammaOption))
     session: Path | None = field(default=None, metadata=by_option(SessionOfTablesOption))

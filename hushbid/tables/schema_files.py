@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tomli_w
 
-from consumer.delivered import delivered_table
+from hushbid.consumer.delivered import delivered_table
+from hushbid.protocol.data.column import Kind
+from hushbid.protocol.data.images import is_list
+from hushbid.protocol.data.names import is_index
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.data.tables import without_gaps
+from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
-from protocol.data.column import Kind
-from protocol.data.images import is_list
-from protocol.data.names import is_index
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError
 
 __all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "draft", "encode_file"]
 
@@ -196,26 +197,41 @@ def _kind(column: Any) -> Kind | None:
 
 
 def arrays_of(
-    schema: Schema, table: ArrowTable, name: str, *, label: str | None = None, identifier: str | None = None
+    schema: Schema,
+    table: ArrowTable,
+    name: str,
+    *,
+    label: str | None = None,
+    identifier: str | None = None,
+    label_gaps: bool = False,
 ) -> dict[str, npt.NDArray[Any]]:
     """What a party's ``.npz`` has of a table: ``features``, and ``labels`` and ``identifiers`` if named.
+
+    With `label_gaps`, rows may lack a label; ``labelled`` says which have one.
 
     Raises:
         DataError: A row does not fit the schema, or a label or an identifier is missing.
     """
-    arrays = {"features": schema.encode(table, name=name)}
+    arrays: dict[str, npt.NDArray[Any]] = {"features": schema.encode(table, name=name)}
     for array, column in (("labels", label), ("identifiers", identifier)):
         if column is not None:
-            arrays[array] = _attribute(table, column, name)
+            gaps = label_gaps and array == "labels"
+            arrays[array], labelled = _attribute(table, column, name, gaps=gaps)
+            if labelled is not None:
+                arrays["labelled"] = labelled
     return arrays
 
 
-def _attribute(table: ArrowTable, name: str, where: str) -> npt.NDArray[Any]:
+def _attribute(
+    table: ArrowTable, name: str, where: str, *, gaps: bool
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
     if table.column_names.count(name) != 1:
         raise DataError(
             f"{where} has no column {name!r}, or several.", advice="Correct the name, or name none."
         )
-    column = table.column(name)
+    column, labelled = table.column(name), None
+    if gaps:
+        column, labelled = without_gaps(column)
     if column.null_count:
         raise DataError(f"{where}: column {name!r} has a gap.", advice="Fill it in, or remove the row.")
     if pa.types.is_boolean(column.type):
@@ -228,8 +244,8 @@ def _attribute(table: ArrowTable, name: str, where: str) -> npt.NDArray[Any]:
             advice="Labels are numbers, booleans or text, and identifiers whole numbers or text.",
         )
     if pa.types.is_string(kind):
-        return np.asarray(column.to_pylist(), dtype=np.str_)
-    return np.asarray(column.to_numpy())
+        return np.asarray(column.to_pylist(), dtype=np.str_), labelled
+    return np.asarray(column.to_numpy()), labelled
 
 
 def encode_file(

@@ -6,16 +6,19 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import AMOUNTS, known_labels, no_classes, why_none_agree, wilson_interval
+from hushbid.consumer.downstream import AMOUNTS, known_labels, no_classes, why_none_agree, wilson_interval
+from hushbid.consumer.estimators import is_regressor, made, takes_weights
+from hushbid.consumer.learners import counted
+from hushbid.consumer.model_figures import ModelFigures, ModelJudge
+from hushbid.consumer.training_weights import Kind
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.extras import need
 from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
-from hushbid.tables.estimators import is_regressor, made, takes_weights
-from protocol.errors import ConfigError, DataError
-from protocol.extras import need
 
 __all__ = ["Fitted", "Trained", "train"]
 
@@ -23,6 +26,9 @@ _ENDING: Final = ".skops"
 _NO_WEIGHTS: Final = "the delivery has none: `hushbid weigh` makes them"
 _FEW_CLASSES: Final = 2
 _FEW_NUMBERS: Final = 2
+
+_Rows: TypeAlias = tuple[Floats, npt.NDArray[Any], Floats | None]
+"""Points, their labels, and their weights if they have any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,8 @@ class Trained:
         tested: Test points with a label; None: there are no test points.
         labels_why: Why no test point can be got right, if that is how labels are written, or why few are, if
             labels are amounts; else empty.
+        own_rows: Own rows with a label that it learned from as well; None: no file of own rows was named.
+        beside: Whether it is better than one of own rows alone; None: no file of own rows was named.
         output: Where the model was written.
     """
 
@@ -75,6 +83,8 @@ class Trained:
     tested: int | None
     labels_why: str
     output: Path | None
+    own_rows: int | None = None
+    beside: ModelFigures | None = None
 
     @property
     def model(self) -> Any:
@@ -94,6 +104,8 @@ class Trained:
             "classes": self.classes,
             "tested": self.tested,
             "labels_why": self.labels_why,
+            "own_rows": self.own_rows,
+            "model": None if self.beside is None else self.beside.as_json(),
             "output": None if self.output is None else str(self.output),
         }
 
@@ -103,6 +115,7 @@ def train(
     estimator: Any = "LogisticRegression",
     *,
     test: Path | str | None = None,
+    validation: Path | str | None = None,
     columns: Columns = (None, None),
     session: Path | str | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -112,13 +125,16 @@ def train(
 ) -> Trained:
     """Fit a model to delivered points, with their weights, on columns scaled by the public bounds to [0, 1].
 
-    Points without a label are left out. Weights weigh 1 on average over the points that are left.
+    Points without a label are left out. Weights weigh 1 on average over the points that are left. With a
+    validation set, own rows are learned from as well: each weighs 1, and cross-validation on them says what
+    the delivered points weigh beside them (`hushbid.consumer.training_weights`).
 
     Args:
         delivered: The consumer's ``delivered.npz``.
         estimator: The name of a classifier or regressor of scikit-learn; or one itself, which is fitted.
         test: Points with labels to judge by, in any format that parties read; None: there are none.
-        columns: Feature columns (as in ``a,b,c``) and the label's, of `test`.
+        validation: D_v, own rows of which some have a label; None: delivered points alone are learned from.
+        columns: Feature columns (as in ``a,b,c``) and the label's, of `test` and `validation`.
         session: The session file, by whose ``[[columns]]``, if any, the test table is read.
         parameters: Of the estimator that is named.
         without_weights: Fit another one without weights as well, for comparison.
@@ -131,7 +147,7 @@ def train(
         DataError: A file that cannot be read or written, labels of which nothing can be learned, or points
             that the estimator cannot be fitted to.
     """
-    place = None if output is None else _checked_output(Path(output), (delivered, test))
+    place = None if output is None else _checked_output(Path(output), (delivered, test, validation))
     if isinstance(estimator, str):
         model = made(estimator, parameters or {}, seed=seed)
     else:
@@ -148,13 +164,31 @@ def train(
     labels = _labels(found, name, regressor=regressor)
     judged = None if test is None else _judged(found, Path(test), labels)
     learned, weights, why = found.points[held], None, _NO_WEIGHTS
+    own = None if validation is None else _judged(found, Path(validation), labels, label_gaps=True)
     if "weights" in found.arrays:
         weights, why = _mean_one(found.arrays["weights"][held]), ""
         if not takes_weights(model):
             weights, why = None, f"{name} takes no sample weights"
         elif weights is None:
             why = "the points that have a label have no weight"
-    fitted = _fit(model, learned, labels, weights, found.bounds, judged)
+    both: _Rows = (learned, labels, weights)
+    figures, counts = None, len(labels)
+    if own is not None:
+        figures, share = _shared(found, own, judged, model, regressor=regressor, seed=seed)
+        both = (
+            np.concatenate([own[0], learned]),
+            np.concatenate([own[1], labels]),
+            np.concatenate([np.ones(len(own[1])), share[held]]),
+        )
+        why = (
+            "" if takes_weights(model) else f"{name} takes no sample weights: rows are repeated in proportion"
+        )
+        counts = int((share[held] > 0.0).sum())
+        if not counts:
+            why = "by cross-validation on own rows the delivered points deserve no weight"
+        weights = both[2] if takes_weights(model) and counts else None
+        _check_classes(both, name, regressor=regressor)
+    fitted = _fit(model, *both, found.bounds, judged)
     beside = _fit(model, learned, labels, None, found.bounds, judged) if without_weights else None
     if place is not None:
         _write(place, fitted.model, name)
@@ -168,11 +202,13 @@ def train(
         weights_used=weights is not None,
         weights_why=why,
         without_weights=beside,
-        points=len(labels),
+        points=counts,
         unlabelled=len(held) - len(labels),
         classes=None if regressor else len(np.unique(labels)),
         tested=None if judged is None else len(judged[1]),
         labels_why=labels_why,
+        own_rows=None if own is None else len(own[1]),
+        beside=figures,
         output=None if place is None else place.resolve(),
     )
 
@@ -223,14 +259,48 @@ def _labels(found: Delivery, name: str, *, regressor: bool) -> npt.NDArray[Any]:
     return labels
 
 
-def _judged(found: Delivery, test: Path, learned: npt.NDArray[Any]) -> tuple[Floats, npt.NDArray[Any]]:
-    """Points to judge by, with labels that can be those of the delivered points."""
-    held_out, features = found.table(test)
-    if held_out.labels is None or not len(known_labels(held_out.labels)):
+def _shared(
+    found: Delivery,
+    own: tuple[Floats, npt.NDArray[Any]],
+    judged: tuple[Floats, npt.NDArray[Any]] | None,
+    model: Any,
+    *,
+    regressor: bool,
+    seed: int,
+) -> tuple[ModelFigures, Floats]:
+    """Whether points make a model of own rows better, and what they weigh beside those."""
+    arrays, held = found.arrays, found.labelled
+    weightings: dict[Kind, Floats] = {"equal": np.full(len(held), 1.0 / len(held))}
+    if "weights" in arrays:
+        weightings = {"labels" if float(arrays.get("label_weight", 0.0)) else "plain": arrays["weights"]}
+    judge = ModelJudge(own, judged, model, seed, regressor)
+    figures, share = judge.judge(found.points, found.known, weightings)
+    assert share is not None, "there are labels on both sides"
+    return figures, share
+
+
+def _check_classes(rows: _Rows, name: str, *, regressor: bool) -> None:
+    """Refuse rows that count of which a classifier learns nothing."""
+    _, labels, weights = rows
+    kept = labels if weights is None else labels[weights > 0.0]
+    if not regressor and len(np.unique(kept)) < _FEW_CLASSES:
         raise DataError(
-            f"{held_out.name} has no labels to judge by.", advice="Name their column with `--label`."
+            f"All rows that count are of one class, and {name} needs two.",
+            advice="Own rows of more classes say what the delivered points weigh beside them; or leave "
+            "--validation out.",
         )
+
+
+def _judged(
+    found: Delivery, test: Path, learned: npt.NDArray[Any], *, label_gaps: bool = False
+) -> tuple[Floats, npt.NDArray[Any]]:
+    """Points with labels that can be those of delivered ones; with `label_gaps`, those that have one."""
+    held_out, features = found.table(test, label_gaps=label_gaps)
+    if held_out.labels is None or not len(known_labels(held_out.labels)):
+        raise DataError(f"{held_out.name} has no labels.", advice="Name their column with `--label`.")
     labels = np.asarray(held_out.labels)
+    if held_out.labelled is not None:
+        features, labels = features[held_out.labelled], labels[held_out.labelled]
     kinds = ["text" if array.dtype.kind == "U" else "numbers" for array in (learned, labels)]
     if kinds[0] != kinds[1]:
         raise DataError(
@@ -263,7 +333,8 @@ def _fit(
         warnings.simplefilter("always")
         model, name = clone(estimator), type(estimator).__name__
         try:
-            model.fit(points, labels, **({} if weights is None else {"sample_weight": weights}))
+            points, labels, options = counted(points, labels, weights, takes_weights=takes_weights(model))
+            model.fit(points, labels, **options)
             scores = None if judged is None else _scores(model, *judged)
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
             raise _not_fitted(name, error) from error

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Final
 
-from consumer.valuation import value
+from hushbid.consumer.valuation import value
+from hushbid.protocol.errors import DataError
 from hushbid.tables.delivery import Delivery
 from hushbid.tables.options import ValueOptions
-from protocol.errors import DataError
 
 __all__ = ["MOST_POINTS", "MOST_SELLERS", "value_owners"]
 
@@ -19,7 +19,7 @@ MOST_SELLERS: Final = 2_000
 
 
 def value_owners(options: ValueOptions) -> dict[str, Any]:
-    """What each owner's delivered points are worth to the consumer (`consumer.valuation`).
+    """What each owner's delivered points are worth to the consumer (`hushbid.consumer.valuation`).
 
     Returns:
         ``total``, ``owners`` (name → `OwnerValue`), ``orders`` that were drawn, ``points``, ``gamma`` and

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from consumer.appraisal import Judge, Judgement
-from consumer.balance import Group, balanced_groups
-from consumer.downstream import Labels, check_model
-from consumer.matching import check_ridge
+from hushbid.consumer.appraisal import Judge, Judgement
+from hushbid.consumer.balance import Group, balanced_groups
+from hushbid.consumer.label_part import check_label_weight
+from hushbid.consumer.learners import check_model
+from hushbid.consumer.matching import check_ridge
+from hushbid.consumer.store import weight_arrays
+from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
+from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.delivery import MASKED, NOT_OURS, Delivery, is_same, writing
 from hushbid.tables.options import WeighOptions
-from protocol.config.party import RIDGE
-from protocol.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hushbid.tables.frames import ArrowTable
@@ -28,7 +30,8 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     """Weigh delivered points, and write them with their weights.
 
     Returns:
-        The judgement (`Judgement.as_json`), with ``points``, ``gamma``, ``balance`` and ``output``.
+        The judgement (`Judgement.as_json`), with ``model``, ``points``, ``gamma``, ``balance`` and
+        ``output``.
 
     Raises:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
@@ -37,6 +40,8 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     delivered, test = options.delivered, options.test
     ridge = RIDGE if options.ridge is None else options.ridge
     check_ridge(ridge)
+    strength = LABEL_WEIGHT if options.label_weight is None else options.label_weight
+    check_label_weight(strength)
     check_model(options.model, trained=False)  # whether there are labels to judge by, is seen later
     found = Delivery.read(delivered, options.session, (options.features, options.label))
     place = options.output or delivered
@@ -50,27 +55,34 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     width = found.gamma(options.gamma)
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
     points = found.points
-    resembled, wanted = found.table(options.validation)
+    resembled, wanted = found.table(options.validation, label_gaps=True)
     judged = None
     if test is not None:
         held_out, judged_points = found.table(test)
-        judged = (judged_points, held_out.labels)
-    judge = Judge(wanted, width, test=judged, model=options.model, seed=options.seed, ridge=ridge)
-    labels: Labels = [None] * len(points)
-    if "labels" in found.arrays:
-        values = found.arrays["labels"].tolist()
-        labels = [value if has else None for value, has in zip(values, found.labelled, strict=True)]
+        judged = (judged_points, held_out.known)
+    judge = Judge(
+        wanted,
+        width,
+        test=judged,
+        model=options.model,
+        seed=options.seed,
+        ridge=ridge,
+        wanted_labels=resembled.known,
+        label_weight=strength,
+    )
+    labels = found.known
     plain = judge.quality(points, labels)
     groups: tuple[Group, ...] = ()
     if options.balance is not None:
-        known = None if resembled.labels is None else resembled.labels.tolist()
-        groups = balanced_groups(labels, options.balance, known)
+        groups = balanced_groups(labels, options.balance, resembled.known)
     judgement, matching = judge.weighed(plain, points, labels, groups=groups)
     if matching is None:
         raise DataError(f"{delivered}: {judgement.why}", advice="Weigh a part of the points.")
-    made = {"weights": matching.weights, "ridge": np.float64(ridge), "weights_gamma": np.float64(width)}
-    written = _written(place, found.arrays | found.public | made, judgement)
-    return written | {"gamma": width, "balance": options.balance}
+    model, training = judge.model_figures(points, labels, matching)
+    arrays = {name: array for name, array in found.arrays.items() if name != "training_weights"}
+    made = weight_arrays(matching, width, training)
+    written = _written(place, arrays | found.public | made, judgement)
+    return written | {"gamma": width, "balance": options.balance, "model": model.as_json()}
 
 
 def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
@@ -98,7 +110,12 @@ def _table(arrays: dict[str, Any]) -> ArrowTable:
     for name, mask, column in MASKED:
         if name in arrays:
             columns[column] = pa.array(arrays[name], mask=~arrays[mask])
-    for name, column in (("owners", "owner"), ("rounds", "round"), ("weights", "weight")):
+    for name, column in (
+        ("owners", "owner"),
+        ("rounds", "round"),
+        ("weights", "weight"),
+        ("training_weights", "training_weight"),
+    ):
         if name in arrays:
             columns[column] = pa.array(arrays[name])
     return pa.table(columns)

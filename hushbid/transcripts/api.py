@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 if TYPE_CHECKING:
     from hushbid.transcripts.export import Exported
@@ -26,7 +26,7 @@ class Transcript:
     """
 
     def __init__(self, path: Path | str) -> None:
-        from protocol.transcript.reader import TranscriptReader
+        from hushbid.protocol.transcript.reader import TranscriptReader
 
         self.path = Path(path)
         with TranscriptReader(self.path) as reader:

@@ -19,13 +19,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.machine.machine import Received, Send, SetTimer, Started
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Record, RecordedItem
+from hushbid.protocol.wire.values import Fields, Value
 from hushbid.transcripts.values import FRAME, encoded, header_fields, shortened, shown_frame
 from hushbid.transcripts.view import shown_record
-from protocol.errors import ConfigError
-from protocol.machine.machine import Received, Send, SetTimer, Started
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Record, RecordedItem
-from protocol.wire.values import Fields, Value
 
 __all__ = ["compare"]
 

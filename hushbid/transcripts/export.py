@@ -19,12 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from hushbid.protocol.errors import ConfigError, TranscriptUnwritable
+from hushbid.protocol.runtime.files.durable import new_file
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Record, RecordedItem
+from hushbid.protocol.transcript.redaction import redact
 from hushbid.transcripts.values import encoded, header_fields, whole
-from protocol.errors import ConfigError, TranscriptUnwritable
-from protocol.runtime.files.durable import new_file
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Record, RecordedItem
-from protocol.transcript.redaction import redact
 
 __all__ = ["Exported", "Format", "export", "export_lines"]
 

@@ -16,33 +16,33 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consumer.events import AccountMade, PurchasesChecked, TargetReleased, WeightSealed
-from consumer.numerics import ConsumerNumerics
-from consumer.party import consumer_party
-from consumer.process import consumer_seed_set
-from consumer.seed_distance import SeedDistance
-from curator.events import BidsChecked, CandidatesChecked
-from curator.numerics import BlindCuratorNumerics
-from curator.party import curator_party
-from owner.events import BlindScored, Scored
-from owner.party import owner_party
-from protocol import limits
-from protocol.config.loading import load_toml
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.crypto.sealing import DIGEST_BYTES, NONCE_BYTES
-from protocol.data import load_dataset
-from protocol.errors import DataError, ReplayDivergence
-from protocol.machine.machine import Computation, Event, HeadSigned
-from protocol.machine.weighing import NoiseDrawn, WeightsComputed
-from protocol.names import CONSUMER
-from protocol.privacy.noise import RecordedNoise
-from protocol.runtime.driver import Numerics
-from protocol.runtime.party import own_keys, sealing_identity
-from protocol.session.account import account_content
-from protocol.session.session import Session
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header, RecordedItem
-from protocol.wire.messages import Candidate
+from hushbid.consumer.events import AccountMade, PurchasesChecked, TargetReleased, WeightSealed
+from hushbid.consumer.numerics import ConsumerNumerics
+from hushbid.consumer.party import consumer_party
+from hushbid.consumer.process import consumer_seed_set
+from hushbid.consumer.seed_distance import SeedDistance
+from hushbid.curator.events import BidsChecked, CandidatesChecked
+from hushbid.curator.numerics import BlindCuratorNumerics
+from hushbid.curator.party import curator_party
+from hushbid.owner.events import BlindScored, Scored
+from hushbid.owner.party import owner_party
+from hushbid.protocol import limits
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, NONCE_BYTES
+from hushbid.protocol.data import load_dataset
+from hushbid.protocol.errors import DataError, ReplayDivergence
+from hushbid.protocol.machine.machine import Computation, Event, HeadSigned
+from hushbid.protocol.machine.weighing import NoiseDrawn, WeightsComputed
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.noise import RecordedNoise
+from hushbid.protocol.runtime.driver import Numerics
+from hushbid.protocol.runtime.party import own_keys, sealing_identity
+from hushbid.protocol.session.account import account_content
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header, RecordedItem
+from hushbid.protocol.wire.messages import Candidate
 
 __all__ = ["CLOSE", "Recomputation", "recomputation"]
 
@@ -232,7 +232,7 @@ def _owner(session: Session, name: str, config: Path, noise: RecordedNoise) -> N
 def _consumer(session: Session, config: Path, noise: RecordedNoise) -> Numerics:
     file = load_toml(ConsumerFile, config).resolved(config.parent)
     pair = own_keys(session, file, expected=session.file.roster.consumer, party=CONSUMER)
-    validation = load_dataset(file.validation, session.file.reading(file.columns.columns()))
+    validation = load_dataset(file.validation, session.file.reading(file.columns.columns()).with_gaps())
     _, numerics = consumer_party(
         session,
         identity=sealing_identity(session, pair, CONSUMER),

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from consumer.blind import BlindConsumer
-from consumer.machine import ConsumerMachine
-from curator.blind import BlindCurator
-from curator.machine import CuratorMachine
-from owner.blind import BlindOwner
-from owner.machine import OwnerMachine
-from protocol import __version__
-from protocol.crypto.sealing import SEAL_BYTES
-from protocol.errors import DataError, HushbidError, ReplayDivergence
-from protocol.machine.base import Machine
-from protocol.machine.machine import Effect
-from protocol.session.session import Session, open_session
-from protocol.transcript.environment import environment_differences
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header, Record
-from protocol.transcript.replay import EventReader, Replay, Restore, filler_box
-from protocol.transcript.session_file import check_version, recorded_session
-from protocol.wire.codec import said_to
-from protocol.wire.values import Value
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.curator.blind import BlindCurator
+from hushbid.curator.machine import CuratorMachine
+from hushbid.owner.blind import BlindOwner
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol import __version__
+from hushbid.protocol.crypto.sealing import SEAL_BYTES
+from hushbid.protocol.errors import DataError, HushbidError, ReplayDivergence
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.machine import Effect
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.environment import environment_differences
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header, Record
+from hushbid.protocol.transcript.replay import EventReader, Replay, Restore, filler_box
+from hushbid.protocol.transcript.session_file import check_version, recorded_session
+from hushbid.protocol.wire.codec import said_to
+from hushbid.protocol.wire.values import Value
 
 __all__ = ["Replayed", "opened_session", "replayed"]
 

@@ -8,20 +8,20 @@ from typing import Any
 
 from rich.console import Console
 
-from consumer.blind import BlindConsumer
-from curator.machine import CuratorMachine
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.curator.machine import CuratorMachine
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol import __version__
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import FILE_OF, OwnerFile
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header
 from hushbid.transcripts.recompute import Recomputation, recomputation
 from hushbid.transcripts.replay import Replayed, replayed
 from hushbid.transcripts.view import mark, named, printable, say
-from owner.machine import OwnerMachine
-from protocol import __version__
-from protocol.config.loading import load_toml
-from protocol.config.party import FILE_OF, OwnerFile
-from protocol.errors import ConfigError
-from protocol.runtime.blas_threads import keep_one_blas_thread
-from protocol.session.session import Session
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header
 
 __all__ = ["render_replays", "replay_all"]
 

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 import numpy as np
 
-from protocol.errors import DataError, LocalProtocolError
-from protocol.transcript.record import Header, RecordedItem
-from protocol.wire.values import Fields, Value, pack_value, unpack_value
+from hushbid.protocol.errors import DataError, LocalProtocolError
+from hushbid.protocol.transcript.record import Header, RecordedItem
+from hushbid.protocol.wire.values import Fields, Value, pack_value, unpack_value
 
 __all__ = ["FRAME", "ShownFrame", "encoded", "header_fields", "shortened", "shown_frame", "whole"]
 

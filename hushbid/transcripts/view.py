@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import listed
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.transcripts.values import header_fields, shortened, shown_frame
-from protocol.errors import ConfigError
-from protocol.names import listed
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Record, RecordedItem
 
 __all__ = [
     "EVERYTHING",

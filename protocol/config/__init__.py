@@ -1,4 +1,4 @@
 """Configuration: the public session file that all parties share, and a private file per party.
 
-`protocol.config.loading` reads them from disk.
+`hushbid.protocol.config.loading` reads them from disk.
 """

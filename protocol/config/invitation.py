@@ -15,12 +15,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import StringConstraints
 
-from protocol import __version__
-from protocol.config.session import PartyName, SessionFile
-from protocol.config.signed import SignedFile, check_signature, signed
-from protocol.crypto.identity import Identity, roster_identity
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
+from hushbid.protocol import __version__
+from hushbid.protocol.config.session import PartyName, SessionFile
+from hushbid.protocol.config.signed import SignedFile, check_signature, signed
+from hushbid.protocol.crypto.identity import Identity, roster_identity
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
 
 __all__ = ["Invitation", "check_invitation", "invitation"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from protocol.config.session import PartyName, PublicKeyText
-from protocol.config.signed import SignedFile, check_signature, signed
-from protocol.crypto.identity import Identity, PublicIdentity
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.config.session import PartyName, PublicKeyText
+from hushbid.protocol.config.signed import SignedFile, check_signature, signed
+from hushbid.protocol.crypto.identity import Identity, PublicIdentity
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
 
 __all__ = ["KeyRequest", "Role", "check_request", "check_role", "key_request"]
 

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from protocol.config.refusal import refusal
-from protocol.errors import ConfigError
-from protocol.plain_files import read_plain
+from hushbid.protocol.config.refusal import refusal
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.plain_files import read_plain
 
 __all__ = [
     "load_toml",

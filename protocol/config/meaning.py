@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import RELEASES
-from protocol.space.features import FEATURE_SPACES
-from protocol.wire.values import pack_value
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.space.features import FEATURE_SPACES
+from hushbid.protocol.wire.values import pack_value
 
 __all__ = ["BEFORE_THERE_WERE_KEYS", "digest_of", "encoded_meaning", "in_force", "version_1_digest"]
 

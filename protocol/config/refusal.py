@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 
 from pydantic import BaseModel, ValidationError
 
-from protocol.errors import ConfigError
-from protocol.faults import Fault, faults
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.faults import Fault, faults
 
 __all__ = ["KINDS", "Kind", "refusal"]
 
@@ -36,6 +36,7 @@ _AGREED: Final = frozenset(
         "acquisition",
         "settlement",
         "wishes",
+        "labels",
         "noise",
         "timeouts",
         "network",
@@ -72,7 +73,17 @@ KINDS: Final[Mapping[str, Kind]] = {
     "a consumer's file": Kind(
         _OWN
         | _OF_DATA
-        | {"validation", "seed_set", "seed_points", "target_file", "test", "model", "seed", "ridge"},
+        | {
+            "validation",
+            "seed_set",
+            "seed_points",
+            "target_file",
+            "test",
+            "model",
+            "seed",
+            "ridge",
+            "label_weight",
+        },
         _WITH_A_PARTY,
     ),
 }

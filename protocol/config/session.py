@@ -22,17 +22,17 @@ from pydantic import (
     model_validator,
 )
 
-from protocol import limits
-from protocol.config.meaning import digest_of, in_force
-from protocol.config.section import PartyName, Section, matches
-from protocol.config.wishes import WishesSection
-from protocol.crypto.blinding import MASK_BYTES
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
-from protocol.data.column import Column
-from protocol.data.dataset import DataColumns, Dataset, check_dataset
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES
+from hushbid.protocol import limits
+from hushbid.protocol.config.labels import LabelsSection
+from hushbid.protocol.config.meaning import digest_of, in_force
+from hushbid.protocol.config.section import PartyName, Section, matches
+from hushbid.protocol.config.wishes import WishesSection
+from hushbid.protocol.crypto.blinding import MASK_BYTES
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from hushbid.protocol.data.column import Column
+from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.privacy.acquisition import RULES
 
 __all__ = [
     "SEED_WEIGHT",
@@ -50,7 +50,6 @@ __all__ = [
     "SessionSection",
     "SettlementSection",
     "TimeoutSection",
-    "check_purchase",
     "features_of",
 ]
 
@@ -117,11 +116,12 @@ class SessionSection(Section):
     """The weight of a seed point relative to a bought point; None: `SEED_WEIGHT`."""
     jitter: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """N, the number of points that the owners' mixture counts for as an estimate of the target, where noise
-    hides the summary (`protocol.space.jitter`); 0: scores have no jitter; None: see `SessionFile.jitter`.
+    hides the summary (`hushbid.protocol.space.jitter`); 0: scores have no jitter; None: see
+    `SessionFile.jitter`.
     """
     distinct: bool | None = None
-    """Whether a point held by several owners is bought once (`protocol.space.copies`). Owners that miss a
-    round are then out of all later ones. None: see `SessionFile.distinct`.
+    """Whether a point held by several owners is bought once (`hushbid.protocol.space.copies`). Owners that
+    miss a round are then out of all later ones. None: see `SessionFile.distinct`.
     """
     min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
     """The session pauses with fewer present owners than this."""
@@ -132,7 +132,7 @@ class SessionSection(Section):
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Distinguishes sessions with otherwise equal files."""
     labels: Literal["integer", "number", "text"] | None = None
-    """The type of every owner's labels (`protocol.data.check_labels`); None: any, or no labels."""
+    """The type of every owner's labels (`hushbid.protocol.data.check_labels`); None: any, or no labels."""
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
     """Seconds from each broadcast to the next, whoever has answered; None: a round ends with its slowest
     owner (DESIGN §3, "No feedback").
@@ -234,8 +234,8 @@ class SettlementSection(Section):
     """``[settlement]``: whether owners may be told the numbers they are paid by."""
 
     private: bool = False
-    """Settle by noisy numbers (`protocol.privacy.settlement`); otherwise by exact ones, which only the
-    curator sees.
+    """Settle by noisy numbers (`hushbid.protocol.privacy.settlement`); otherwise by exact ones, which only
+    the curator sees.
     """
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """ε of the settlement alone, for one record of one owner added or removed, at the session's δ."""
@@ -340,6 +340,8 @@ class SessionTables(Section):
     settlement: SettlementSection = SettlementSection()
     wishes: WishesSection | None = None
     """Prices of owners' points, and the most points bought from each owner; None: neither is specified."""
+    labels: LabelsSection | None = None
+    """The part of labels in the choice; None: points are chosen by their features alone."""
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
@@ -372,8 +374,9 @@ class DraftSession(SessionTables):
             values.pop("settlement", None)
         if not self.columns:
             values.pop("columns", None)
-        if self.wishes is None:
-            values.pop("wishes", None)
+        for name in ("wishes", "labels"):
+            if getattr(self, name) is None:
+                values.pop(name, None)
         return values
 
     def reading(self, columns: DataColumns) -> DataColumns:
@@ -393,11 +396,27 @@ class DraftSession(SessionTables):
                 anything within the bounds.
 
         Raises:
-            DataError: They do not (`protocol.data.check_dataset`).
+            DataError: They do not (`hushbid.protocol.data.check_dataset`).
         """
         features = self.features
         bounds = {"lower": features.lower, "upper": features.upper}
         check_dataset(dataset, columns=features.columns, **bounds, schema=self.rows if sold else None)
+
+    def check_labels(self, dataset: Dataset) -> None:
+        """Raise `DataError` unless an owner's labels are of the declared type, and those of the choice."""
+        check_labels(dataset, self.session.labels)
+        if self.labels is not None:
+            self.labels.check_sold(dataset)
+
+    @property
+    def labels_are_amounts(self) -> bool | None:
+        """Whether labels are amounts, by `[labels]`; None: the file does not say."""
+        return None if self.labels is None else not self.labels.classes
+
+    def check_wanted_labels(self, validation: Dataset) -> None:
+        """Raise `DataError` unless D_v has labels of the choice, if they have a part in it."""
+        if self.labels is not None:
+            self.labels.check_wanted(validation)
 
 
 class SessionFile(DraftSession):
@@ -531,68 +550,8 @@ class SessionFile(DraftSession):
     def digest(self) -> bytes:
         """SHA-256 of what defines the session, 32 bytes.
 
-        It does not depend on how the file is written: see `protocol.config.meaning`. It leaves out addresses,
-        which affect no computation. If noise is simulated, it also leaves out keys: nothing is sealed to
-        them, and a simulation of the same session has none.
+        It does not depend on how the file is written: see `hushbid.protocol.config.meaning`. It leaves out
+        addresses, which affect no computation. If noise is simulated, it also leaves out keys: nothing is
+        sealed to them, and a simulation of the same session has none.
         """
         return digest_of(self.in_force(), self.owners)
-
-
-def check_purchase(file: SessionFile) -> None:
-    """Refuse rounds that a session cannot have.
-
-    They buy more points than the session, the rule or a message allows; or they have jitter, or buy a point
-    once, although the rule asks for points or the settlement is private.
-
-    Raises:
-        ConfigError: Says which of these it is.
-    """
-    batch, points, most = file.batch, file.session.points, file.most_in_a_bid
-    rule = RULES.get(file.acquisition.rule)
-    if batch > points:
-        raise ConfigError(
-            f"session.batch is {batch}, and {points} points are to be bought in all.",
-            advice=f"Set batch to {points} or less, or leave it out.",
-        )
-    if batch > 1 and rule is not None and not rule.candidate_with_bid:
-        raise ConfigError(
-            f"session.batch is {batch}, and the rule {rule.name} asks for one point at a time: "
-            f"{rule.one_at_a_time}.",
-            advice="Set batch = 1, or choose a rule whose bids bring their points: sealed or ask-all.",
-        )
-    if file.jitter and rule is not None and not rule.candidate_with_bid:
-        raise ConfigError(
-            f"session.jitter is {file.jitter:g}, and the rule {rule.name} asks for points: "
-            "what an ask tells is worked out for scores without jitter.",
-            advice="Set jitter = 0, or choose a rule whose bids bring their points: sealed or ask-all.",
-        )
-    if file.distinct and rule is not None and not rule.candidate_with_bid:
-        raise ConfigError(
-            f"session.distinct is true, and the rule {rule.name} asks for points: the pool lacks most copies "
-            "of what was bought, and a round would be spent on each.",
-            advice="Set distinct = false, or choose a rule whose bids bring their points: sealed or ask-all.",
-        )
-    if file.distinct and rule is not None and rule.blind:
-        raise ConfigError(
-            f"session.distinct is true, and under the rule {rule.name} the curator cannot tell which points "
-            "are copies of each other.",
-            advice="Set distinct = false, or choose the rule sealed or ask-all.",
-        )
-    if rule is not None and rule.blind and file.longest_bid > limits.MAX_MESSAGE_BYTES:
-        raise ConfigError(
-            f"session.points is {points}: under the rule {rule.name} a bid has a score of every point that "
-            f"its owner ever sent, and would be longer than a message can be.",
-            advice="Buy fewer points in a session, or choose the rule sealed or ask-all.",
-        )
-    if file.distinct and file.settlement.private:
-        raise ConfigError(
-            "session.distinct is true and the settlement private: who sells a point that several owners hold "
-            "depends on who is there, so that one record can move more shares than the noise is for.",
-            advice="Set distinct = false, or leave the settlement exact; it is then the curator's alone.",
-        )
-    if batch > most:
-        raise ConfigError(
-            f"session.batch is {batch}, and a bid has room for {most} points of "
-            f"{file.features.columns} columns.",
-            advice=f"Set batch to {most} or less, or leave it out.",
-        )

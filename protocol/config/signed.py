@@ -15,11 +15,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import StringConstraints
 
-from protocol import __version__
-from protocol.config.section import Section
-from protocol.crypto.identity import Identity, PublicIdentity
-from protocol.crypto.sealing import sign, verify_signature
-from protocol.errors import ConfigError
+from hushbid.protocol import __version__
+from hushbid.protocol.config.section import Section
+from hushbid.protocol.crypto.identity import Identity, PublicIdentity
+from hushbid.protocol.crypto.sealing import sign, verify_signature
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["SignedFile", "check_kind", "check_signature", "signed"]
 

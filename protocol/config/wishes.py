@@ -13,9 +13,9 @@ from pydantic import (
     model_validator,
 )
 
-from protocol import limits
-from protocol.config.section import PartyName, Section
-from protocol.space.prices import MAX_BUDGET, MAX_PRICE, in_units
+from hushbid.protocol import limits
+from hushbid.protocol.config.section import PartyName, Section
+from hushbid.protocol.space.prices import MAX_BUDGET, MAX_PRICE, in_units
 
 __all__ = ["REFUSED", "WishesSection"]
 
@@ -30,8 +30,8 @@ REFUSED: Final[Mapping[str, str]] = {
         "points can cost"
     ),
     "balance": (
-        "a balance over labels needs labels at the selection, and the curator sees none: they are sealed to "
-        "the consumer, or would have to be released. Weigh what was delivered: `hushbid weigh --balance`"
+        "a balance over labels counts what was bought, so that one record can change many points. Give "
+        "labels a part in the choice ([labels]), or weigh what was delivered: `hushbid weigh --balance`"
     ),
 }
 """Wishes that would break a guarantee, and why; docs/privacy.md §3 lists the cases."""
@@ -54,8 +54,8 @@ class WishesSection(Section):
     budget: Amount | None = None
     """The most that all points together may cost, checked before the session; None: no limit."""
     caps: dict[PartyName, Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]] = Field(default_factory=dict)
-    """Most points bought from an owner, enforced through its turns (`protocol.session.turns`); other owners
-    have no cap.
+    """Most points bought from an owner, enforced through its turns (`hushbid.protocol.session.turns`); other
+    owners have no cap.
     """
 
     @model_validator(mode="before")

@@ -7,9 +7,9 @@ curator does not have it. Two keys follow from it, each for one use::
     mask key        BLAKE2b-256, keyed with the seed, of b"hushbid blind mask 1\0" || session
 
 **Broadcasts.** XChaCha20-Poly1305 (libsodium's IETF construction) encrypts the weight as
-`protocol.wire.arrays` encodes it. The nonce is the round, big-endian, in 24 bytes; the associated data are
-the session and the round. The key serves one session, and a round of a session has one weight: the consumer
-records the weight before sending it, and after a restart sends the recorded bytes.
+`hushbid.protocol.wire.arrays` encodes it. The nonce is the round, big-endian, in 24 bytes; the associated
+data are the session and the round. The key serves one session, and a round of a session has one weight: the
+consumer records the weight before sending it, and after a restart sends the recorded bytes.
 
 **Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c + t, where a (62 bits) and c (up to 126) are
 the round's and derive from the mask key. t is in [0, a): a keyed hash of φ, in 64 bits, scaled by a. So the
@@ -36,9 +36,9 @@ import nacl.bindings
 import nacl.exceptions
 import numpy as np
 
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.space.grid import Features
-from protocol.wire.arrays import Array, ArrayError, pack_array, unpack_array
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.wire.arrays import Array, ArrayError, pack_array, unpack_array
 
 __all__ = [
     "BROADCAST_EXTRA",

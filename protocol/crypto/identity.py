@@ -10,14 +10,15 @@ shared secret stay secure under one key (Degabriele, Lehmann, Paterson, Smart an
 Security of Encryption and Signature in EMV*, CT-RSA 2012), and so do Ed25519 and a key encapsulation over the
 mapped key (Thormarker, *On using the same key pair for Ed25519 and an X25519 based KEM*, 2021, in the random
 oracle model). Boxes and CURVE are not exactly those schemes, but they too use the shared point only through a
-hash (HSalsa20), and every signed statement begins with its own tag (`protocol.crypto.sealing`). The price is
-why libsodium's documentation prefers two keys where they are affordable: a thief of the one key can sign,
-connect and decrypt as its party, including boxes sealed to it earlier (a box has no forward secrecy; a CURVE
-connection has), and no use can be revoked separately. The gain is a roster of one key per party, which two
-people can compare by telephone.
+hash (HSalsa20), and every signed statement begins with its own tag (`hushbid.protocol.crypto.sealing`). The
+price is why libsodium's documentation prefers two keys where they are affordable: a thief of the one key can
+sign, connect and decrypt as its party, including boxes sealed to it earlier (a box has no forward secrecy; a
+CURVE connection has), and no use can be revoked separately. The gain is a roster of one key per party, which
+two people can compare by telephone.
 
 Two verify keys that differ only in their sign bit map to the same Curve25519 key. Where a party is recognised
-by its mapped key, the roster must not contain both (`protocol.runtime.network.authentication` refuses it).
+by its mapped key, the roster must not contain both (`hushbid.protocol.runtime.network.authentication` refuses
+it).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import nacl.bindings
 import nacl.public
 import nacl.signing
 
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = [
     "KEY_BYTES",

@@ -6,7 +6,7 @@ recorded and the same inputs give the same bytes.
 A *content* is a point with its attributes, padded to the session's content size (`acquisition.box_bytes`)::
 
     u32  length of the msgpack, big-endian
-    ...  msgpack of [point as extension type 1 (`protocol.wire.arrays`), attributes as bytes]
+    ...  msgpack of [point as extension type 1 (`hushbid.protocol.wire.arrays`), attributes as bytes]
     ...  zeros
 
 A *box* is a content sealed to the consumer, `SEAL_BYTES` longer, in libsodium's sealed-box format::
@@ -32,9 +32,9 @@ import nacl.signing
 import numpy as np
 import numpy.typing as npt
 
-from protocol import limits
-from protocol.errors import ConfigError, DataError, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.wire.arrays import ARRAY_EXT, Array, ArrayError, pack_array, unpack_extension
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError, DataError, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.wire.arrays import ARRAY_EXT, Array, ArrayError, pack_array, unpack_extension
 
 __all__ = [
     "BETWEEN_BYTES",
@@ -191,8 +191,8 @@ def pack_content(point: Array, attributes: bytes, size: int) -> bytes:
     """Pack a point and its attributes into `size` bytes, the session's size of a content.
 
     Args:
-        point: Raw columns, shape (columns,); a dtype of `protocol.wire.arrays`.
-        attributes: The packed label and identifier (`protocol.data.attributes`).
+        point: Raw columns, shape (columns,); a dtype of `hushbid.protocol.wire.arrays`.
+        attributes: The packed label and identifier (`hushbid.protocol.data.attributes`).
 
     Raises:
         DataError: They need more; the message says how many and which key of the session file to raise.
@@ -255,7 +255,7 @@ def content_bytes(columns: int, dtype: npt.DTypeLike, attribute_length: int) -> 
     """The smallest possible content size of such a point, in bytes.
 
     Args:
-        dtype: The columns' type, one of `protocol.wire.arrays`.
+        dtype: The columns' type, one of `hushbid.protocol.wire.arrays`.
         attribute_length: Bytes of the packed attributes.
     """
     return _LENGTH.size + len(_packed(np.zeros(columns, dtype), bytes(attribute_length)))
@@ -279,7 +279,7 @@ def candidate_statement(
 
     Returns:
         A unique tag; session, round, handle, length of the name and the name; SHA-256 of the box; SHA-256 of
-        the features as `protocol.wire.arrays` encodes them, including dtype and shape.
+        the features as `hushbid.protocol.wire.arrays` encodes them, including dtype and shape.
     """
     return b"".join(
         (
@@ -296,7 +296,7 @@ def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
 
     Returns:
         SHA-256, 32 bytes, of a tag, the handle, SHA-256 of the box, and SHA-256 of the features as
-        `protocol.wire.arrays` encodes them.
+        `hushbid.protocol.wire.arrays` encodes them.
     """
     parts = (_DIGEST(box).digest(), _DIGEST(pack_array(features)).digest())
     return _DIGEST(b"".join((_BATCHED, handle.to_bytes(8, "big", signed=True), *parts))).digest()

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from protocol.data.arrays import load_npy, load_npz
-from protocol.data.attributes import read_attributes
-from protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels, dataset_digest
-from protocol.data.feature_file import feature_table
-from protocol.data.rows import rows_digest, shared_rows
-from protocol.errors import DataError
+from hushbid.protocol.data.arrays import load_npy, load_npz
+from hushbid.protocol.data.attributes import read_attributes
+from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels, dataset_digest
+from hushbid.protocol.data.feature_file import feature_table
+from hushbid.protocol.data.rows import rows_digest, shared_rows
+from hushbid.protocol.errors import DataError
 
 __all__ = [
     "LOADERS",
@@ -39,13 +39,13 @@ Loader: TypeAlias = Callable[[Path, DataColumns], Dataset]
 
 def _load_csv(path: Path, columns: DataColumns) -> Dataset:
     # A party that reads no table starts without pyarrow, a sixth of the time that its imports take.
-    from protocol.data.tables import load_csv  # noqa: PLC0415
+    from hushbid.protocol.data.tables import load_csv  # noqa: PLC0415
 
     return load_csv(path, columns)
 
 
 def _load_parquet(path: Path, columns: DataColumns) -> Dataset:
-    from protocol.data.tables import load_parquet  # noqa: PLC0415
+    from hushbid.protocol.data.tables import load_parquet  # noqa: PLC0415
 
     return load_parquet(path, columns)
 

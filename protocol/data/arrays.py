@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.data.dataset import DataColumns, Dataset
-from protocol.data.names import listed
-from protocol.errors import DataError
+from hushbid.protocol.data.dataset import DataColumns, Dataset
+from hushbid.protocol.data.names import listed
+from hushbid.protocol.errors import DataError
 
 __all__ = ["UNREADABLE", "load_npy", "load_npz"]
 
@@ -29,7 +29,7 @@ def load_npy(path: Path, columns: DataColumns) -> Dataset:
         DataError: The file cannot be parsed, holds Python objects or is no array of real numbers with two
             axes, or `columns` names anything.
     """
-    if columns != DataColumns():
+    if columns.with_gaps() != DataColumns().with_gaps():
         raise DataError(
             f"{path.name}: a .npy file holds features only, so no columns of it can be named.",
             advice="Save features and labels as arrays of one .npz file.",
@@ -68,8 +68,11 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
         with archive:
             features = _features(path, archive, columns, names[0])
             labels = _optional(path, archive, columns.label, "labels")
+            labelled = _optional(path, archive, None, "labelled") if labels is not None else None
             identifiers = _optional(path, archive, columns.identifier, "identifiers")
-    return Dataset.from_arrays(path.name, features, labels, identifiers)
+    if columns.label_gaps and labelled is None and labels is not None and labels.dtype.kind == "f":
+        labelled = ~np.isnan(labels)
+    return Dataset.from_arrays(path.name, features, labels, identifiers, labelled=labelled)
 
 
 def _features(path: Path, archive: np.lib.npyio.NpzFile, columns: DataColumns, name: str) -> npt.NDArray[Any]:
@@ -77,7 +80,7 @@ def _features(path: Path, archive: np.lib.npyio.NpzFile, columns: DataColumns, n
     if name in archive or schema is None or not any(column.name in archive for column in schema.columns):
         return _member(path, archive, name)
     # A party that reads no table starts without pyarrow.
-    from protocol.data.frames import as_arrow  # noqa: PLC0415
+    from hushbid.protocol.data.frames import as_arrow  # noqa: PLC0415
 
     arrays = {column.name: _member(path, archive, column.name) for column in schema.columns}
     if len({len(array) if array.ndim else -1 for array in arrays.values()}) > 1:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgpack
 
-from protocol import limits
-from protocol.errors import DataError
+from hushbid.protocol import limits
+from hushbid.protocol.errors import DataError
 
 __all__ = ["Attributes", "pack_attributes", "packed_length", "read_attributes", "unpack_attributes"]
 

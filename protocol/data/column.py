@@ -1,4 +1,4 @@
-"""A column of a public schema (`protocol.data.schema`): its values, and the numbers that encode them."""
+"""A column of a public schema (`hushbid.protocol.data.schema`): its values and their encoding in numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from protocol import limits
+from hushbid.protocol import limits
 
 __all__ = ["BRIGHTEST", "LISTED", "WHOLE", "Column", "Kind"]
 

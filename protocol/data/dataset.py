@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from protocol import limits
-from protocol.data.attributes import Attributes, pack_attributes, packed_length
-from protocol.data.names import feature_column, listed
-from protocol.data.schema import Schema
-from protocol.errors import DataError
-from protocol.space.mapped import let_go
+from hushbid.protocol import limits
+from hushbid.protocol.data.attributes import Attributes, pack_attributes, packed_length
+from hushbid.protocol.data.names import feature_column, listed
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.space.mapped import let_go
 
 __all__ = [
     "FEATURE_DTYPES",
@@ -76,6 +77,12 @@ class DataColumns:
     identifier: str | None = None
     schema: Schema | None = None
     """Encodes a table's rows, if the session has columns; the arrays of other files are encoded already."""
+    label_gaps: bool = False
+    """Whether rows may lack a label: an empty cell, null or NaN; otherwise such a row is refused."""
+
+    def with_gaps(self) -> DataColumns:
+        """The same, of a file in which rows may lack a label."""
+        return replace(self, label_gaps=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +92,10 @@ class Dataset:
     Attributes:
         name: The file's name without its directories, for messages.
         features: Read-only, shape (n, c), of a dtype in `FEATURE_DTYPES`; may be memory-mapped.
-        labels: Read-only, shape (n,), integers, finite floats or nonempty text; or None.
+        labels: Read-only, shape (n,), integers, finite floats or nonempty text; or None. Meaningless where a
+            row is not `labelled`.
         identifiers: Read-only, shape (n,), integers or nonempty text; or None.
+        labelled: Read-only, shape (n,), bool: rows that have a label; None: all, if there are labels.
         feature_names: The c names of the feature columns, for messages, if the format has them.
         left_out: Unnamed columns of a table that are no numbers, with reasons, for messages.
     """
@@ -97,6 +106,7 @@ class Dataset:
     identifiers: Array | None = None
     feature_names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
+    labelled: Array | None = None
 
     @classmethod
     def from_arrays(
@@ -108,6 +118,7 @@ class Dataset:
         *,
         feature_names: tuple[str, ...] | None = None,
         left_out: tuple[str, ...] = (),
+        labelled: Array | None = None,
     ) -> Dataset:
         """Convert arrays to the form of a dataset.
 
@@ -116,6 +127,7 @@ class Dataset:
             features: Shape (n, c), of any real dtype that `FEATURE_DTYPES` can hold.
             labels: Shape (n,), booleans, integers, finite floats or text.
             identifiers: Shape (n,), integers or text.
+            labelled: Shape (n,), bool: rows that have a label; None: all. Labels of others are not looked at.
 
         Raises:
             DataError: An array has the wrong number of axes or rows, or an unlisted type; a label or an
@@ -123,6 +135,18 @@ class Dataset:
         """
         held = _as_features(name, features)
         rows = len(held)
+        if labelled is not None:
+            if labels is None or labelled.shape != (rows,) or labelled.dtype != np.bool_:
+                raise DataError(
+                    f"{name}: it is not said of each row, by true or false, whether it is labelled.",
+                    advice="Save `labels` and, as booleans, `labelled`, with one entry of each for each row.",
+                )
+            if not labelled.any():
+                labels = labelled = None
+            elif labelled.all():
+                labelled = None
+            elif labels.shape == (rows,):
+                labels = np.where(labelled, labels, labels[int(labelled.argmax())])
         return cls(
             name,
             held,
@@ -130,10 +154,20 @@ class Dataset:
             None if identifiers is None else _as_attribute(name, "identifiers", identifiers, rows, "iuU"),
             feature_names,
             left_out,
+            None if labelled is None else _read_only(labelled),
         )
 
     def __len__(self) -> int:
         return int(self.features.shape[0])
+
+    @property
+    def known(self) -> Sequence[int | float | str | None] | Array | None:
+        """The labels, None where a row has none; None: no row has one."""
+        if self.labels is None or self.labelled is None:
+            return self.labels
+        return [
+            label if has else None for label, has in zip(self.labels.tolist(), self.labelled, strict=True)
+        ]
 
     @property
     def columns_found(self) -> str:
@@ -171,7 +205,8 @@ class Dataset:
         Raises:
             DataError: As `attribute_length`.
         """
-        label = None if self.labels is None else self.labels[row].item()
+        has = self.labels is not None and (self.labelled is None or self.labelled[row])
+        label = self.labels[row].item() if self.labels is not None and has else None
         identifier = None if self.identifiers is None else self.identifiers[row].item()
         return pack_attributes(Attributes(label, identifier), self.attribute_length)
 
@@ -283,11 +318,14 @@ def row_chunks(features: Array) -> list[tuple[int, int]]:
 def dataset_digest(*datasets: Dataset) -> bytes:
     """SHA-256 of a party's data, 32 bytes: features, labels and identifiers, row by row and in their types.
 
+    Which rows have a label is part of it where some have none.
+
     It confirms a guess of the data, so it is as private as they are.
     """
     digest = hashlib.sha256(_DIGEST_TAG)
     for dataset in datasets:
-        for array in (dataset.features, dataset.labels, dataset.identifiers):
+        arrays = [dataset.features, dataset.labels, dataset.identifiers]
+        for array in arrays if dataset.labelled is None else [*arrays, dataset.labelled]:
             described = "none" if array is None else f"{array.dtype.str} {array.shape}"
             digest.update(f"{described}\0".encode())
             if array is not None:

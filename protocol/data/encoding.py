@@ -10,15 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from protocol.data.column import LISTED, WHOLE, Column
-from protocol.data.images import encoded_images, table_images
-from protocol.errors import DataError
+from hushbid.protocol.data.column import LISTED, WHOLE, Column
+from hushbid.protocol.data.images import encoded_images, table_images
+from hushbid.protocol.errors import DataError
 
 __all__ = ["encoded_column", "plain_types", "table_of"]
 
 
 def plain_types(table: Any) -> Any:
-    """The same values in types that files have: no dictionaries, runs, views or large text."""
+    """The same values in types that all versions compute with: no dictionaries, views, large text, halves."""
     for index, field in enumerate(table.schema):
         kind, values = field.type, table.column(index)
         if pa.types.is_run_end_encoded(kind):
@@ -27,24 +27,26 @@ def plain_types(table: Any) -> Any:
         if pa.types.is_dictionary(kind):
             codes, kind = values, kind.value_type
             values = pa.chunked_array(
-                [_text(chunk.dictionary, kind).take(chunk.indices) for chunk in codes.chunks],
-                _text_type(kind),
+                [_plain(chunk.dictionary, kind).take(chunk.indices) for chunk in codes.chunks],
+                _plain_type(kind),
             )
         else:
-            values = _text(values, kind)
+            values = _plain(values, kind)
         table = table.set_column(index, field.name, values)
     return table
 
 
-def _text_type(kind: Any) -> Any:
+def _plain_type(kind: Any) -> Any:
     if pa.types.is_binary_view(kind):
         return pa.large_binary()
+    if pa.types.is_float16(kind):  # old versions of Arrow find no NaN among halves
+        return pa.float32()
     view = pa.types.is_string_view(kind) or pa.types.is_large_string(kind)
     return pa.string() if view else kind
 
 
-def _text(values: Any, kind: Any) -> Any:
-    return values.cast(_text_type(kind))
+def _plain(values: Any, kind: Any) -> Any:
+    return values.cast(_plain_type(kind))
 
 
 def table_of(parts: Iterable[tuple[Column, npt.NDArray[np.float64]]]) -> Any:

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol import platform
-from protocol.data.dataset import Dataset, row_chunks
-from protocol.errors import DataError
-from protocol.space.grid import Features
-from protocol.space.mapped import let_go
+from hushbid.protocol import platform
+from hushbid.protocol.data.dataset import Dataset, row_chunks
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.space.labels import Labels, one_each
+from hushbid.protocol.space.mapped import let_go
 
 __all__ = ["feature_table"]
 
 
 def feature_table(
     dataset: Dataset,
-    hash: Callable[[npt.NDArray[Any]], Features],
+    hash: Callable[[npt.NDArray[Any], Labels], Features],
     dimension: int,
     *,
     scratch: Path | None,
@@ -32,7 +33,8 @@ def feature_table(
 
     Args:
         dataset: Read chunk by chunk, so it may be memory-mapped.
-        hash: The feature map: raw points, shape (k, c), to features, shape (k, d).
+        hash: The feature map: raw points, shape (k, c), and their labels, None where one has none, to
+            features, shape (k, d).
         scratch: Directory for features that do not fit in memory. Only this user can read its file, which has
             no name once it is open, and so disappears with the process.
         memory_limit: Most bytes of features to hold in memory.
@@ -53,8 +55,10 @@ def feature_table(
         )
     else:
         table = _unnamed_file(dataset.name, scratch, shape, size)
+    labels = dataset.known
     for start, stop in row_chunks(dataset.features):
-        table[start:stop] = hash(dataset.features[start:stop])
+        known = one_each(None if labels is None else labels[start:stop], stop - start)
+        table[start:stop] = hash(dataset.features[start:stop], known)
         let_go(dataset.features)
         let_go(table)
         if progress is not None:

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from protocol.data.encoding import plain_types
-from protocol.data.images import arrays_as_lists, is_gap
-from protocol.data.names import are_header, listed
-from protocol.data.schema import Schema
-from protocol.data.tables import read_csv, read_parquet
-from protocol.errors import DataError
+from hushbid.protocol.data.encoding import plain_types
+from hushbid.protocol.data.images import arrays_as_lists, is_gap
+from hushbid.protocol.data.names import are_header, listed
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.data.tables import read_csv, read_parquet
+from hushbid.protocol.errors import DataError
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "library_of"]
 
@@ -38,7 +38,7 @@ def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTabl
     """A table's columns.
 
     Args:
-        schema: The schema to be applied, if any (`protocol.data.tables.read_csv`).
+        schema: The schema to be applied, if any (`hushbid.protocol.data.tables.read_csv`).
 
     Raises:
         DataError: It is no table, or a file that cannot be read.

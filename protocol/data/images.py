@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from protocol.data.column import BRIGHTEST, Column
-from protocol.errors import DataError
+from hushbid.protocol.data.column import BRIGHTEST, Column
+from hushbid.protocol.errors import DataError
 
 __all__ = ["arrays_as_lists", "encoded_images", "is_gap", "is_list", "table_images"]
 

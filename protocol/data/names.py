@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.names import listed as first_names
+from hushbid.protocol.names import listed as first_names
 
 __all__ = ["are_header", "feature_column", "is_index", "is_number", "listed", "split_names"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.data.dataset import row_chunks
+from hushbid.protocol.data.dataset import row_chunks
 
 __all__ = ["rows_as", "rows_digest", "shared_rows"]
 

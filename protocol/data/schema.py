@@ -35,10 +35,10 @@ from pydantic import (
     model_validator,
 )
 
-from protocol import limits
-from protocol.data.column import Column
-from protocol.errors import ConfigError, DataError
-from protocol.faults import faults
+from hushbid.protocol import limits
+from hushbid.protocol.data.column import Column
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.faults import faults
 
 __all__ = ["Schema"]
 
@@ -132,7 +132,7 @@ class Schema(BaseModel):
             DataError: A column is missing or of another type; a value is missing, out of bounds or of no
                 category. The column and the first such row are named.
         """
-        from protocol.data.encoding import encoded_column  # noqa: PLC0415 - pyarrow is slow to import
+        from hushbid.protocol.data.encoding import encoded_column  # noqa: PLC0415 - pyarrow is slow to import
 
         encoded = np.empty((table.num_rows, self.width))
         first = 0
@@ -183,7 +183,7 @@ class Schema(BaseModel):
         Raises:
             DataError: The numbers encode no row; column and first row are named.
         """
-        from protocol.data.encoding import table_of  # noqa: PLC0415 - as above
+        from hushbid.protocol.data.encoding import table_of  # noqa: PLC0415 - as above
 
         encoded = np.asarray(encoded, dtype=np.float64)
         if encoded.ndim != 2 or encoded.shape[1] != self.width:

@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from protocol import limits
-from protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, first_empty
-from protocol.data.encoding import plain_types
-from protocol.data.names import are_header, feature_column, is_index, is_number, listed
-from protocol.data.schema import Schema
-from protocol.errors import DataError
+from hushbid.protocol import limits
+from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, first_empty
+from hushbid.protocol.data.encoding import plain_types
+from hushbid.protocol.data.names import are_header, feature_column, is_index, is_number, listed
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
 
 __all__ = ["load_csv", "load_parquet", "read_csv", "read_parquet"]
 
@@ -213,8 +213,10 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
     features = np.empty((table.num_rows, len(chosen)), dtype=np.result_type(*numbers))
     for index, values in enumerate(numbers):
         features[:, index] = values
-    label, identifier = _attributes(path, table, columns)
-    return Dataset.from_arrays(path.name, features, label, identifier, feature_names=shown, left_out=left_out)
+    label, labelled, identifier = _attributes(path, table, columns)
+    return Dataset.from_arrays(
+        path.name, features, label, identifier, feature_names=shown, left_out=left_out, labelled=labelled
+    )
 
 
 def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> Dataset:
@@ -226,8 +228,9 @@ def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> 
     table = plain_types(table)
     for name in (columns.label, columns.identifier):
         _check_there(path, name, table.column_names)
-    label, identifier = _attributes(path, table, columns)
-    return Dataset.from_arrays(path.name, schema.encode(table, name=path.name), label, identifier)
+    label, labelled, identifier = _attributes(path, table, columns)
+    encoded = schema.encode(table, name=path.name)
+    return Dataset.from_arrays(path.name, encoded, label, identifier, labelled=labelled)
 
 
 def _check_there(path: Path, name: str | None, names: list[str]) -> None:
@@ -240,10 +243,39 @@ def _check_there(path: Path, name: str | None, names: list[str]) -> None:
 
 def _attributes(
     path: Path, table: Any, columns: DataColumns
-) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
-    label = None if columns.label is None else _attribute(path, table, columns.label)
-    identifier = None if columns.identifier is None else _attribute(path, table, columns.identifier)
-    return label, identifier
+) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.bool_] | None, npt.NDArray[Any] | None]:
+    """Labels, which rows have one (None: all), and identifiers."""
+    label = labelled = None
+    if columns.label is not None:
+        column = table.column(columns.label)
+        if columns.label_gaps:
+            column, labelled = without_gaps(column)
+        label = _attribute(path, column, columns.label)
+    identifier = columns.identifier
+    return (
+        label,
+        labelled,
+        None if identifier is None else _attribute(path, table.column(identifier), identifier),
+    )
+
+
+def without_gaps(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
+    """A column of Arrow with its gaps filled by a value that it has, and which rows had none; None: all.
+
+    A gap is null, NaN, or text that is empty or only white space.
+    """
+    gaps = pc.is_null(column, nan_is_null=True)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts = pc.cast(column, kind)
+        gaps = pc.or_(gaps, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(texts), ""), fill_value=False))
+    found = np.asarray(gaps.to_numpy(zero_copy_only=False) if isinstance(gaps, pa.Array) else gaps.to_numpy())
+    if not found.any():
+        return column, None
+    if found.all():
+        return pa.chunked_array([pa.array(np.zeros(len(column), dtype=np.int8))]), ~found
+    first = column[int((~found).argmax())]
+    return pc.if_else(gaps, first, column), ~found
 
 
 def _found(names: list[str]) -> str:
@@ -306,9 +338,8 @@ def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
     return values
 
 
-def _attribute(path: Path, table: Any, name: str) -> npt.NDArray[Any]:
+def _attribute(path: Path, column: Any, name: str) -> npt.NDArray[Any]:
     """A label or identifier column without gaps, as integers, floats or text."""
-    column = table.column(name)
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     kind = column.type

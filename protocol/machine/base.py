@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final, NamedTuple
 
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Effect, Event, Received, Send, SetTimer, TimerFired
-from protocol.wire.codec import encode_message
-from protocol.wire.link import Link
-from protocol.wire.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Welcome
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Effect, Event, Received, Send, SetTimer, TimerFired
+from hushbid.protocol.wire.codec import encode_message
+from hushbid.protocol.wire.link import Link
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Welcome
 
 __all__ = ["Machine", "Transition", "expand"]
 

@@ -1,7 +1,7 @@
 """The machine interface: the events that enter a role's machine, and the effects that leave it.
 
 Time, noise, floating-point results and the network enter a machine only as events, so the same events always
-give the same effects. `protocol.machine.base` has the machine itself.
+give the same effects. `hushbid.protocol.machine.base` has the machine itself.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from protocol.errors import ExitCode, LocalProtocolError, Offence
-from protocol.privacy.accounting import Cost, cost_to_record
-from protocol.wire.codec import encode_message
-from protocol.wire.messages import Batch, Message, SubspaceTarget, without_box
-from protocol.wire.values import Item, Value
+from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence
+from hushbid.protocol.privacy.accounting import Cost, cost_to_record
+from hushbid.protocol.wire.codec import encode_message
+from hushbid.protocol.wire.messages import Batch, Message, SubspaceTarget, without_box
+from hushbid.protocol.wire.values import Item, Value
 
 __all__ = [
     "Charge",
@@ -90,7 +90,7 @@ class Computation(Effect):
 class Started(Event):
     """The process is up. The event contains the session, so that a transcript is self-contained.
 
-    `protocol.transcript.session_file.started` makes one from a session file.
+    `hushbid.protocol.transcript.session_file.started` makes one from a session file.
     """
 
     KIND: ClassVar[str] = "started"
@@ -99,7 +99,7 @@ class Started(Event):
     """The session file without its seeds."""
     seeds: Mapping[str, Any] = field(default_factory=dict)
     data: bytes = b""
-    """Digest of the party's data (`protocol.data.dataset_digest`); empty if it has none."""
+    """Digest of the party's data (`hushbid.protocol.data.dataset_digest`); empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final, Literal
 
-from protocol import __version__
-from protocol.errors import ExitCode, Offence
-from protocol.machine.base import Machine, Transition, expand
-from protocol.machine.machine import (
+from hushbid.protocol import __version__
+from hushbid.protocol.errors import ExitCode, Offence
+from hushbid.protocol.machine.base import Machine, Transition, expand
+from hushbid.protocol.machine.machine import (
     Connected,
     Finish,
     HeadSigned,
@@ -19,10 +19,10 @@ from protocol.machine.machine import (
     SignHead,
     Started,
 )
-from protocol.names import CURATOR
-from protocol.session.session import Session
-from protocol.wire.link import Link
-from protocol.wire.messages import Close, Farewell, Hello, Refused, Welcome
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.link import Link
+from hushbid.protocol.wire.messages import Close, Farewell, Hello, Refused, Welcome
 
 __all__ = ["Participant", "participant_transitions"]
 

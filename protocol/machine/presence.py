@@ -1,16 +1,16 @@
 """Whether the curator is here: a participant's state machine without I/O that takes time as an argument.
 
-The loop of owners and the consumer (`protocol.runtime.network.connection`) and the network of the fault
-sweeps (`hushbid.evidence.sweep.network`) use it. They report what happens on the connection, and pass its
-results, `Connected`, `Lost` and `Returned`, to the participant's machine. `curator.presence` is the curator's
-side.
+The loop of owners and the consumer (`hushbid.protocol.runtime.network.connection`) and the network of the
+fault sweeps (`hushbid.evidence.sweep.network`) use it. They report what happens on the connection, and pass
+its results, `Connected`, `Lost` and `Returned`, to the participant's machine. `hushbid.curator.presence` is
+the curator's side.
 """
 
 from __future__ import annotations
 
-from protocol.config.session import TimeoutSection
-from protocol.machine.machine import Connected, Lost, Returned
-from protocol.names import CURATOR
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.machine.machine import Connected, Lost, Returned
+from hushbid.protocol.names import CURATOR
 
 __all__ = ["CuratorPresence"]
 

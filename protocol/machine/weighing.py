@@ -15,15 +15,15 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import LocalProtocolError
-from protocol.machine.machine import Charge, Computation, Event
-from protocol.privacy.noise import Draw, NoiseSource
-from protocol.privacy.releases import ReleaseStream, Statistic
-from protocol.session.prior import prior_of
-from protocol.session.session import Session
-from protocol.space.grid import Features, Totals, Weights, round_weights
-from protocol.space.jitter import jitter_weight
-from protocol.wire.messages import Target
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.machine.machine import Charge, Computation, Event
+from hushbid.protocol.privacy.noise import Draw, NoiseSource
+from hushbid.protocol.privacy.releases import ReleaseStream, Statistic
+from hushbid.protocol.session.prior import prior_of
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Features, Totals, Weights, round_weights
+from hushbid.protocol.space.jitter import jitter_weight
+from hushbid.protocol.wire.messages import Target
 
 __all__ = [
     "ComputeWeights",

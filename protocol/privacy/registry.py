@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from protocol.errors import ConfigError
-from protocol.faults import faults
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.faults import faults
 
 __all__ = ["Parameters", "Registry"]
 

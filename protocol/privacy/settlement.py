@@ -1,10 +1,9 @@
 """A settlement that owners may be told: the worth of their points, with noise, released once.
 
-The exact settlement (`protocol.session.settling.settle`) pays each point's gain of J in the round of its
-choice.
-That has no useful sensitivity: adding a record substitutes one point of S, but it may also move every later
-point to another round with other g and q. So the gains of as many points as there are rounds can change, for
-any owners.
+The exact settlement (`hushbid.protocol.session.settling.settle`) pays each point's gain of J in the round of
+its choice. That has no useful sensitivity: adding a record substitutes one point of S, but it may also move
+every later point to another round with other g and q. So the gains of as many points as there are rounds can
+change, for any owners.
 
 This settlement is linear in S instead. A point counts by its score under the *first* broadcast's weight w₁ =
 g̃ - q/(q + 1)·g₀, clipped and rounded down to an integer number of units:
@@ -36,11 +35,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
-from protocol.privacy.noise import Draw
-from protocol.privacy.releases import Neighbours
-from protocol.space.grid import FEATURE_BITS, Features, Weights, exact_scores
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.grid import FEATURE_BITS, Features, Weights, exact_scores
 
 __all__ = [
     "NEIGHBOURS",

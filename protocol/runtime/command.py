@@ -17,11 +17,11 @@ from typing import Annotated, Any, Concatenate, Final, Generic, NoReturn, ParamS
 import typer
 from typer.exceptions import TyperException
 
-from protocol import platform
-from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
-from protocol.runtime.interrupts import end_interrupted
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import LogFormat, log, logs_json, printable
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
+from hushbid.protocol.runtime.interrupts import end_interrupted
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
     "OPTION",

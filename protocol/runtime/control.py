@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Final, Literal, Self, TypeAlias
 
-from protocol.errors import Stopped
-from protocol.machine.progress import Progress
+from hushbid.protocol.errors import Stopped
+from hushbid.protocol.machine.progress import Progress
 
 __all__ = ["PROGRESS_SECONDS", "Control", "Watch"]
 

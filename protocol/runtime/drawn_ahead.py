@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from protocol.closing import Closing
-from protocol.errors import LocalProtocolError
-from protocol.privacy.noise import Draw, NoiseSource
-from protocol.session.session import Session
+from hushbid.protocol.closing import Closing
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.privacy.noise import Draw, NoiseSource
+from hushbid.protocol.session.session import Session
 
 __all__ = ["DrawnAhead", "expect_noise"]
 

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
-from protocol.errors import HushbidError, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.base import Machine
-from protocol.machine.machine import (
+from hushbid.protocol.errors import HushbidError, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.machine import (
     Charge,
     Computation,
     Effect,
@@ -28,12 +28,19 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
-from protocol.transcript.journal import JournalLike, NullJournal
-from protocol.transcript.record import Record
-from protocol.transcript.replay import EventReader, Replay
-from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
-from protocol.wire.messages import CONTROL_SEQUENCE, Beat, Message, boxes_of
-from protocol.wire.values import Item
+from hushbid.protocol.transcript.journal import JournalLike, NullJournal
+from hushbid.protocol.transcript.record import Record
+from hushbid.protocol.transcript.replay import EventReader, Replay
+from hushbid.protocol.wire.codec import (
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+)
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Beat, Message, boxes_of
+from hushbid.protocol.wire.values import Item
 
 __all__ = ["BoxKeeper", "Driver", "Numerics", "Outgoing"]
 

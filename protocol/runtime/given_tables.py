@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-from protocol.errors import ConfigError
-from protocol.runtime.files.durable import in_place_of
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.durable import in_place_of
 
 if TYPE_CHECKING:
-    from protocol.data import DataColumns
+    from hushbid.protocol.data import DataColumns
 
 __all__ = ["GivenPath", "is_path", "keep_table", "needs_ledger", "path_of"]
 
@@ -23,7 +23,7 @@ def path_of(given: GivenPath) -> Path | None:
 
 
 def is_path(given: object) -> TypeGuard[Path | str]:
-    """Whether the given data are a file's path; otherwise they are a table (`protocol.data.frames`)."""
+    """Whether the given data are a file's path, and not a table (`hushbid.protocol.data.frames`)."""
     return isinstance(given, str | Path)
 
 
@@ -49,7 +49,7 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
     Columns that the party does not use are left out, and so is an index of pandas.
 
     Args:
-        table: As `protocol.data.frames.as_arrow` takes it.
+        table: As `hushbid.protocol.data.frames.as_arrow` takes it.
         path: A Parquet file; its directory is made if need be.
         columns: The columns that the party reads.
 
@@ -60,7 +60,7 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
     # A party that reads no table starts without pyarrow.
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from protocol.data.frames import as_arrow, library_of  # noqa: PLC0415
+    from hushbid.protocol.data.frames import as_arrow, library_of  # noqa: PLC0415
 
     given = table.reset_index(drop=True) if library_of(table) == "pandas" else table  # type: ignore[attr-defined]
     kept = as_arrow(given, what)

@@ -37,7 +37,7 @@ def _open_what_is_closed() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            from protocol import platform  # noqa: PLC0415 - a program that begins imports little
+            from hushbid.protocol import platform  # noqa: PLC0415 - a program that begins imports little
 
             platform.open_nowhere()  # gets the lowest number that is free: this one
             os.set_inheritable(descriptor, True)

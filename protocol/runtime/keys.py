@@ -1,4 +1,4 @@
-"""Identity keys (`protocol.crypto.identity`) and their files.
+"""Identity keys (`hushbid.protocol.crypto.identity`) and their files.
 
 A key is 32 bytes, written as 40 characters of Z85. A key file is one line of ASCII::
 
@@ -18,11 +18,11 @@ import stat
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from protocol import platform
-from protocol.crypto.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
-from protocol.errors import ConfigError, KeyFileError
-from protocol.plain_files import read_plain
-from protocol.runtime.files.durable import new_file
+from hushbid.protocol import platform
+from hushbid.protocol.crypto.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
+from hushbid.protocol.errors import ConfigError, KeyFileError
+from hushbid.protocol.plain_files import read_plain
+from hushbid.protocol.runtime.files.durable import new_file
 
 __all__ = [
     "KEY_BYTES",

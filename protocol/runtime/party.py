@@ -9,26 +9,26 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
-from protocol import __version__, platform
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import head_statement, sign
-from protocol.errors import ConfigError, ConnectionFailed, ExitCode, HushbidError, TimedOut
-from protocol.machine.machine import Finish, Started
-from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
-from protocol.runtime.driver import Driver
-from protocol.runtime.keys import KeyPair, read_secret
-from protocol.runtime.network.transport import parse_address
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
-from protocol.session.session import Session
-from protocol.transcript.environment import environment_differences, environment_fingerprint
-from protocol.transcript.journal import Durability, Journal, held_by_another
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header
-from protocol.transcript.replay import EventReader
-from protocol.transcript.session_file import check_same_start
-from protocol.wire.codec import Direction
+from hushbid.protocol import __version__, platform
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import head_statement, sign
+from hushbid.protocol.errors import ConfigError, ConnectionFailed, ExitCode, HushbidError, TimedOut
+from hushbid.protocol.machine.machine import Finish, Started
+from hushbid.protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
+from hushbid.protocol.runtime.driver import Driver
+from hushbid.protocol.runtime.keys import KeyPair, read_secret
+from hushbid.protocol.runtime.network.transport import parse_address
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.environment import environment_differences, environment_fingerprint
+from hushbid.protocol.transcript.journal import Durability, Journal, held_by_another
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.transcript.replay import EventReader
+from hushbid.protocol.transcript.session_file import check_same_start
+from hushbid.protocol.wire.codec import Direction
 
 __all__ = [
     "beginning",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from protocol.session.guarantee import PrivacyStatement
+    from hushbid.protocol.session.guarantee import PrivacyStatement
 
 __all__ = ["PartyResult"]
 
@@ -35,7 +35,7 @@ class PartyResult:
     @property
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """The guarantees: protected party, neighbours, ε and δ, and reasons against each."""
-        from protocol.session.guarantee import PrivacyStatement  # noqa: PLC0415
+        from hushbid.protocol.session.guarantee import PrivacyStatement  # noqa: PLC0415
 
         return tuple(PrivacyStatement.from_json(each) for each in self.figures["privacy"])
 

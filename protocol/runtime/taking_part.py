@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from protocol.config.party import ConsumerFile, OwnerFile
-from protocol.errors import ExitCode, HushbidError, Stopped
-from protocol.machine.machine import Charge, Finish
-from protocol.machine.participant import Participant
-from protocol.runtime.driver import Driver, Numerics
-from protocol.runtime.keys import KeyPair
-from protocol.runtime.ledger.dataset_budget import DatasetBudget
-from protocol.runtime.network.connection import Connection
-from protocol.runtime.party import (
+from hushbid.protocol.config.party import ConsumerFile, OwnerFile
+from hushbid.protocol.errors import ExitCode, HushbidError, Stopped
+from hushbid.protocol.machine.machine import Charge, Finish
+from hushbid.protocol.machine.participant import Participant
+from hushbid.protocol.runtime.driver import Driver, Numerics
+from hushbid.protocol.runtime.keys import KeyPair
+from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget
+from hushbid.protocol.runtime.network.connection import Connection
+from hushbid.protocol.runtime.party import (
     beginning,
     ensure_done,
     head_signer,
@@ -23,10 +23,10 @@ from protocol.runtime.party import (
     sealing_identity,
     transcript_path,
 )
-from protocol.runtime.telemetry.vitals import AnnouncedNumerics, Vitals
-from protocol.session.session import Session
-from protocol.transcript.session_file import started
-from protocol.wire.codec import said_to
+from hushbid.protocol.runtime.telemetry.vitals import AnnouncedNumerics, Vitals
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire.codec import said_to
 
 __all__ = ["take_part"]
 
@@ -56,7 +56,7 @@ def take_part(
         Duration of the session for the party in seconds, including the time that it was down.
 
     Raises:
-        HushbidError: It did not end well, as `protocol.errors` says.
+        HushbidError: It did not end well, as `hushbid.protocol.errors` says.
     """
     transcript = transcript_path(file.state, machine.name)
     budget.check(transcript=beginning(transcript))

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from protocol.privacy.payment import Errors
-from protocol.session.session import Session
-from protocol.session.settling import HandedOver, settle, settle_privately
-from protocol.session.statement import gain_errors, shared_gains, target_noise
-from protocol.space.grid import Weights
-from protocol.wire.blind import Account
-from protocol.wire.fields import Array
-from protocol.wire.messages import Target
+from hushbid.protocol.privacy.payment import Errors
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import HandedOver, settle, settle_privately
+from hushbid.protocol.session.statement import gain_errors, shared_gains, target_noise
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.wire.blind import Account
+from hushbid.protocol.wire.fields import Array
+from hushbid.protocol.wire.messages import Target
 
 __all__ = ["account_content", "account_numbers", "errors_of"]
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from protocol.privacy.accounting import epsilon_of, odometer
-from protocol.privacy.releases import Neighbours
-from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
-from protocol.session.session import Session, objections
+from hushbid.protocol.privacy.accounting import epsilon_of, odometer
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
+from hushbid.protocol.session.session import Session, objections
 
 __all__ = ["Odometer", "odometers", "promised"]
 
@@ -80,7 +80,7 @@ def promised(session: Session, protects: str) -> Odometer | None:
     """The odometer of all rounds that a session will have; None if it promises nothing.
 
     Args:
-        protects: `protocol.session.guarantee.OWNERS_DATA` or `CONSUMERS_DATA`.
+        protects: `hushbid.protocol.session.guarantee.OWNERS_DATA` or `CONSUMERS_DATA`.
     """
     if any(whose == protects for whose, _ in objections(session)):
         return None

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from protocol import limits
-from protocol.crypto.identity import PublicIdentity
-from protocol.crypto.sealing import (
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.identity import PublicIdentity
+from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     batch_statement,
     batched_digest,
@@ -18,21 +18,28 @@ from protocol.crypto.sealing import (
     head_statement,
     verify_signature,
 )
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError, Offence, RemoteProtocolError
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap, FeatureSpace
-from protocol.space.grid import WEIGHT_BITS, Features
-from protocol.wire.messages import BatchedCandidate, SealedCandidate
+from hushbid.protocol.data.attributes import read_attributes
+from hushbid.protocol.data.dataset import Dataset
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError, DataError, Offence, RemoteProtocolError
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap, FeatureSpace
+from hushbid.protocol.space.grid import WEIGHT_BITS, Features
+from hushbid.protocol.space.labels import Labels, one_each
+from hushbid.protocol.wire.messages import BatchedCandidate, SealedCandidate
 
 __all__ = [
     "NO_FEATURES",
     "Signatures",
     "check_weights",
+    "hash_dataset",
     "hash_points",
+    "hash_seed_set",
+    "labels_of",
     "mapped",
     "matching",
     "signs_head",
+    "what_is_outside",
     "within_bounds",
 ]
 
@@ -43,28 +50,58 @@ _FLOAT32_ROUNDING: Final = 2.0**-23
 """Twice the relative error of rounding to float32; the scaling accounts for half of it."""
 
 
+def hash_dataset(feature_map: FeatureMap, dataset: Dataset) -> Features:
+    """φ of a party's own rows: int16 of shape (n, d). Raises as `FeatureMap.hash`."""
+    return feature_map.hash(dataset.features, labels_of(dataset))
+
+
+def labels_of(dataset: Dataset) -> Labels:
+    """A dataset's labels as a map takes them; None where a row has none."""
+    return one_each(dataset.known, len(dataset))
+
+
+def hash_seed_set(feature_map: FeatureMap, points: npt.NDArray[Any]) -> Features:
+    """φ of seed rows, int16 of shape (n, d). Their labels have no part: most seed sets have none."""
+    return feature_map.hash(points, one_each(None, len(points)))
+
+
 def hash_points(
-    feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], *, schema: Schema | None
+    feature_map: FeatureMap,
+    points: Sequence[npt.NDArray[Any]],
+    attributes: Sequence[bytes],
+    *,
+    schema: Schema | None,
 ) -> Features:
     """φ of points from other parties, which may differ in number type or be invalid.
 
     Args:
         points: Each of shape (columns,).
+        attributes: The packed label and identifier of each.
         schema: The schema of the session's columns, if it has any; valid points are rows of it.
 
     Returns:
         int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point outside the public bounds, or
-        one that is not a row of the schema.
+        one that is not a row of the schema, or has no label, or none of the session's, where labels have a
+        part in the choice.
     """
-    hashed = _hash_together(feature_map, points, schema)
+    labels: list[Any] = [None] * len(points)
+    if feature_map.space.labels is not None:
+        labels = [read_attributes(packed).label for packed in attributes]
+    hashed = _hash_together(feature_map, points, labels, schema)
     if hashed is None:
         hashed = np.full((len(points), feature_map.space.dimension), NO_FEATURES, dtype=np.int16)
-        for row, point in enumerate(points):
-            alone = _hash_together(feature_map, (point,), schema)
+        for row, (point, label) in enumerate(zip(points, labels, strict=True)):
+            alone = _hash_together(feature_map, (point,), (label,), schema)
             if alone is not None:
                 hashed[row] = alone[0]
     hashed.flags.writeable = False
     return hashed
+
+
+def what_is_outside(space: FeatureSpace) -> str:
+    """What is wrong with a point that has no φ."""
+    label = "" if space.labels is None else ", or its label is none of the session's"
+    return f"the point is outside the public bounds{label}"
 
 
 class _SignedBatch(NamedTuple):
@@ -161,7 +198,7 @@ def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
 
 
 def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Whether each point lies within the public bounds, by the rule of `protocol.data.check_dataset`.
+    """Whether each point lies within the public bounds, by the rule of `hushbid.protocol.data.check_dataset`.
 
     A float32 point is compared with bounds rounded to float32, as a bound saved in that type was.
 
@@ -188,17 +225,19 @@ def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[
 
 
 def _hash_together(
-    feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], schema: Schema | None
+    feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], labels: Labels, schema: Schema | None
 ) -> Features | None:
-    """φ of all points in one product; None if their types differ, or if one is out of bounds or not a row."""
+    """φ of all points in one product; None if their types differ, or if one of them is not valid."""
     if not points:
         return np.zeros((0, feature_map.space.dimension), dtype=np.int16)
     if len({point.dtype for point in points}) > 1:
+        return None
+    if feature_map.space.labels is not None and None in labels:
         return None
     stacked = np.stack(points)
     try:
         if not within_bounds(feature_map.space, stacked).all():
             return None
-        return feature_map.hash(stacked) if schema is None or schema.holds(stacked).all() else None
+        return feature_map.hash(stacked, labels) if schema is None or schema.holds(stacked).all() else None
     except DataError:
         return None

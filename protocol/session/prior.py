@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.privacy.releases import Prior
-from protocol.wire.messages import SubspaceTarget, Target
+from hushbid.protocol.privacy.releases import Prior
+from hushbid.protocol.wire.messages import SubspaceTarget, Target
 
 __all__ = ["prior_of"]
 

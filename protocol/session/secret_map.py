@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.crypto.identity import Identity, PublicIdentity
-from protocol.crypto.sealing import open_between, seal_between
-from protocol.errors import Offence, RemoteProtocolError
-from protocol.session.session import Session
-from protocol.space.features import SEED_BYTES, FeatureMap
+from hushbid.protocol.crypto.identity import Identity, PublicIdentity
+from hushbid.protocol.crypto.sealing import open_between, seal_between
+from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import SEED_BYTES, FeatureMap
 
 __all__ = ["open_map", "seal_map"]
 

@@ -9,23 +9,31 @@ from typing import Any, Final
 
 import numpy as np
 
-from protocol.config.session import FeatureSection, MechanismSection, SessionFile, check_purchase
-from protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
-from protocol.errors import ConfigError, DataError
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.accounting import Budget, Cost, PrivacyFilter, epsilon_of
-from protocol.privacy.acquisition import AcquisitionRule, acquisition_rule
-from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
-from protocol.privacy.settlement import PrivateSettlement, SettlementTerms
-from protocol.session.guarantee import CONSUMERS_DATA, NO_NOISE, OWNERS_DATA, TRUSTED, PrivacyStatement
-from protocol.session.turns import Turns
-from protocol.session.wishes import check_wishes, prices_of, turns_of
-from protocol.space.copies import Copies
-from protocol.space.features import FeatureMap, FeatureSpace, feature_space
-from protocol.space.jitter import Jitter
-from protocol.space.prices import Prices
-from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
+from hushbid.protocol.config.labels import LabelsSection
+from hushbid.protocol.config.purchase import check_purchase
+from hushbid.protocol.config.session import FeatureSection, MechanismSection, SessionFile
+from hushbid.protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.accounting import Budget, Cost, PrivacyFilter, epsilon_of
+from hushbid.protocol.privacy.acquisition import AcquisitionRule, acquisition_rule
+from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
+from hushbid.protocol.privacy.settlement import PrivateSettlement, SettlementTerms
+from hushbid.protocol.session.guarantee import (
+    CONSUMERS_DATA,
+    NO_NOISE,
+    OWNERS_DATA,
+    TRUSTED,
+    PrivacyStatement,
+)
+from hushbid.protocol.session.turns import Turns
+from hushbid.protocol.session.wishes import check_wishes, prices_of, turns_of
+from hushbid.protocol.space.copies import Copies
+from hushbid.protocol.space.features import FeatureMap, FeatureSpace, feature_space
+from hushbid.protocol.space.jitter import Jitter
+from hushbid.protocol.space.prices import Prices
+from hushbid.protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 
 __all__ = ["MOST_SHARED", "Session", "feature_space_of", "objections", "open_session"]
 
@@ -326,7 +334,7 @@ def open_session(file: SessionFile) -> Session:
     """
     check_purchase(file)
     check_wishes(file)
-    space = feature_space_of(file.features)
+    space = feature_space_of(file.features, file.labels)
     rule = acquisition_rule(
         file.acquisition.rule,
         file.acquisition.parameters,
@@ -378,13 +386,16 @@ def _public_map(section: FeatureSection, space: FeatureSpace, rule: AcquisitionR
     return space.map(section.seed)
 
 
-def feature_space_of(section: FeatureSection) -> FeatureSpace:
-    """The space of a session file's [features]. Raises `ConfigError` for a parameter that its map lacks."""
+def feature_space_of(section: FeatureSection, labels: LabelsSection | None = None) -> FeatureSpace:
+    """The space of a session file's [features], in which labels may have a part.
+
+    Raises `ConfigError` for a parameter that its map lacks, or for labels that it has no place for.
+    """
     bounds: Mapping[str, Any] = {
         name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)
         for name, value in (("lower", section.lower), ("upper", section.upper))
     }
-    return feature_space(
+    space = feature_space(
         section.map,
         dimension=section.dimension,
         gamma=section.gamma,
@@ -392,6 +403,7 @@ def feature_space_of(section: FeatureSection) -> FeatureSpace:
         options=section.options,
         **bounds,
     )
+    return space if labels is None else space.with_labels(labels.code)
 
 
 def _is_noisy(mechanism: ReleaseMechanism) -> bool:

@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.settlement import UNITS, worths
-from protocol.space.grid import Totals, Weights, features_to_float
-from protocol.space.mmd import Vector, embedding_gain
-from protocol.wire.messages import Candidate, SealedCandidate
+from hushbid.protocol.privacy.settlement import UNITS, worths
+from hushbid.protocol.space.grid import Totals, Weights, features_to_float
+from hushbid.protocol.space.mmd import Vector, embedding_gain
+from hushbid.protocol.wire.messages import Candidate, SealedCandidate
 
 __all__ = ["Disputed", "HandedOver", "additions", "settle", "settle_privately"]
 
@@ -98,7 +98,7 @@ def settle_privately(
     weights: Weights | None,
     noise: npt.NDArray[np.int64],
 ) -> Mapping[str, float]:
-    """The worth of each owner's points, with noise; `protocol.privacy.settlement` has the proof.
+    """The worth of each owner's points, with noise; `hushbid.protocol.privacy.settlement` has the proof.
 
     Integer arithmetic up to the division by 2^15, which is exact. The arguments are those of `settle`, in any
     order of the wins, and a dispute depends on the point only, never on earlier ones.

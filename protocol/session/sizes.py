@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocol import limits
-from protocol.crypto.blinding import BROADCAST_EXTRA
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
-from protocol.session.session import Session
-from protocol.wire.arrays import pack_array
-from protocol.wire.codec import HEADER_BYTES
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.blinding import BROADCAST_EXTRA
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.arrays import pack_array
+from hushbid.protocol.wire.codec import HEADER_BYTES
 
 __all__ = ["longest_to_curator", "sealed_weight_bytes"]
 
 
 def sealed_weight_bytes(session: Session) -> int:
-    """Bytes of an encrypted broadcast (`protocol.crypto.blinding`)."""
+    """Bytes of an encrypted broadcast (`hushbid.protocol.crypto.blinding`)."""
     weights = np.zeros(session.weight_coordinates, dtype=np.int32)
     return len(pack_array(weights)) + BROADCAST_EXTRA
 

@@ -1,8 +1,8 @@
 """A settlement with its noise, and the numbers that owners should be paid by, which pay nothing for noise.
 
-The exact settlement (`protocol.session.settling.settle`) adds up gains of J in the order of purchase. Its sum
-shows the total gain, but not who contributed it. Once there are many points of a kind, further ones lose,
-whoever owns them; later points of other owners compensate for that and get the credit.
+The exact settlement (`hushbid.protocol.session.settling.settle`) adds up gains of J in the order of purchase.
+Its sum shows the total gain, but not who contributed it. Once there are many points of a kind, further ones
+lose, whoever owns them; later points of other owners compensate for that and get the credit.
 
 The statement divides the same gain independently of any order. Let c be the seed set's mean, δ = g̃ - c and
 a_i = Σ (e(x) - c)/n over owner i's points. n counts the bought points, and the seed set's by their weight.
@@ -35,14 +35,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from protocol.privacy.payment import Errors
-from protocol.privacy.releases import ReleaseStream, Statistic
-from protocol.session.prior import prior_of
-from protocol.session.session import Session
-from protocol.session.settling import Disputed, HandedOver, additions
-from protocol.space.grid import features_to_float
-from protocol.space.mmd import Vector
-from protocol.wire.messages import Target
+from hushbid.protocol.privacy.payment import Errors
+from hushbid.protocol.privacy.releases import ReleaseStream, Statistic
+from hushbid.protocol.session.prior import prior_of
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import Disputed, HandedOver, additions
+from hushbid.protocol.space.grid import features_to_float
+from hushbid.protocol.space.mmd import Vector
+from hushbid.protocol.wire.messages import Target
 
 __all__ = ["GAINED", "Noise", "gain_errors", "shared_gains", "target_noise"]
 
@@ -111,14 +111,14 @@ def gain_errors(
     noise: Noise,
     seed_weight: float,
 ) -> Errors:
-    """Standard error of each owner's number in the exact settlement (`protocol.session.settling.settle`).
+    """Standard error of each owner's number in the exact settlement (`hushbid.protocol.session.settling`).
 
     The arguments are those of `settle`, and the target's noise.
     """
     slopes = {owner: np.zeros(len(target.embedding)) for owner in owners}
     for win, features, mean, size in additions(wins, target.seed_total, target.seed_size, seed_weight):
         if not win.is_in(disputed):
-            # Slope of J(S+x) - J(S) in g̃ (`protocol.space.mmd.gain_constant`).
+            # Slope of J(S+x) - J(S) in g̃ (`hushbid.protocol.space.mmd.gain_constant`).
             slopes[win.owner] += 2.0 / (size + 1) * (features - mean)
     return {owner: noise.error(slope) for owner, slope in slopes.items()}
 

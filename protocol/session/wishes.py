@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from protocol.config.session import SessionFile
-from protocol.config.wishes import WishesSection
-from protocol.errors import ConfigError
-from protocol.names import listed
-from protocol.privacy.acquisition import RULES
-from protocol.session.turns import Turns
-from protocol.space.prices import UNITS, Prices, bill, in_units
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.config.wishes import WishesSection
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import listed
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.session.turns import Turns
+from hushbid.protocol.space.prices import UNITS, Prices, bill, in_units
 
 __all__ = ["bill_of", "check_wishes", "prices_of", "turns_of"]
 
@@ -31,7 +31,7 @@ def turns_of(file: SessionFile) -> Turns:
 
 
 def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None:
-    """The bill of a session (`protocol.space.prices.bill`); None if it has no prices.
+    """The bill of a session (`hushbid.protocol.space.prices.bill`); None if it has no prices.
 
     Args:
         sold: Number of points bought from each owner, without disputed points.

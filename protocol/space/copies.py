@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.grid import Features
+from hushbid.protocol.space.grid import Features
 
 __all__ = ["Copies"]
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "ANGLE_BITS",
     "COSINE_BITS",
     "NORMAL_BITS",
     "Expansion",
@@ -30,6 +31,8 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 """Uniform 64-bit words, of any shape."""
 WholeNumbers: TypeAlias = npt.NDArray[np.int64]
 
+ANGLE_BITS: Final = 16
+"""Features depend on an angle in units of 2^-16 of a turn."""
 COSINE_BITS: Final = 30
 """`cosines` are in units of 2^-30."""
 NORMAL_BITS: Final = 28

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol import limits
+from hushbid.protocol import limits
 
 __all__ = [
     "FEATURE_BITS",

@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.grid import Features, Scores, Weights, exact_scores
-from protocol.space.mapped import let_go
+from hushbid.protocol.space.grid import Features, Scores, Weights, exact_scores
+from hushbid.protocol.space.mapped import let_go
 
 __all__ = ["JITTER_DEVIATION", "LARGEST_JITTER", "Jitter", "Jitters", "jitter_weight", "scores_of"]
 

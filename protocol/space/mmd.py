@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import DataError
+from hushbid.protocol.errors import DataError
 
 __all__ = [
     "MOST_COMPARED",

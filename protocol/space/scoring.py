@@ -2,12 +2,13 @@
 
 The order is: higher score first (wᵀφ, plus jitter if the session has it), then smaller bytes of φ, then
 smaller rank (the owner's position among the sorted names), then the older entry. If a point of several owners
-counts once (`protocol.space.copies`), its place among equal points replaces the last two. If points have
-prices (`protocol.space.prices`), the score for the price replaces the score; among the points of one owner,
-which have one price, that is the same order. The order depends only on the points themselves, as the lemma
-behind the sensitivity of 2 needs.
+counts once (`hushbid.protocol.space.copies`), its place among equal points replaces the last two. If points
+have prices (`hushbid.protocol.space.prices`), the score for the price replaces the score; among the points of
+one owner, which have one price, that is the same order. The order depends only on the points themselves, as
+the lemma behind the sensitivity of 2 needs.
 
-A screen (`protocol.space.shortlist`) finds the few points that can be the best; these are compared exactly.
+A screen (`hushbid.protocol.space.shortlist`) finds the few points that can be the best; these are compared
+exactly.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import LocalProtocolError
-from protocol.space.copies import Copies
-from protocol.space.grid import FEATURE_BITS, Features, Scores, Weights, exact_scores
-from protocol.space.jitter import LARGEST_JITTER, Jitter, Jitters
-from protocol.space.prices import Prices
-from protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.space.copies import Copies
+from hushbid.protocol.space.grid import FEATURE_BITS, Features, Scores, Weights, exact_scores
+from hushbid.protocol.space.jitter import LARGEST_JITTER, Jitter, Jitters
+from hushbid.protocol.space.prices import Prices
+from hushbid.protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
 
 __all__ = ["NO_SCORE", "Best", "Points", "Pool", "score_bound"]
 

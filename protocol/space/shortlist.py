@@ -1,7 +1,7 @@
 """Approximate scores with a proven error: which points can be the best under a weight.
 
 A screen decides nothing. It gives every point a score and one bound E for all; points more than 2E below the
-top cannot be the best, and `protocol.space.scoring` compares the rest exactly.
+top cannot be the best, and `hushbid.protocol.space.scoring` compares the rest exactly.
 
 Scoring reads every feature of every point in every round, so memory limits its speed. `FixedScreen` therefore
 keeps one byte a coordinate; its products are exact integers on any machine.
@@ -17,8 +17,8 @@ import numkong
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.grid import FEATURE_BITS, Features, Weights
-from protocol.space.mapped import let_go
+from hushbid.protocol.space.grid import FEATURE_BITS, Features, Weights
+from hushbid.protocol.space.mapped import let_go
 
 __all__ = ["FixedScreen", "GrowingScreen", "Screened"]
 

@@ -12,7 +12,7 @@ import sysconfig
 import numpy as np
 import threadpoolctl
 
-from protocol.wire.values import Fields, Value
+from hushbid.protocol.wire.values import Fields, Value
 
 __all__ = ["environment_differences", "environment_fingerprint"]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Protocol, Self, TypeAlias
 
-from protocol import platform
-from protocol.errors import ConfigError, LocalProtocolError, TranscriptDamaged, TranscriptUnwritable
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
-from protocol.wire.values import Item
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConfigError, LocalProtocolError, TranscriptDamaged, TranscriptUnwritable
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
+from hushbid.protocol.wire.values import Item
 
 __all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal", "held_by_another"]
 

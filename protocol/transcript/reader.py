@@ -16,9 +16,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from protocol.closing import Closing
-from protocol.errors import DataError, TranscriptDamaged
-from protocol.transcript.record import (
+from hushbid.protocol.closing import Closing
+from hushbid.protocol.errors import DataError, TranscriptDamaged
+from hushbid.protocol.transcript.record import (
     DIGEST_BYTES,
     FORMAT,
     FRAME_BYTES,

@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 
 import msgpack
 
-from protocol import limits
-from protocol.errors import LocalProtocolError
-from protocol.wire.messages import PROTOCOL_VERSION
-from protocol.wire.values import Fields, Item, canonical_map, pack_value, unpack_value
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.wire.messages import PROTOCOL_VERSION
+from hushbid.protocol.wire.values import Fields, Item, canonical_map, pack_value, unpack_value
 
 __all__ = [
     "DIGEST_BYTES",
@@ -72,7 +72,7 @@ class Header(NamedTuple):
         session: The session's identifier, hexadecimal.
         config_digest: SHA-256 of the session's public configuration.
         software: Version of hushbid that wrote it.
-        environment: What floating-point results may depend on (`protocol.transcript.environment`).
+        environment: What floating-point results may depend on (`hushbid.protocol.transcript.environment`).
         noise: Source of the noise: secure, simulated, recorded, none.
         protocol: Version of the protocol that the party spoke, which defines the session's digest and its
             feature map; 1 in format 1.0, which does not state it.

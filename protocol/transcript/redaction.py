@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import DIGEST_BYTES, Frame, Header, decode_frame
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import DIGEST_BYTES, Frame, Header, decode_frame
 
 __all__ = ["Redaction", "redact", "redact_record"]
 

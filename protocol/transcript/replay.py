@@ -1,9 +1,9 @@
 """Replaying a transcript: the recorded events through the same machine, and every effect compared.
 
 A record has an event, then in order the effects that left the machine and the outcomes of its computations
-(`protocol.runtime.driver.Driver.feed`). A replay feeds event and outcomes, and computes nothing: time, noise
-and floating-point results are the recorded ones. Recovery is a replay whose numerics take up earlier results
-(`restore`), and whose driver continues from there.
+(`hushbid.protocol.runtime.driver.Driver.feed`). A replay feeds event and outcomes, and computes nothing:
+time, noise and floating-point results are the recorded ones. Recovery is a replay whose numerics take up
+earlier results (`restore`), and whose driver continues from there.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError, ReplayDivergence
-from protocol.machine.base import Machine
-from protocol.machine.machine import (
+from hushbid.protocol.errors import DataError, LocalProtocolError, RemoteProtocolError, ReplayDivergence
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.machine import (
     Computation,
     Connected,
     Effect,
@@ -31,11 +31,11 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
-from protocol.transcript.record import Record, RecordedItem
-from protocol.wire.blind import Award, BlindCandidate
-from protocol.wire.codec import Direction, decode_message, encode_message, read_message
-from protocol.wire.messages import Delivery, SealedCandidate, with_boxes
-from protocol.wire.values import Item, pack_value
+from hushbid.protocol.transcript.record import Record, RecordedItem
+from hushbid.protocol.wire.blind import Award, BlindCandidate
+from hushbid.protocol.wire.codec import Direction, decode_message, encode_message, read_message
+from hushbid.protocol.wire.messages import Delivery, SealedCandidate, with_boxes
+from hushbid.protocol.wire.values import Item, pack_value
 
 __all__ = ["EventReader", "Replay", "Restore", "filler_box"]
 

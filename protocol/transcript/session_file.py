@@ -7,14 +7,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from protocol.config.meaning import BEFORE_THERE_WERE_KEYS, version_1_digest
-from protocol.config.session import SessionFile
-from protocol.errors import ConfigError, DataError
-from protocol.faults import faults
-from protocol.machine.machine import Started
-from protocol.privacy.acquisition import RULES
-from protocol.transcript.record import RecordedItem
-from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
+from hushbid.protocol.config.meaning import BEFORE_THERE_WERE_KEYS, version_1_digest
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.faults import faults
+from hushbid.protocol.machine.machine import Started
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.transcript.record import RecordedItem
+from hushbid.protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 
 __all__ = ["check_same_start", "check_version", "recorded_digest", "recorded_session", "started"]
 

@@ -12,16 +12,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from protocol.errors import ConfigError, DataError, HushbidError, RemoteProtocolError
-from protocol.machine.machine import HeadSigned, Received, Send
-from protocol.names import CONSUMER, CURATOR
-from protocol.session.points import signs_head
-from protocol.session.session import Session, open_session
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header, MalformedRecord, Record, RecordedItem
-from protocol.transcript.session_file import recorded_digest, recorded_session
-from protocol.wire.codec import decode_message, said_to
-from protocol.wire.messages import Close, Farewell
+from hushbid.protocol.errors import ConfigError, DataError, HushbidError, RemoteProtocolError
+from hushbid.protocol.machine.machine import HeadSigned, Received, Send
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.session.points import signs_head
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header, MalformedRecord, Record, RecordedItem
+from hushbid.protocol.transcript.session_file import recorded_digest, recorded_session
+from hushbid.protocol.wire.codec import decode_message, said_to
+from hushbid.protocol.wire.messages import Close, Farewell
 
 __all__ = ["Fault", "RecordedFrame", "Signature", "SignedHead", "Verification", "frame_of", "verify"]
 

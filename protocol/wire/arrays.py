@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol import limits
+from hushbid.protocol import limits
 
 __all__ = [
     "ARRAY_EXT",

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import FailFast, Field
 
-from protocol import limits
-from protocol.wire import fields
-from protocol.wire.fields import Message, Part
+from hushbid.protocol import limits
+from hushbid.protocol.wire import fields
+from hushbid.protocol.wire.fields import Message, Part
 
 __all__ = ["Account", "Award", "BlindBid", "BlindCandidate", "BlindPurchase", "Maps", "SealedBroadcast"]
 
@@ -27,9 +27,10 @@ class SealedBroadcast(Message):
     kind: Literal["sealed-broadcast"] = "sealed-broadcast"
     round: fields.Round
     box: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
-    """The weight (`Broadcast.weights`) under the session's key (`protocol.crypto.blinding.BlindKeys`)."""
+    """The weight (`Broadcast.weights`) under the session's key
+    (`hushbid.protocol.crypto.blinding.BlindKeys`)."""
     signature: fields.Signature
-    """The consumer's, of `protocol.crypto.blinding.broadcast_statement`."""
+    """The consumer's, of `hushbid.protocol.crypto.blinding.broadcast_statement`."""
 
 
 class BlindBid(Message):
@@ -45,12 +46,13 @@ class BlindBid(Message):
     """b boxes of one length, sealed to the consumer."""
     scores: Annotated[bytes, Field(min_length=16, max_length=limits.MAX_MESSAGE_BYTES)]
     """Masked scores of every box sent so far, including these, in order: 16 bytes each
-    (`protocol.crypto.blinding.Mask`).
+    (`hushbid.protocol.crypto.blinding.Mask`).
     """
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
-    """Digests of these boxes (`protocol.crypto.blinding.blind_digest`), then SHA-256 of the scores."""
+    """Digests of these boxes (`hushbid.protocol.crypto.blinding.blind_digest`), then SHA-256 of the
+    scores."""
     signature: fields.Signature
-    """The owner's, of `protocol.crypto.blinding.blind_bid_statement`."""
+    """The owner's, of `hushbid.protocol.crypto.blinding.blind_bid_statement`."""
 
 
 class BlindCandidate(Part):
@@ -92,11 +94,11 @@ class Account(Message):
 
     kind: Literal["account"] = "account"
     settlement: fields.PerOwner
-    """The settlement of each owner (`protocol.session.settling`), float64 of shape (K,)."""
+    """The settlement of each owner (`hushbid.protocol.session.settling`), float64 of shape (K,)."""
     errors: fields.PerOwner
     """Their standard errors; negative: unknown."""
     gains: fields.PerOwner
-    """The purchase's gain, shared out without an order (`protocol.session.statement`)."""
+    """The purchase's gain, shared out without an order (`hushbid.protocol.session.statement`)."""
     gain_errors: fields.PerOwner
     """Their standard errors; negative: unknown."""
     signal: Annotated[int, Field(ge=-1, le=1)]
@@ -106,4 +108,4 @@ class Account(Message):
     void: fields.OwnerCounts
     """Chosen boxes of each owner that do not."""
     signature: fields.Signature
-    """The consumer's, of `protocol.crypto.blinding.account_statement`."""
+    """The consumer's, of `hushbid.protocol.crypto.blinding.account_statement`."""

@@ -11,8 +11,8 @@ Frame (integers big-endian)::
         37     …  body: canonical msgpack of one message
 
 The body is canonical: a map of the model's fields in declared order, shortest integers, UTF-8 text,
-arrays as extension type 1 (`protocol.wire.arrays`). A body that does not encode to the same bytes again is
-refused, which rules out duplicate keys, other key orders and padded integers.
+arrays as extension type 1 (`hushbid.protocol.wire.arrays`). A body that does not encode to the same bytes
+again is refused, which rules out duplicate keys, other key orders and padded integers.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ import msgpack
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from protocol import limits
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.names import CONSUMER, CURATOR
-from protocol.wire.arrays import ARRAY_EXT, OversizedArray, pack_array, unpack_extension
-from protocol.wire.messages import (
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.wire.arrays import ARRAY_EXT, OversizedArray, pack_array, unpack_extension
+from hushbid.protocol.wire.messages import (
     ConsumerToCurator,
     CuratorToConsumer,
     CuratorToOwner,
@@ -99,7 +99,7 @@ _LONGEST: Final = {
 """Limits of the directions with longer bodies than `limits.MAX_MESSAGE_BYTES`."""
 
 _TOO_LONG: Final = frozenset({"too_long", "string_too_long", "bytes_too_long", "array_too_long"})
-"""The names that pydantic and `protocol.wire.messages` give to a field over its limit."""
+"""The names that pydantic and `hushbid.protocol.wire.messages` give to a field over its limit."""
 
 
 class Frame(NamedTuple):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, StringConstraints
 from pydantic_core import PydanticCustomError, core_schema
 
-from protocol import limits
+from hushbid.protocol import limits
 
 __all__ = [
     "Array",

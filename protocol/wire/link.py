@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from protocol import limits
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 
 __all__ = ["Link"]
 

@@ -1,8 +1,8 @@
 """Every message of a session: one frozen pydantic model each, one discriminated union per direction.
 
-A model declares its fields in the order of encoding (`protocol.wire.codec`). Numbers whose size must not
-reveal anything (a score, a candidate's number) are one-element int64 arrays, since msgpack integers grow with
-their value.
+A model declares its fields in the order of encoding (`hushbid.protocol.wire.codec`). Numbers whose size must
+not reveal anything (a score, a candidate's number) are one-element int64 arrays, since msgpack integers grow
+with their value.
 """
 
 from __future__ import annotations
@@ -22,10 +22,18 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from protocol import limits
-from protocol.wire import fields
-from protocol.wire.blind import Account, Award, BlindBid, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
-from protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
+from hushbid.protocol import limits
+from hushbid.protocol.wire import fields
+from hushbid.protocol.wire.blind import (
+    Account,
+    Award,
+    BlindBid,
+    BlindCandidate,
+    BlindPurchase,
+    Maps,
+    SealedBroadcast,
+)
+from hushbid.protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
 
 __all__ = [
     "BLIND_VERSION",
@@ -82,7 +90,7 @@ PROTOCOL_VERSION = 2
 """The version of the messages' meaning, negotiated at Hello; frames have a version of their own."""
 
 BLIND_VERSION = 3
-"""The version of sessions with the rule `blind`, which add the messages of `protocol.wire.blind`."""
+"""The version of sessions with the rule `blind`, which add the messages of `hushbid.protocol.wire.blind`."""
 
 CONTROL_SEQUENCE = 0
 """Sequence number of the messages that establish a link rather than travel on it."""
@@ -100,7 +108,7 @@ class Hello(Message):
     role: Literal["owner", "consumer"]
     name: fields.Name
     session: fields.Digest
-    """SHA-256 of the session file's canonical form (`protocol.config.session`)."""
+    """SHA-256 of the session file's canonical form (`hushbid.protocol.config.session`)."""
     software: fields.Text
     sent: fields.Count
     """Sequence of the last frame that the peer sent in this session."""
@@ -148,7 +156,7 @@ class SealedCandidate(Part):
     features: fields.Features
     box: fields.Box
     """The point with its label and identifier, padded and sealed to the consumer
-    (`protocol.crypto.sealing`).
+    (`hushbid.protocol.crypto.sealing`).
     """
     signature: fields.Signature
     """The owner's, over the session, the candidate's number and the digests of box and features."""
@@ -158,7 +166,8 @@ class BatchedCandidate(SealedCandidate):
     """A sealed point of a batch: one signature covers the digests of all its points."""
 
     digests: fields.Digests
-    """Digests of all points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`)."""
+    """Digests of all points of the batch, 32 bytes each
+    (`hushbid.protocol.crypto.sealing.batched_digest`)."""
 
 
 class Candidates(Part):
@@ -180,10 +189,10 @@ class SealedCandidates(Part):
     boxes: fields.ManyBytes
     """b boxes of one length."""
     digests: fields.Digests
-    """Digests of the points (`protocol.crypto.sealing.batched_digest`)."""
+    """Digests of the points (`hushbid.protocol.crypto.sealing.batched_digest`)."""
     signature: fields.Signature
     """The owner's, over the session, the round and these digests
-    (`protocol.crypto.sealing.batch_statement`).
+    (`hushbid.protocol.crypto.sealing.batch_statement`).
     """
 
 
@@ -362,7 +371,7 @@ class Close(Message):
     head: fields.Digest
     """Head of the curator's transcript, before the record in which it closes the session."""
     signature: fields.HeadSignature
-    """The curator's, of `protocol.crypto.sealing.head_statement`."""
+    """The curator's, of `hushbid.protocol.crypto.sealing.head_statement`."""
 
 
 class Farewell(Message):
@@ -372,7 +381,7 @@ class Farewell(Message):
     head: fields.Digest
     """Head of the peer's transcript, before the record in which it leaves."""
     signature: fields.HeadSignature
-    """The peer's, of `protocol.crypto.sealing.head_statement`."""
+    """The peer's, of `hushbid.protocol.crypto.sealing.head_statement`."""
 
 
 def candidate_of(recorded: Mapping[str, Any]) -> Candidate | SealedCandidate:

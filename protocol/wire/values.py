@@ -6,7 +6,8 @@ salt. So a copy without the value still verifies, and nobody can find the value 
 item's kind, its fields' names and the number of effects are public.
 
 Values have one encoding each (`pack_value`): msgpack with map keys in order, shortest integers, float64, and
-arrays as in `protocol.wire.arrays`. Two parties that recorded the same values recorded the same bytes.
+arrays as in `hushbid.protocol.wire.arrays`. Two parties that recorded the same values recorded the same
+bytes.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgpack
 import numpy as np
 
-from protocol.errors import LocalProtocolError
-from protocol.wire.arrays import ARRAY_EXT, Array, pack_array, unpack_extension
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.wire.arrays import ARRAY_EXT, Array, pack_array, unpack_extension
 
 __all__ = ["Fields", "Item", "Value", "canonical_map", "pack_value", "unpack_value"]
 

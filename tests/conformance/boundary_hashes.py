@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.features import FEATURE_SPACES, FeatureMap, FeatureSpace, feature_map
-from protocol.space.lsh import FAMILIES, HashFamily, StableFamily
+from hushbid.protocol.space.features import FEATURE_SPACES, FeatureMap, FeatureSpace, feature_map
+from hushbid.protocol.space.lsh import FAMILIES, HashFamily, StableFamily
 from tests.boundaries import Hash, at_boundaries
 from tests.conformance.float_maps import BlasSpace
 

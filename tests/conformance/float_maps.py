@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.features import FeatureMap, PairedSpace
-from protocol.space.features.base import RealArray, check_seed
-from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Features
+from hushbid.protocol.space.features import FeatureMap, PairedSpace
+from hushbid.protocol.space.features.base import Codes, RealArray, check_seed
+from hushbid.protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Features
 from tests.support.exact_points import round_features
 
 __all__ = ["BlasMap", "BlasSpace", "TurningSpace"]
@@ -70,7 +70,7 @@ class BlasMap(FeatureMap):
         self.digest = hashlib.sha256(self.frequencies.tobytes() + self.phases.tobytes()).digest()
         self._projection = (self.frequencies / space.range).T
 
-    def _hash(self, points: RealArray, start: int) -> Features:
+    def _hash(self, points: RealArray, codes: Codes, start: int) -> Features:
         angles = self._product(np.subtract(points, self.space.lower, dtype=np.float64)) + self.phases
         waves = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
         return round_features(waves * math.sqrt(2.0 / self.space.dimension))

@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.acquisition import RULES, AcquisitionRule, Standing, acquisition_rule
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.features import SEED_BYTES, FeatureMap
+from hushbid.protocol.space.grid import round_weights
 from hushbid.simulation.simulator import Simulation
-from protocol.data import Dataset
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER
-from protocol.privacy.acquisition import RULES, AcquisitionRule, Standing, acquisition_rule
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import Session, open_session
-from protocol.space.features import SEED_BYTES, FeatureMap
-from protocol.space.grid import round_weights
 from tests.simulation.harness import names, session_file
 from tests.support.totals import check_total
 

@@ -25,15 +25,15 @@ from hushbid.plan.flags import PlanFlags
 from hushbid.plan.result import make_plan
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.speed import Speed
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.privacy.acquisition import RULES, register_rule
+from hushbid.protocol.privacy.acquisition.ask_all import AskAll
+from hushbid.protocol.privacy.releases import RELEASES, register_release
+from hushbid.protocol.privacy.releases.gaussian import GaussianRelease
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import FEATURE_UNIT
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
-from protocol.errors import ConfigError, ExitCode
-from protocol.privacy.acquisition import RULES, register_rule
-from protocol.privacy.acquisition.ask_all import AskAll
-from protocol.privacy.releases import RELEASES, register_release
-from protocol.privacy.releases.gaussian import GaussianRelease
-from protocol.session.session import Session
-from protocol.space.grid import FEATURE_UNIT
 
 TOYS = ("tests.support.coarse_release", "tests.support.every_bidder")
 RELEASE, RULE = "coarse", "every-bidder"

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol import limits
-from protocol.errors import ConfigError, DataError, LocalProtocolError
-from protocol.privacy.releases.base import largest_coordinate, largest_norm
-from protocol.space.features import (
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError, DataError, LocalProtocolError
+from hushbid.protocol.privacy.releases.base import largest_coordinate, largest_norm
+from hushbid.protocol.space.features import (
     FEATURE_SPACES,
     SEED_BYTES,
     FeatureMap,
@@ -21,9 +21,9 @@ from protocol.space.features import (
     feature_map,
     feature_space,
 )
-from protocol.space.features import base as features_base
-from protocol.space.features.fourier import FourierSpace
-from protocol.space.grid import FEATURE_UNIT, features_to_float
+from hushbid.protocol.space.features import base as features_base
+from hushbid.protocol.space.features.fourier import FourierSpace
+from hushbid.protocol.space.grid import FEATURE_UNIT, features_to_float
 
 COLUMNS = 6
 PARAMETERS: dict[str, Any] = {

@@ -13,8 +13,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from protocol.data import LOADERS, DataColumns, check_dataset, load_dataset
-from protocol.errors import DataError
+from hushbid.protocol.data import LOADERS, DataColumns, check_dataset, load_dataset
+from hushbid.protocol.errors import DataError
 
 FEATURES = np.array([[0.5, 3.0], [1.5, 4.0], [0.25, 0.0]])
 LABELS = [3, 4, 3]

@@ -1,4 +1,4 @@
-"""Every machine keeps the contract of `protocol.machine.machine`, whatever its peers and the network do."""
+"""Every machine keeps the contract of `hushbid.protocol.machine.machine`, whatever peers and network do."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-import protocol.machine.machine
-from consumer.blind import BlindConsumer
-from consumer.machine import ConsumerMachine
-from curator.blind import BlindCurator
-from curator.machine import CuratorMachine
-from owner.blind import BlindOwner
-from owner.machine import OwnerMachine
-from protocol import limits
-from protocol.data import Dataset
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.base import Machine, Transition
-from protocol.machine.machine import (
+import hushbid.protocol.machine.machine
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.curator.blind import BlindCurator
+from hushbid.curator.machine import CuratorMachine
+from hushbid.owner.blind import BlindOwner
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol import limits
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Machine, Transition
+from hushbid.protocol.machine.machine import (
     Connected,
     Event,
     Lost,
@@ -31,9 +31,9 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
-from protocol.session.session import open_session
-from protocol.wire.link import Link
-from protocol.wire.messages import Ask, Bid, Message
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.wire.link import Link
+from hushbid.protocol.wire.messages import Ask, Bid, Message
 from tests.simulation.blind_walks import blind_consumer_walk, blind_owner_walk
 from tests.simulation.harness import names, session_file
 from tests.simulation.participant_walks import consumer_walk, owner_walk
@@ -200,7 +200,9 @@ def test_the_table_names_handlers_and_phases_that_there_are(machine: type[Machin
     assert set(machine.PHASES) - phases == {"done"}
 
 
-SHARED = {getattr(protocol.machine.machine, name) for name in protocol.machine.machine.__all__} - {Event}
+SHARED = {
+    getattr(hushbid.protocol.machine.machine, name) for name in hushbid.protocol.machine.machine.__all__
+} - {Event}
 """Among others, the events that every machine may be given."""
 
 

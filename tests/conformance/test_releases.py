@@ -22,15 +22,15 @@ import numpy.typing as npt
 import pytest
 from pydantic_core import PydanticUndefined
 
-from protocol import limits
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.accounting import epsilon_of, merge_costs
-from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import RELEASES, Neighbours, Prior, ReleaseMechanism, release_mechanism
-from protocol.privacy.releases.base import Guarantee, ReleaseStream, Setting
-from protocol.space.features import FeatureMap, feature_map
-from protocol.space.features.lsh import LshSpace
-from protocol.space.grid import FEATURE_UNIT, Features, Totals
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.privacy.accounting import epsilon_of, merge_costs
+from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
+from hushbid.protocol.privacy.releases import RELEASES, Neighbours, Prior, ReleaseMechanism, release_mechanism
+from hushbid.protocol.privacy.releases.base import Guarantee, ReleaseStream, Setting
+from hushbid.protocol.space.features import FeatureMap, feature_map
+from hushbid.protocol.space.features.lsh import LshSpace
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features, Totals
 
 D, COUNT, RELEASES_MADE, DELTA = 12, 40, 4, 1e-5
 EXAMPLES: dict[Any, Any] = {int: 4, float: 0.5, bool: True, Neighbours: "substitute-one"}

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from hushbid.protocol.space.features import FEATURE_SPACES, PairedSpace, feature_map
+from hushbid.protocol.space.features import base as features_base
+from hushbid.protocol.space.lsh import squared_lengths
 from hushbid.race.reference import in_ball
-from protocol.space.features import FEATURE_SPACES, PairedSpace, feature_map
-from protocol.space.features import base as features_base
-from protocol.space.lsh import squared_lengths
 from tests.boundaries import Hash, at_boundaries, views
 from tests.conformance import boundary_hashes
 from tests.conformance.boundary_hashes import COLUMNS, KINDS, PAIRS, control, digests, hashed, spread

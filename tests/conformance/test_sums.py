@@ -19,18 +19,18 @@ from hushbid.catalogue.race import HashSection, exact_counts, hash_family_of
 from hushbid.kme.kernels import kernel
 from hushbid.kme.mechanisms import FeatureMechanism
 from hushbid.kme.subspace import KERNEL_BITS, span
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.privacy.releases.statistic import ONE, Statistic
+from hushbid.protocol.space.lsh import FAMILIES, StableFamily
 from hushbid.race import counts
 from hushbid.race.counts import count_cells
 from hushbid.race.estimator import make_family
 from hushbid.race.marginals import measure_marginals
 from hushbid.race.reference import in_ball
 from hushbid.race.release import calibrate
-from protocol.config.session import FeatureSection
-from protocol.data import Dataset
-from protocol.privacy.noise import Draw
-from protocol.privacy.releases import Neighbours
-from protocol.privacy.releases.statistic import ONE, Statistic
-from protocol.space.lsh import FAMILIES, StableFamily
 from tests.boundaries import Hash, at_boundaries, views
 from tests.conformance.float_maps import TurningSpace
 

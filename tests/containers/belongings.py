@@ -9,7 +9,7 @@ from typing import IO, TypeAlias
 import numpy as np
 from zmq.utils import z85
 
-from protocol.runtime.keys import read_secret
+from hushbid.protocol.runtime.keys import read_secret
 
 __all__ = ["Needles", "contents", "encoded", "found_in", "found_in_stream", "rows_of", "secrets_of"]
 

@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR
 from tests.conftest import ROOT
+from tests.support.sources import copied
 
 __all__ = [
     "IMAGE",
@@ -76,17 +77,7 @@ def why_no_engine() -> str | None:
 
 def clean_clone(destination: Path) -> Path:
     """The tree as git has it or would take it, uncommitted changes included, and a wheelhouse."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file():  # else it is deleted, and git was not told yet
-            (destination / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, destination / name)
+    copied(destination)
     shutil.copytree(ROOT / "wheelhouse", destination / "wheelhouse")
     return destination
 
@@ -133,6 +124,24 @@ class Deployment:
             timeout=timeout,
             check=False,
         )
+
+    def attached(self, *, seconds: float = PATIENCE) -> str:
+        """Bring all up and print what they tell until all have ended, as people do.
+
+        Returns:
+            What was printed. Where docker-compose goes on after every party's end, it is stopped.
+        """
+        try:
+            up = self.compose("up", "--no-color", timeout=seconds)
+        except subprocess.TimeoutExpired as late:
+            printed = (late.stdout or b"").decode()
+            running = [
+                name for name in self.parties if self._find(name) and self.inspect(name)["State"]["Running"]
+            ]
+            assert not running, f"{running} did not end in {seconds} s\n{self.story()}\n{printed[-3000:]}"
+            return printed
+        assert up.returncode == 0, up.stdout[-2000:] + up.stderr[-2000:]
+        return up.stdout
 
     def container(self, service: str) -> str:
         """The identifier of a service's container, which may have ended."""

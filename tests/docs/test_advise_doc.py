@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from consumer.verdict import GOOD
 from hushbid.advice.proposal import CHOICE, GRID, LARGEST_PURCHASE
 from hushbid.advice.trials import DIMENSION
 from hushbid.cli.app import app
+from hushbid.consumer.verdict import GOOD
 from tests.docs.pages import Page, names_in
 
 PAGE = Page("docs/advise.md")

@@ -16,9 +16,9 @@ from hushbid.catalogue.model import MAX_PROJECTION
 from hushbid.catalogue.ranking import MOST_SUBSETS, SHOWN
 from hushbid.cli.app import main
 from hushbid.kme.privacy import COUNT_SHARE
+from hushbid.protocol import limits
+from hushbid.protocol.runtime.keys import write_secret
 from hushbid.race.release import default_size_share
-from protocol import limits
-from protocol.runtime.keys import write_secret
 from tests.docs.pages import Page, names_in
 from tests.support.catalogue_entries import key_of, points_about
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from hushbid.cluster.file import ClusterFile, open_cluster
+from hushbid.protocol.config.loading import load_toml, validated
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.crypto.sealing import content_bytes
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.keys import new_keypair
+from hushbid.protocol.runtime.party import check_durability
+from hushbid.protocol.session.session import Session, objections, open_session
 from hushbid.running.simulate import simulate
-from protocol.config.loading import load_toml, validated
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.config.session import SessionFile
-from protocol.crypto.sealing import content_bytes
-from protocol.errors import ConfigError
-from protocol.runtime.keys import new_keypair
-from protocol.runtime.party import check_durability
-from protocol.session.session import Session, objections, open_session
 from tests.conftest import ROOT
 
 CONFIGS = ROOT / "configs"

@@ -14,13 +14,13 @@ import pytest
 from pydantic import BaseModel
 
 from hushbid.cluster.file import ClusterFile
-from protocol.config.party import BudgetSection, ConsumerFile, CuratorFile, OwnerFile
-from protocol.config.session import NoiseSection, SessionFile, TimeoutSection
-from protocol.crypto.sealing import default_content_size
-from protocol.privacy.noise import NOISE_SOURCES
-from protocol.privacy.releases import RELEASES
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
-from protocol.runtime.ledger.spending import Spending, SpendingKind
+from hushbid.protocol.config.party import BudgetSection, ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.config.session import NoiseSection, SessionFile, TimeoutSection
+from hushbid.protocol.crypto.sealing import default_content_size
+from hushbid.protocol.privacy.noise import NOISE_SOURCES
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.runtime.ledger.spending import Spending, SpendingKind
 from tests.docs.pages import Page, names_in
 from tests.docs.tables.configuration import COMMON, OF_DATA, PARAMETERS, epsilon_of_sigma, gaussian, keys
 

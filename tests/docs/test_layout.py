@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import re
 import tomllib
@@ -14,8 +15,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import protocol
+import hushbid.protocol
 from tests.conftest import ROOT
+from tests.support.sources import listed
 
 ROOT_PACKAGES = ["protocol", "curator", "owner", "consumer", "hushbid"]
 TREES = [*ROOT_PACKAGES, "configs", "tests", "benchmarks", "docs", ".ci"]
@@ -51,23 +53,47 @@ def lock() -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in pins}
 
 
-def test_the_packages_listed_are_the_packages_there() -> None:
-    there = {
-        ".".join(init.parent.relative_to(ROOT).parts)
-        for package in ROOT_PACKAGES
-        for init in (ROOT / package).rglob("__init__.py")
-    }
-    assert set(pyproject()["tool"]["setuptools"]["packages"]) == there
+def test_every_file_that_may_be_packed_is_named() -> None:
+    """By name: what else lies in configs/ is somebody's own."""
+    named = pyproject()["tool"]["hatch"]["build"]["include"]
+    assert [name for name in named if "/configs/" in name] == [
+        f"/hushbid/{name}" for name in listed("configs")
+    ]
 
 
 @pytest.mark.parametrize("package", ROOT_PACKAGES)
 def test_a_package_ships_its_types(package: str) -> None:
     assert (ROOT / package / "py.typed").is_file()
-    assert pyproject()["tool"]["setuptools"]["package-data"][package] == ["py.typed"]
 
 
-def test_the_version_is_stated_alike() -> None:
-    assert protocol.__version__ == pyproject()["project"]["version"]
+def test_a_module_has_one_name() -> None:
+    """The folders of the parties are packages in hushbid/, and are imported by that name alone."""
+    theirs = {*ROOT_PACKAGES} - {"hushbid"}
+    assert {name: (ROOT / "hushbid" / name).readlink() for name in theirs} == {
+        name: Path("..", name) for name in theirs
+    }
+    found = [
+        (str(path.relative_to(ROOT)), name)
+        for path in project_files()
+        if path.suffix in (".py", ".pyi")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in imported(node)
+        if name.partition(".")[0] in theirs
+    ]
+    assert found == []
+
+
+def imported(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import(names=names):
+            return [name.name for name in names]
+        case ast.ImportFrom(module=str(module), level=0):
+            return [module]
+    return []
+
+
+def test_the_version_is_stated_once() -> None:
+    assert hushbid.__version__ == hushbid.protocol.__version__ == importlib.metadata.version("hushbid")
 
 
 def test_a_tool_is_pinned_as_in_the_lock() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from protocol.runtime.telemetry.log_events import LOG_EVENTS
-from protocol.runtime.telemetry.logs import LINES_PER_MINUTE
-from protocol.runtime.telemetry.status_file import Status
+from hushbid.protocol.runtime.telemetry.log_events import LOG_EVENTS
+from hushbid.protocol.runtime.telemetry.logs import LINES_PER_MINUTE
+from hushbid.protocol.runtime.telemetry.status_file import Status
 from tests.docs.pages import Page
 
 PAGE = Page("docs/operations.md")

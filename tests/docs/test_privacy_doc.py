@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from hushbid.evidence.audit.bounds import allowed_alarms
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.noise import NOISE_SOURCES, Draw, SecureNoise
+from hushbid.protocol.privacy.releases import RELEASES, Neighbours, Setting, release_mechanism
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space.scoring import Pool
+from hushbid.protocol.wire.messages import Close, CuratorToConsumer, CuratorToOwner, Receipt
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
-from protocol.data import Dataset
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.noise import NOISE_SOURCES, Draw, SecureNoise
-from protocol.privacy.releases import RELEASES, Neighbours, Setting, release_mechanism
-from protocol.session.session import open_session
-from protocol.space.scoring import Pool
-from protocol.wire.messages import Close, CuratorToConsumer, CuratorToOwner, Receipt
 from tests.conftest import ROOT
 from tests.docs.pages import Page, names_in
 from tests.simulation.harness import Player, corners, names, session_file, weights_of

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.events import Delivered, StorePurchases
-from consumer.store import PurchaseFile
 from hushbid.cli.app import main
-from protocol.config.session import FeatureSection
-from protocol.data.attributes import Attributes, pack_attributes
-from protocol.wire.messages import Candidate
+from hushbid.consumer.events import Delivered, StorePurchases
+from hushbid.consumer.matching import Matching
+from hushbid.consumer.store import PurchaseFile
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.data.attributes import Attributes, pack_attributes
+from hushbid.protocol.wire.messages import Candidate
 from tests.conftest import ROOT
 from tests.docs.pages import Page, names_in
 
@@ -79,6 +80,6 @@ def delivered(round_number: int, label: int, identifier: str) -> Delivered:
 def test_the_arrays_of_a_delivery_are_there(tmp_path: Path) -> None:
     kept = PurchaseFile(tmp_path / "delivered.npz", FeatureSection(gamma=1.0, columns=3))
     kept.store(StorePurchases((delivered(1, 3, "a"), delivered(2, 4, "b"))))
-    kept.weigh(np.array([0.25, 0.75]), ridge=1.0)
+    kept.weigh(Matching(np.array([0.25, 0.75]), 1.0, 0.1, 0.1, 0.0), np.array([1.0, 3.0]))
     with np.load(kept.path) as archive:
         assert sorted(PAGE.first_names("The delivered points")) == sorted(archive.files)

@@ -14,10 +14,10 @@ import tomli_w
 import typer
 
 from hushbid.cli.app import app, main
-from protocol.config.invitation import invitation
-from protocol.config.session import SessionFile
-from protocol.errors import ExitCode
-from protocol.runtime.keys import new_keypair, write_secret
+from hushbid.protocol.config.invitation import invitation
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.runtime.keys import new_keypair, write_secret
 from tests.conftest import ROOT
 from tests.support.session_files import changed
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from protocol.machine.base import Machine, Transition
-from protocol.machine.machine import Event
+from hushbid.protocol.machine.base import Machine, Transition
+from hushbid.protocol.machine.machine import Event
 from tests.conftest import ROOT
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, TODO, Table, parts, renewed, written

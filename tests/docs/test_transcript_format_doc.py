@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
-from consumer.machine import ConsumerMachine
-from curator.machine import CuratorMachine
-from owner.machine import OwnerMachine
-from protocol.machine.machine import Computation, Effect, Event, Received
-from protocol.privacy.accounting import Cost
-from protocol.transcript.session_file import started
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.curator.machine import CuratorMachine
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.machine.machine import Computation, Effect, Event, Received
+from hushbid.protocol.privacy.accounting import Cost
+from hushbid.protocol.transcript.session_file import started
 from tests.docs.pages import Page, names_in
 from tests.docs.tables.protocol import COSTS, EXAMPLES, SESSION
 from tests.support.message_cases import CASES
@@ -21,7 +21,7 @@ PAGE = Page("docs/transcript-format.md")
 def recorded(base: type[Event | Effect]) -> Iterator[type[Event | Effect]]:
     """Every event and effect of the source that can be on record."""
     for kind in base.__subclasses__():
-        if kind.__module__.partition(".")[0] in ("protocol", "curator", "owner", "consumer"):
+        if kind.__module__.startswith("hushbid."):
             if hasattr(kind, "KIND"):
                 yield kind
             yield from recorded(kind)

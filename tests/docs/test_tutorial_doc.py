@@ -1,4 +1,7 @@
-"""docs/tutorial.md: a directory, its files, its commands and its code, followed from top to bottom."""
+"""docs/tutorial.md: a directory, its files, its commands and its code, followed from top to bottom.
+
+tests/installed runs it as a script.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import contextlib
 import io
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,16 +75,3 @@ def test_the_page_can_be_followed_and_prints_what_it_says(
     assert (reader.ran.count("keys"), reader.ran.count("invite")) == (9, 3)
     for name, party in reader.names["parties"].items():
         assert type(party).__name__.lower() in (name, "owner")
-
-
-def test_the_page_s_code_is_a_script_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader, script = Reader(monkeypatch), tmp_path / "tutorial.py"
-    with contextlib.chdir(tmp_path):
-        for language, text in blocks():
-            if language in ("toml", "console"):
-                getattr(reader, language)(text)
-        script.write_text("\n".join(text for language, text in blocks() if language == "python"))
-        command = [sys.executable, str(script)]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout == "".join(text for language, text in blocks() if language == "text")

@@ -9,9 +9,9 @@ import nacl.public
 import numpy as np
 import pytest
 
-from protocol import limits
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import (
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import (
     NONCE_BYTES,
     SEAL_BYTES,
     SIGNATURE_BYTES,
@@ -22,9 +22,9 @@ from protocol.crypto.sealing import (
     pack_content,
     seal_between,
 )
-from protocol.wire import arrays
-from protocol.wire.codec import FRAME_VERSION, HEADER_BYTES, Frame, encode_frame
-from protocol.wire.messages import (
+from hushbid.protocol.wire import arrays
+from hushbid.protocol.wire.codec import FRAME_VERSION, HEADER_BYTES, Frame, encode_frame
+from hushbid.protocol.wire.messages import (
     CONTROL_SEQUENCE,
     PROTOCOL_VERSION,
 )

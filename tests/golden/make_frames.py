@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from protocol.wire.codec import encode_frame, encode_message
+from hushbid.protocol.wire.codec import encode_frame, encode_message
 from tests.support.message_cases import CASES, Case
 
 FRAMES = Path(__file__).parent / "frames"

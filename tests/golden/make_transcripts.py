@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.record import Header
 from hushbid.simulation.simulator import Simulation
-from protocol.data import Dataset
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.record import Header
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import fixed_salts
 

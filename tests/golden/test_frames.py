@@ -11,7 +11,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from protocol.wire.codec import decode_frame, decode_message, encode_message
+from hushbid.protocol.wire.codec import decode_frame, decode_message, encode_message
 from tests.golden.make_frames import FRAMES, frame_bytes, write_frames
 from tests.support.message_cases import CASES, SESSION, plain, same
 

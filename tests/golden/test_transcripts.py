@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.session_file import recorded_digest
+from hushbid.protocol.transcript.verify import verify
+from hushbid.protocol.wire.values import Item
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
-from protocol.errors import DataError
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.session_file import recorded_digest
-from protocol.transcript.verify import verify
-from protocol.wire.values import Item
 from tests.golden.make_transcripts import golden_images
 from tests.support.transcripts import HEADER, STEPS, read_transcript, redact, same, transcript
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from protocol.names import CURATOR
+from hushbid.protocol.names import CURATOR
 from tests.hosts.network import NAMESPACES, Network
 from tests.processes.cluster import Cluster
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from hushbid.protocol.names import CURATOR
 from hushbid.transcripts.verification.session import verify_all
-from protocol.names import CURATOR
 from tests.hosts.hosts import OWNERS, HostsCluster, exact_session
 from tests.hosts.network import Network, why_no_network
 from tests.processes.cluster import PATIENCE, SEALED, SECURE, Cluster, Ended, bodies

@@ -18,9 +18,9 @@ import tomli_w
 from hushbid.interop.exchange import GOLDEN as SESSIONS
 from hushbid.interop.exchange import OWNER, read_exchange
 from hushbid.interop.mock_curator import difference, play
+from hushbid.protocol.errors import ExitCode, VectorMismatch
+from hushbid.protocol.names import CURATOR
 from hushbid.running.process import party_environment
-from protocol.errors import ExitCode, VectorMismatch
-from protocol.names import CURATOR
 from tests.conftest import ROOT
 from tests.processes.cluster import free_port
 from tests.processes.forked import ForkedProcess, PartyProcess

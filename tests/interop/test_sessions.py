@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.transcripts.verification.session import verify_all
-from protocol.names import CONSUMER, CURATOR
-from protocol.wire.codec import Direction, decode_message
 from tests.conftest import ROOT
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
 

@@ -17,20 +17,20 @@ import numpy as np
 import pytest
 from zmq.utils import z85
 
-from consumer.events import CheckAward, PurchasesChecked
-from consumer.numerics import BlindConsumerNumerics
-from consumer.party import consumer_party
+from hushbid.consumer.events import CheckAward, PurchasesChecked
+from hushbid.consumer.numerics import BlindConsumerNumerics
+from hushbid.consumer.party import consumer_party
 from hushbid.interop.exchange import key_of
 from hushbid.interop.vectors import check_vectors, vector_files, write_vectors
-from protocol.config.loading import load_toml, load_toml_text
-from protocol.config.session import SessionFile
-from protocol.data import Dataset
-from protocol.errors import ConfigError, DataError, ExitCode, HushbidError, VectorMismatch
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import open_session
-from protocol.space.features import feature_map
-from protocol.wire.blind import Award, BlindCandidate, BlindPurchase
-from protocol.wire.messages import fixed
+from hushbid.protocol.config.loading import load_toml, load_toml_text
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError, DataError, ExitCode, HushbidError, VectorMismatch
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space.features import feature_map
+from hushbid.protocol.wire.blind import Award, BlindCandidate, BlindPurchase
+from hushbid.protocol.wire.messages import fixed
 from tests.conftest import ROOT
 from tests.interop import blind_formats
 from tests.interop.minimal import formats
@@ -109,6 +109,8 @@ MEAN_THE_SAME = (
     {"of few values", "of few values, with copies"},
     {"a price", "a price, as a number"},
     {"wishes"},
+    {"labels"},
+    {"amounts"},
     {"as many points as fit"},
 )
 

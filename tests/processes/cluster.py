@@ -28,27 +28,27 @@ import numpy.typing as npt
 import tomli_w
 import zmq
 
-from consumer.party import consumer_party
+from hushbid.consumer.party import consumer_party
+from hushbid.owner.party import owner_party
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import DataColumns, Dataset, load_dataset
+from hushbid.protocol.errors import RemoteProtocolError
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.machine import Connected, Finish, Lost
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.driver import Driver, Numerics, Outgoing
+from hushbid.protocol.runtime.keys import KeyPair, PublicKey, new_keypair, write_secret
+from hushbid.protocol.runtime.network.dealer import DealerEndpoint, Happening
+from hushbid.protocol.runtime.party import head_signer, party_noise, sealing_identity
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import NullJournal
+from hushbid.protocol.transcript.record import Record
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.transcript.verify import Verification, verify
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
+from hushbid.protocol.wire.messages import Message, Refused
 from hushbid.running.process import party_environment
-from owner.party import owner_party
-from protocol.config.loading import load_toml
-from protocol.config.session import SessionFile
-from protocol.data import DataColumns, Dataset, load_dataset
-from protocol.errors import RemoteProtocolError
-from protocol.machine.base import Machine
-from protocol.machine.machine import Connected, Finish, Lost
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.driver import Driver, Numerics, Outgoing
-from protocol.runtime.keys import KeyPair, PublicKey, new_keypair, write_secret
-from protocol.runtime.network.dealer import DealerEndpoint, Happening
-from protocol.runtime.party import head_signer, party_noise, sealing_identity
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import NullJournal
-from protocol.transcript.record import Record
-from protocol.transcript.session_file import started
-from protocol.transcript.verify import Verification, verify
-from protocol.wire.codec import Direction, decode_frame, decode_message
-from protocol.wire.messages import Message, Refused
 from tests.processes.forked import ForkedProcess, PartyProcess
 from tests.support.session_files import at
 from tests.support.transcripts import read_transcript

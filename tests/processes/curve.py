@@ -15,7 +15,7 @@ from typing import Self
 import nacl.bindings as sodium
 import zmq.utils.z85
 
-from protocol.runtime.keys import KeyPair, PublicKey
+from hushbid.protocol.runtime.keys import KeyPair, PublicKey
 
 __all__ = ["CurvePeer", "greeting"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from threadpoolctl import threadpool_info
 
 from hushbid.cli.app import app
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.runtime.command import built
 from hushbid.simulation.simulator import Simulation
-from protocol.names import CONSUMER
-from protocol.runtime.command import built
 from tests.processes.cluster import Cluster
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import zmq
 
-from protocol.limits import SMALL_FRAME_BYTES
-from protocol.runtime.keys import PublicKey, read_secret
-from protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES
-from protocol.wire.codec import Frame, encode_frame, encode_message
-from protocol.wire.messages import Beat
+from hushbid.protocol.limits import SMALL_FRAME_BYTES
+from hushbid.protocol.runtime.keys import PublicKey, read_secret
+from hushbid.protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES
+from hushbid.protocol.wire.codec import Frame, encode_frame, encode_message
+from hushbid.protocol.wire.messages import Beat
 from tests.processes.curve import CurvePeer
 
 _BEAT = encode_frame(Frame(bytes(16), 0, 0, encode_message(Beat())))

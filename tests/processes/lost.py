@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import Bid
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import Bid
 from tests.processes.cluster import Cluster, Ended, Puppet, bodies
 
 __all__ = [

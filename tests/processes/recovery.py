@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.party import beginning
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import Broadcast, SealedBroadcast
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.party import beginning
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import Broadcast, SealedBroadcast
 from tests.processes.cluster import BLIND, SEALED, SECURE, Cluster, Ended
 
 __all__ = [

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 
 import zmq
 
-from protocol.limits import SMALL_FRAME_BYTES
-from protocol.runtime.keys import PublicKey, new_keypair
+from hushbid.protocol.limits import SMALL_FRAME_BYTES
+from hushbid.protocol.runtime.keys import PublicKey, new_keypair
 from tests.processes.curve import greeting
 
 _KEPT = 3_000

@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 PINGED_AND_HUNG_UP_ON = """
 import time
-from protocol.runtime.keys import new_keypair
-from protocol.runtime.network.router import RouterEndpoint
+from hushbid.protocol.runtime.keys import new_keypair
+from hushbid.protocol.runtime.network.router import RouterEndpoint
 from tests.processes.curve import CurvePeer
 
 curator, alice, bob = (new_keypair() for _ in range(3))
@@ -45,7 +45,7 @@ def test_a_peer_that_pings_and_hangs_up_ends_nobody() -> None:
 
 FIRST_ROUTE = """
 import zmq
-from protocol.runtime.network.router import RouterEndpoint
+from hushbid.protocol.runtime.network.router import RouterEndpoint
 
 with (
     RouterEndpoint("tcp://127.0.0.1:*", pair=None, roster={}) as router,

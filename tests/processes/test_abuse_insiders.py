@@ -15,11 +15,18 @@ from pathlib import Path
 import pytest
 import zmq
 
-from protocol.limits import MAX_REFUSALS_PER_PEER, MAX_UNNAMED_CONNECTIONS
-from protocol.runtime.driver import Outgoing
-from protocol.runtime.network.connection_limits import UNREAD_EVENTS, Cut
-from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
-from protocol.wire.messages import Hello, Message
+from hushbid.protocol.limits import MAX_REFUSALS_PER_PEER, MAX_UNNAMED_CONNECTIONS
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.runtime.network.connection_limits import UNREAD_EVENTS, Cut
+from hushbid.protocol.wire.codec import (
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+)
+from hushbid.protocol.wire.messages import Hello, Message
 from tests.processes.cluster import Cluster, Ended, Puppet, bodies
 from tests.processes.forked import ForkedProcess
 from tests.processes.insiders import ATTACKS

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import pytest
 
-from protocol.limits import MAX_UNNAMED_BYTES, MAX_UNNAMED_CONNECTIONS
-from protocol.runtime.network.connection_limits import UNREAD_EVENTS
+from hushbid.protocol.limits import MAX_UNNAMED_BYTES, MAX_UNNAMED_CONNECTIONS
+from hushbid.protocol.runtime.network.connection_limits import UNREAD_EVENTS
 from tests.processes.cluster import Cluster
 from tests.processes.forked import ForkedProcess
 from tests.processes.strangers import ATTACKS

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ConfigError
-from protocol.runtime.keys import new_keypair
-from protocol.runtime.network.dealer import CONNECT_MS, DealerEndpoint, Happening
-from protocol.runtime.network.router import RouterEndpoint
-from protocol.runtime.network.transport import listen_address, parse_address, resolved
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.keys import new_keypair
+from hushbid.protocol.runtime.network.dealer import CONNECT_MS, DealerEndpoint, Happening
+from hushbid.protocol.runtime.network.router import RouterEndpoint
+from hushbid.protocol.runtime.network.transport import listen_address, parse_address, resolved
 
 CURATOR, ALICE = new_keypair(), new_keypair()
 DEADLINE_S = 120.0

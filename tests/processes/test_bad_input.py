@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.runtime.keys import new_keypair
+from hushbid.protocol.runtime.keys import new_keypair
 from tests.processes.cluster import COLUMNS, Cluster, Ended
 
 Prepare = Callable[[Cluster], None]

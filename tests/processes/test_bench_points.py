@@ -13,9 +13,9 @@ from hushbid.cli.app import main
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.bench import points
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.session import SessionFile
 from hushbid.running.directory import prepare, redirect
-from protocol.config.loading import load_toml
-from protocol.config.session import SessionFile
 
 TINY = ("--owners=1", "--points=20", "--columns=4", "--bought=6", "--batch=2", "--repeats=1")
 ROUNDS = 3

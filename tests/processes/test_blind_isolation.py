@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.crypto.blinding import MASK_BYTES, BlindKeys
-from protocol.names import CURATOR
-from protocol.space.grid import exact_scores
-from protocol.transcript.record import RecordedItem
+from hushbid.protocol.crypto.blinding import MASK_BYTES, BlindKeys
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.space.grid import exact_scores
+from hushbid.protocol.transcript.record import RecordedItem
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
 from tests.processes.test_sealed_isolation import (
     CHANGES,

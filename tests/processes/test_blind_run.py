@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hushbid.cluster.file import open_cluster
+from hushbid.protocol.runtime.telemetry.status_file import find_statuses
 from hushbid.running.results import RunResult
 from hushbid.running.simulate import simulate
 from hushbid.transcripts.verification.session import verify_all
-from protocol.runtime.telemetry.status_file import find_statuses
 from tests.processes.test_run import PARTIES, SEEDED, Watched, start, watch
 from tests.unit.hushbid.cluster.test_cluster import DIGITS, DIGITS_OWNERS
 

@@ -15,13 +15,13 @@ import pytest
 import tomli_w
 from typer.testing import CliRunner
 
-from consumer.delivered import delivered_table
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
+from hushbid.consumer.delivered import delivered_table
+from hushbid.protocol.config.session import DraftSession
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
 from hushbid.running.simulate import simulate
-from protocol.config.session import DraftSession
-from protocol.data.schema import Schema
-from protocol.errors import DataError
 from tests.processes.test_run import start
 
 COLUMNS: list[dict[str, Any]] = [
@@ -83,7 +83,7 @@ def test_what_is_bought_are_rows_of_the_owners_tables(ran: dict[str, Any]) -> No
     assert ran["points_delivered"] == 20
     table = Path(ran["data"]).with_suffix(".parquet")
     rows = pq.read_table(table).to_pylist()
-    assert list(rows[0]) == ["age", "job", "member", "paid", "owner", "round", "weight"]
+    assert list(rows[0]) == ["age", "job", "member", "paid", "owner", "round", "weight", "training_weight"]
     for row in rows:
         assert {name: row[name] for name in OWNERS["north"].column_names} in OWNERS[row["owner"]].to_pylist()
     assert sum(row["weight"] for row in rows) == pytest.approx(1.0)

@@ -13,16 +13,16 @@ from functools import partial
 import pytest
 import zmq
 
-from protocol.limits import (
+from hushbid.protocol.limits import (
     MAX_CONNECTIONS_PER_PEER,
     MAX_HELD_PER_PEER,
     MAX_UNNAMED_CONNECTIONS,
     SMALL_FRAME_BYTES,
 )
-from protocol.runtime.keys import KeyPair, new_keypair
-from protocol.runtime.network import connection_limits
-from protocol.runtime.network.connection_limits import ConnectionLimits, Cut
-from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
+from hushbid.protocol.runtime.keys import KeyPair, new_keypair
+from hushbid.protocol.runtime.network import connection_limits
+from hushbid.protocol.runtime.network.connection_limits import ConnectionLimits, Cut
+from hushbid.protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
 from tests.conftest import ROOT
 
 CURATOR, ALICE, BOB = (new_keypair() for _ in range(3))
@@ -272,7 +272,7 @@ def test_who_is_not_heard_for_a_while_keeps_its_connection(door: Door) -> None:
 
 HUNG_UP_ON = """
 import os, subprocess, sys, time
-from protocol.runtime.network.router import RouterEndpoint
+from hushbid.protocol.runtime.network.router import RouterEndpoint
 
 FLOOD = '''
 import os, sys, time, zmq

@@ -16,20 +16,20 @@ from pathlib import Path
 import pytest
 import zmq
 
-from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
-from protocol.limits import (
+from hushbid.protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
+from hushbid.protocol.limits import (
     MAX_BYTES_PER_DRAIN,
     MAX_CONNECTIONS_PER_PEER,
     MAX_FRAME_BYTES,
     MAX_HELD_PER_PEER,
     PEER_QUEUE_FRAMES,
 )
-from protocol.runtime.keys import KeyPair, PublicKey, new_keypair
-from protocol.runtime.network import authentication
-from protocol.runtime.network.authentication import Authenticator, Refusal
-from protocol.runtime.network.dealer import DealerEndpoint, Happening
-from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
-from protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES, parse_address
+from hushbid.protocol.runtime.keys import KeyPair, PublicKey, new_keypair
+from hushbid.protocol.runtime.network import authentication
+from hushbid.protocol.runtime.network.authentication import Authenticator, Refusal
+from hushbid.protocol.runtime.network.dealer import DealerEndpoint, Happening
+from hushbid.protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
+from hushbid.protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES, parse_address
 
 CURATOR, ALICE, BOB, STRANGER = (new_keypair() for _ in range(4))
 ROSTER = {ALICE.public.text: "alice", BOB.public.text: "bob"}
@@ -545,8 +545,8 @@ def test_without_security_only_this_machine_may_come(address: bytes, refusals: d
 
 UNWATCHED = """
 import socket, sys
-from protocol.runtime import keys
-from protocol.runtime.network import dealer
+from hushbid.protocol.runtime import keys
+from hushbid.protocol.runtime.network import dealer
 
 dealer.RECONNECT_MS = dealer.RECONNECT_MAX_MS = 1
 server = socket.create_server(("127.0.0.1", 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from protocol.extras import PACKAGES
+from hushbid.protocol.extras import PACKAGES
 from tests.conftest import ROOT
 from tests.processes.cluster import Cluster
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.transcript.record import Record
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.transcript.record import Record
 from tests.processes.cluster import Cluster, bodies
 
 OWNERS = ("heron", "ostrich")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.files.box_file import read_boxes
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.files.box_file import read_boxes
 from tests.processes.cluster import Cluster, Ended
 from tests.processes.recovery import OWNERS, check_whole, end_well, recorded_bytes, session
 from tests.support.transcripts import read_transcript

@@ -11,10 +11,17 @@ import msgpack
 import numpy as np
 import pytest
 
-from protocol.limits import MAX_DIMENSION
-from protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES
-from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
-from protocol.wire.messages import Bid, Broadcast, Candidate, Close, Message, Offer, Receipt, fixed
+from hushbid.protocol.limits import MAX_DIMENSION
+from hushbid.protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES
+from hushbid.protocol.wire.codec import (
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+)
+from hushbid.protocol.wire.messages import Bid, Broadcast, Candidate, Close, Message, Offer, Receipt, fixed
 from tests.processes.cluster import Cluster, Ended, Puppet
 
 ROUNDS = 6

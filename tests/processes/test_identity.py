@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message, encode_message
+from hushbid.protocol.wire.messages import without_box
 from hushbid.simulation.simulator import Simulation
-from protocol.runtime.driver import Outgoing
-from protocol.wire.codec import Direction, decode_frame, decode_message, encode_message
-from protocol.wire.messages import without_box
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
 
 Bodies = dict[tuple[str, str, str], list[bytes]]

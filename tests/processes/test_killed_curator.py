@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.wire.codec import Direction, decode_message, encode_message
-from protocol.wire.messages import Broadcast
+from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
+from hushbid.protocol.wire.messages import Broadcast
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
 
 OWNERS = ("heron", "magpie")

@@ -9,7 +9,7 @@ import socket
 import psutil
 import pytest
 
-from protocol.runtime.network.router import RouterEndpoint
+from hushbid.protocol.runtime.network.router import RouterEndpoint
 from tests.processes.cluster import silent_listener
 from tests.processes.lost import PROCESSES, QUICK, ROUNDS, Make, all_verify, codes, make, to_the_middle
 

@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 
-from protocol.runtime.keys import new_keypair
+from hushbid.protocol.runtime.keys import new_keypair
 from tests.processes.lost import (
     MIDDLE,
     PROCESSES,

@@ -15,19 +15,19 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner, Result
 
-from curator.connections import Ignored
 from hushbid.cli.app import app
-from protocol.errors import Offence
-from protocol.privacy.acquisition import RULES as RULES_BY_NAME
-from protocol.runtime.network.authentication import Refusal
-from protocol.runtime.network.connection_limits import Cut
-from protocol.runtime.network.router import Drop
-from protocol.runtime.telemetry.log_events import LOG_EVENTS
-from protocol.runtime.telemetry.metrics import COUNTERS
-from protocol.runtime.telemetry.status_file import Status, status_path
-from protocol.runtime.telemetry.vitals import TELLS_OF_ASKS
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import unfixed
+from hushbid.curator.connections import Ignored
+from hushbid.protocol.errors import Offence
+from hushbid.protocol.privacy.acquisition import RULES as RULES_BY_NAME
+from hushbid.protocol.runtime.network.authentication import Refusal
+from hushbid.protocol.runtime.network.connection_limits import Cut
+from hushbid.protocol.runtime.network.router import Drop
+from hushbid.protocol.runtime.telemetry.log_events import LOG_EVENTS
+from hushbid.protocol.runtime.telemetry.metrics import COUNTERS
+from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
+from hushbid.protocol.runtime.telemetry.vitals import TELLS_OF_ASKS
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import unfixed
 from tests.processes.cluster import SEALED, SECURE, Cluster, Ended, bodies, free_port
 
 PROCESSES = ("curator", "consumer", "heron", "magpie")
@@ -258,10 +258,11 @@ def private_values(cluster: Cluster) -> dict[str, list[str]]:
     session = cluster.values
     return {
         "identifiers": [f"{owner}-{row:04d}" for owner in cluster.owners for row in range(len(data[owner]))],
-        "coordinates": [f"{value:.6f}" for value in rows.ravel()],
+        # Eight decimals, cut and not rounded: among as many times and coordinates six meet by chance.
+        "coordinates": [f"{value:.12f}"[:-4] for value in rows.ravel()],
         "rows": [row.tobytes().hex() for row in rows],
         "bids": [str(score) for score in scores if abs(score) > 10**7],
-        "scores": [f"{score * 2.0**-37:.6f}" for score in scores if abs(score) > 10**7],
+        "scores": [f"{score * 2.0**-37:.12f}"[:-4] for score in scores if abs(score) > 10**7],
         "secrets": [
             text
             for pair in cluster.keys.values()

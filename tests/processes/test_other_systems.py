@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 from pathlib import Path
 
-from protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR
 from tests.processes.cluster import SEALED, SECURE, Cluster
 
 PRIVATE = {

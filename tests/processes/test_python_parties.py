@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_info
 
 import hushbid
 from hushbid import Consumer, Curator, Owner, Progress
-from protocol.runtime.control import Watch
+from hushbid.protocol.runtime.control import Watch
 from tests.processes.cluster import PATIENCE, Cluster, Ended
 
 POINTS, BATCH = 12, 2

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from hushbid.evidence.bench.relay import relay
+from hushbid.protocol.errors import ConnectionFailed
 from hushbid.running.process import party_environment
-from protocol.errors import ConnectionFailed
 from tests.processes.cluster import PATIENCE, free_port
 
 DELAY = 0.05

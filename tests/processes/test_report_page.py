@@ -18,8 +18,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
+from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.report.plots import STATE_NAMES
-from protocol.names import CONSUMER, CURATOR
 from tests.processes.test_run import start
 from tests.unit.hushbid.cluster.test_cluster import DIGITS
 

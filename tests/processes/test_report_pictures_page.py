@@ -13,9 +13,9 @@ from selenium import webdriver
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
+from hushbid.protocol.data import DataColumns
 from hushbid.report.own_rows import Image, Wanted
 from hushbid.running.report import write_report
-from protocol.data import DataColumns
 from tests.conftest import ROOT
 from tests.processes.test_report_page import PATIENCE, browser, log, open_page, pytestmark
 from tests.support.picture_sessions import COLUMNS, SIDE, bought_images, bought_rows, bought_scans

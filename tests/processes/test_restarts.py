@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.telemetry.status_file import SUFFIX
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.telemetry.status_file import SUFFIX
 from tests.processes.cluster import Cluster, Ended
 from tests.processes.recovery import OWNERS, POINTS, SHORT, check_whole, end_well, recorded_bytes, session
 

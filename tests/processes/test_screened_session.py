@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from consumer.events import TargetReleased
-from consumer.target import KeptTarget
 from hushbid.cli.app import main
+from hushbid.consumer.events import TargetReleased
+from hushbid.consumer.target import KeptTarget
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from hushbid.transcripts.replay import replayed
-from protocol.names import CONSUMER
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from tests.processes.cluster import SECURE, Cluster
 
 PRIVATE: dict[str, Any] = {

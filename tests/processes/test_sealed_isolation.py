@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.names import CURATOR
-from protocol.runtime.files.box_file import read_boxes
-from protocol.space.features import SEED_BYTES
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.runtime.files.box_file import read_boxes
+from hushbid.protocol.space.features import SEED_BYTES
 from tests.processes.byte_search import those_in
 from tests.processes.cluster import SEALED, SECURE, Cluster, Ended, bodies
 

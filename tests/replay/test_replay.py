@@ -17,14 +17,14 @@ import tomli_w
 
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.protocol.errors import ConfigError, DataError, ReplayDivergence, TranscriptDamaged
+from hushbid.protocol.privacy.acquisition import RULES, Logistic
+from hushbid.protocol.transcript.record import Header, Record, encode_header, encode_record
+from hushbid.protocol.transcript.redaction import redact
+from hushbid.protocol.wire.values import Item
 from hushbid.running.simulate import simulate
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.replay_view import replay_all
-from protocol.errors import ConfigError, DataError, ReplayDivergence, TranscriptDamaged
-from protocol.privacy.acquisition import RULES, Logistic
-from protocol.transcript.record import Header, Record, encode_header, encode_record
-from protocol.transcript.redaction import redact
-from protocol.wire.values import Item
 from tests.conftest import ROOT
 from tests.support.transcripts import read_transcript
 

@@ -17,33 +17,33 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-import consumer.numerics
-import curator.blind
-import curator.verification
-import owner.numerics
-from consumer.blind import BlindConsumer
-from consumer.events import MakeAccount, ReleaseTarget, TargetReleased
-from consumer.numerics import BlindConsumerNumerics
-from curator.blind import BlindCurator
-from curator.events import CheckBids
-from owner.blind import BlindOwner
-from owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind
-from owner.numerics import BlindOwnerNumerics, Sealer
-from protocol import limits
-from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, blind_digest
-from protocol.crypto.sealing import SEAL_BYTES
-from protocol.data import Dataset
-from protocol.errors import Offence, RemoteProtocolError
-from protocol.machine.base import Machine
-from protocol.machine.machine import Computation, Connected, Effect, Event, Received, Send, Started
-from protocol.machine.weighing import ComputeWeights, WeightsComputed
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import Session
-from protocol.space.grid import Features, Totals, Weights
-from protocol.wire.blind import BlindBid, SealedBroadcast
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import CONTROL_SEQUENCE, Message
+import hushbid.consumer.numerics
+import hushbid.curator.blind
+import hushbid.curator.verification
+import hushbid.owner.numerics
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.events import MakeAccount, ReleaseTarget, TargetReleased
+from hushbid.consumer.numerics import BlindConsumerNumerics
+from hushbid.curator.blind import BlindCurator
+from hushbid.curator.events import CheckBids
+from hushbid.owner.blind import BlindOwner
+from hushbid.owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind
+from hushbid.owner.numerics import BlindOwnerNumerics, Sealer
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, blind_digest
+from hushbid.protocol.crypto.sealing import SEAL_BYTES
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.machine import Computation, Connected, Effect, Event, Received, Send, Started
+from hushbid.protocol.machine.weighing import ComputeWeights, WeightsComputed
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Features, Totals, Weights
+from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Message
 from tests.simulation.harness import MAP, SIGNED, CuratorBench, session_file
 from tests.simulation.lemma import Case, Table, difference
 
@@ -66,14 +66,23 @@ def cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RemoteProtocolError(Offence.MISMATCH, "The box does not open.")
         return box[:-SEAL_BYTES]
 
-    monkeypatch.setattr(owner.numerics, "seal", lambda content, key, drawn: content + b"\1" * SEAL_BYTES)
-    monkeypatch.setattr(consumer.numerics, "open_sealed", opened)
     monkeypatch.setattr(
-        consumer.numerics, "hash_points", lambda of, points, schema: np.array(points).astype(np.int16)
+        hushbid.owner.numerics, "seal", lambda content, key, drawn: content + b"\1" * SEAL_BYTES
     )
-    for module in (owner.numerics, consumer.numerics, curator.blind, curator.verification):
+    monkeypatch.setattr(hushbid.consumer.numerics, "open_sealed", opened)
+    monkeypatch.setattr(
+        hushbid.consumer.numerics,
+        "hash_points",
+        lambda of, points, attributes, schema: np.array(points).astype(np.int16),
+    )
+    for module in (
+        hushbid.owner.numerics,
+        hushbid.consumer.numerics,
+        hushbid.curator.blind,
+        hushbid.curator.verification,
+    ):
         monkeypatch.setattr(module, "verify_signature", signed)
-    for module in (owner.numerics, consumer.numerics):
+    for module in (hushbid.owner.numerics, hushbid.consumer.numerics):
         monkeypatch.setattr(module, "sign", lambda statement, key: SIGNED)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from consumer.blind import BlindConsumer
-from consumer.events import (
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.events import (
     AccountMade,
     CheckAward,
     Delivered,
@@ -14,17 +14,17 @@ from consumer.events import (
     SealWeight,
     WeightSealed,
 )
-from consumer.machine import ConsumerMachine
-from owner.blind import BlindOwner
-from owner.events import BlindScored, BroadcastRefused, ScoreBlind, Withdraw
-from owner.machine import OwnerMachine
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
-from protocol.machine.machine import Effect, Event
-from protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
-from protocol.privacy.releases import Neighbours
-from protocol.session.session import Session, open_session
-from protocol.wire.blind import Account, Award, BlindCandidate, BlindPurchase, SealedBroadcast
-from protocol.wire.messages import (
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.owner.blind import BlindOwner
+from hushbid.owner.events import BlindScored, BroadcastRefused, ScoreBlind, Withdraw
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
+from hushbid.protocol.machine.machine import Effect, Event
+from hushbid.protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.wire.blind import Account, Award, BlindCandidate, BlindPurchase, SealedBroadcast
+from hushbid.protocol.wire.messages import (
     BLIND_VERSION,
     PROTOCOL_VERSION,
     Ask,

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
-from curator.machine import CuratorMachine
-from curator.party import curator_party
-from protocol import limits
-from protocol.config.session import (
+from hushbid.curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_party
+from hushbid.protocol import limits
+from hushbid.protocol.config.labels import LabelsSection
+from hushbid.protocol.config.session import (
     FeatureSection,
     MechanismSection,
     NetworkSection,
@@ -32,10 +33,10 @@ from protocol.config.session import (
     SettlementSection,
     TimeoutSection,
 )
-from protocol.config.wishes import WishesSection
-from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, head_statement, sign
-from protocol.errors import RemoteProtocolError
-from protocol.machine.machine import (
+from hushbid.protocol.config.wishes import WishesSection
+from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, head_statement, sign
+from hushbid.protocol.errors import RemoteProtocolError
+from hushbid.protocol.machine.machine import (
     Charge,
     Effect,
     Event,
@@ -52,15 +53,21 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
-from protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, RoundNoise, WeightsComputed
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.acquisition import RULES, Logistic
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import Session, open_session
-from protocol.space.features import FeatureMap, feature_map
-from protocol.space.grid import Features, Weights
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import (
+from hushbid.protocol.machine.weighing import (
+    ComputeWeights,
+    DrawNoise,
+    NoiseDrawn,
+    RoundNoise,
+    WeightsComputed,
+)
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import RULES, Logistic
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.features import FeatureMap, feature_map
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import (
     CONTROL_SEQUENCE,
     Ask,
     Batch,
@@ -153,6 +160,7 @@ def session_file(
     jitter: float = 0.0,
     distinct: bool = False,
     wishes: Mapping[str, Any] | None = None,
+    labels: Mapping[str, Any] | None = None,
     **rule_parameters: Any,
 ) -> SessionFile:
     """A session on loopback, without keys, and with noise that can be repeated; one point a round."""
@@ -180,6 +188,7 @@ def session_file(
             "acquisition": RuleSection.model_validate({"rule": rule, **rule_parameters}),
             "settlement": SettlementSection(private=settlement is not None, epsilon=settlement),
             "wishes": None if wishes is None else WishesSection.model_validate(wishes),
+            "labels": None if labels is None else LabelsSection.model_validate(labels),
             "noise": NoiseSection(source="simulated", seed=noise_seed),
             "timeouts": timeouts or TimeoutSection(),
             "network": NetworkSection(address="tcp://127.0.0.1:1", insecure=True),

@@ -15,17 +15,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import Offence, RemoteProtocolError
-from protocol.space.copies import Copies
-from protocol.space.grid import Features, Weights
-from protocol.space.jitter import Jitter, scores_of
-from protocol.space.prices import Prices
-from protocol.space.scoring import Best, Pool
-from protocol.wire.blind import SealedBroadcast
-from protocol.wire.messages import Ask, Batch, Bid, Broadcast
-from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, session_file, weights_of
+from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.space.copies import Copies
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.jitter import Jitter, scores_of
+from hushbid.protocol.space.labels import LabelCode
+from hushbid.protocol.space.prices import Prices
+from hushbid.protocol.space.scoring import Best, Pool
+from hushbid.protocol.wire.blind import SealedBroadcast
+from hushbid.protocol.wire.messages import Ask, Batch, Bid, Broadcast
+from tests.simulation.harness import (
+    MAP,
+    MAP_SEED,
+    CuratorBench,
+    Player,
+    corners,
+    names,
+    session_file,
+    weights_of,
+)
 
 __all__ = [
+    "LABELLED",
     "BidsItsBestAlone",
     "BringsIn",
     "Case",
@@ -35,6 +46,7 @@ __all__ = [
     "KeepsAbsentOwnersPool",
     "OneOfEachPhi",
     "PricesBySales",
+    "RestsTheLabelItBought",
     "RestsWhoSold",
     "Table",
     "TiesByArrival",
@@ -45,6 +57,23 @@ __all__ = [
 ]
 
 CORNERS = corners()
+
+
+def _labelled() -> dict[bytes, bytes]:
+    """φ of four points with each of three labels, by a map in which labels have a part → the label."""
+    space = MAP.space.with_labels(LabelCode(0.2, ("a", "b", "c")))
+    points = np.random.default_rng(0).uniform(size=(4, space.columns))
+    found = {}
+    for label in ("a", "b", "c"):
+        for features in space.map(MAP_SEED).hash(points, [label] * len(points)):
+            found[features.tobytes()] = label.encode()
+    return found
+
+
+LABEL_OF = _labelled()
+"""Labelled points: φ → label."""
+LABELLED = np.array([np.frombuffer(features, dtype=np.int16) for features in LABEL_OF])
+"""Their φ, shape (12, 4)."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +154,27 @@ class TiesByArrival(Pool):
             if entry not in self.out and not (withheld is not None and withheld[rank]):
                 found.append(Best(entry, int(scores_of(features[None], weights, self._jitter)[0])))
         return tuple(sorted(found, key=lambda best: (-best.score, best.entry))[:count])
+
+
+class RestsTheLabelItBought(TiesByArrival):
+    """A broken control: of the label that was bought last nothing is bought next, to balance labels."""
+
+    last: bytes = b""
+
+    def withdraw(self, entry: int) -> None:
+        super().withdraw(entry)
+        self.last = LABEL_OF.get(self.entries[entry][0].tobytes(), b"")
+
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        found = []
+        for entry, (features, rank) in enumerate(self.entries):
+            rests = self.last and LABEL_OF.get(features.tobytes()) == self.last
+            if entry not in self.out and not rests and not (withheld is not None and withheld[rank]):
+                score = int(scores_of(features[None], weights, self._jitter)[0])
+                found.append((-score, features.tobytes(), rank, entry))
+        return tuple(Best(entry, -score) for score, _, _, entry in sorted(found)[:count])
 
 
 class JitterByArrival(Pool):
@@ -228,7 +278,9 @@ class BringsIn(Player):
         return super().answer(broadcast)
 
 
-def make_case(rng: np.random.Generator, *, batches: bool = False, distinct: bool = False) -> Case:
+def make_case(
+    rng: np.random.Generator, *, batches: bool = False, distinct: bool = False, of: Features = CORNERS
+) -> Case:
     """A small case, full of ties, absences, returns, exhausted owners, and often with fewer points than p.
 
     Args:
@@ -236,11 +288,12 @@ def make_case(rng: np.random.Generator, *, batches: bool = False, distinct: bool
         batches: Whether a round buys several points: two to four.
         distinct: Whether a point that several owners hold is bought once: half of the rounds buy several
             points then, and fewer owners are away, as they do not come back.
+        of: φ of the points that owners may have, shape (n, 4).
     """
     owners = names(int(rng.integers(2 if distinct else 1, 5)))
     batch = int(rng.integers(2, 5)) if batches or (distinct and rng.random() < 0.5) else 1
     rounds = int(rng.integers(3, 11)) if batch == 1 else int(rng.integers(2, 6))
-    palette = CORNERS[rng.choice(len(CORNERS), size=int(rng.integers(2, 17)), replace=False)]
+    palette = of[rng.choice(len(of), size=int(rng.integers(2, len(of) + 1)), replace=False)]
     fewest, most = (0, 4) if rng.random() < 0.3 else (3, 9 if batch == 1 else 15)
     data = {
         owner: palette[rng.integers(0, len(palette), size=int(rng.integers(fewest, most)))]
@@ -258,7 +311,7 @@ def make_case(rng: np.random.Generator, *, batches: bool = False, distinct: bool
                 gone.add((owner, number))
     return Case(
         data=data,
-        extra=CORNERS[int(rng.integers(len(CORNERS)))],
+        extra=of[int(rng.integers(len(of)))],
         extra_owner=owners[int(rng.integers(len(owners)))],
         weights=weights,
         order=tuple(tuple(str(name) for name in rng.permutation(owners)) for _ in range(rounds)),

@@ -6,12 +6,12 @@ from typing import Literal
 
 import numpy as np
 
-from consumer.events import CheckPurchases, Delivered, PurchasesChecked, ReleaseTarget, TargetReleased
-from consumer.machine import ConsumerMachine
-from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
-from owner.machine import OwnerMachine
-from protocol.crypto.sealing import EPHEMERAL_BYTES
-from protocol.machine.machine import (
+from hushbid.consumer.events import CheckPurchases, Delivered, PurchasesChecked, ReleaseTarget, TargetReleased
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.crypto.sealing import EPHEMERAL_BYTES
+from hushbid.protocol.machine.machine import (
     Charge,
     Connected,
     Effect,
@@ -27,11 +27,11 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
-from protocol.names import CURATOR
-from protocol.privacy.releases import Neighbours
-from protocol.session.session import Session, open_session
-from protocol.space.grid import Features
-from protocol.wire.messages import (
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Ask,
     Broadcast,

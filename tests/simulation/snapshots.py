@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from pydantic import BaseModel
 
-from protocol.machine.base import Machine
+from hushbid.protocol.machine.base import Machine
 
 __all__ = ["arrays_in", "snapshot"]
 

@@ -10,20 +10,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from consumer.blind import BlindConsumer
-from curator.ledger import Absence
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.curator.ledger import Absence
+from hushbid.protocol.crypto.blinding import BlindKeys
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.features import SEED_BYTES
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
+from hushbid.protocol.wire.messages import Broadcast, SealedBroadcast
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
-from protocol.crypto.blinding import BlindKeys
-from protocol.data import Dataset
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.driver import Outgoing
-from protocol.session.session import Session, open_session
-from protocol.space.features import SEED_BYTES
-from protocol.wire.codec import Direction, decode_frame, decode_message
-from protocol.wire.messages import Broadcast, SealedBroadcast
 from tests.simulation.harness import names, session_file
 from tests.support.totals import check_total
 

@@ -15,29 +15,29 @@ from typing import Any
 
 import pytest
 
-import protocol.crypto.blinding
-from consumer.blind import BlindConsumer
-from consumer.numerics import BlindConsumerNumerics
-from curator.blind import BlindCurator
-from curator.ledger import Dispute
-from curator.numerics import BlindCuratorNumerics
-from curator.verification import UncheckedBid
+import hushbid.protocol.crypto.blinding
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.numerics import BlindConsumerNumerics
+from hushbid.curator.blind import BlindCurator
+from hushbid.curator.ledger import Dispute
+from hushbid.curator.numerics import BlindCuratorNumerics
+from hushbid.curator.verification import UncheckedBid
 from hushbid.evidence.sweep import course
 from hushbid.evidence.sweep.blind_mutation import blind_mutations
 from hushbid.evidence.sweep.course import Evidence, run_plan
 from hushbid.evidence.sweep.fault_sweep import FaultSweep, seeds_of, sweep_faults
 from hushbid.evidence.sweep.invariants import INVARIANTS, broken, invariants_of
 from hushbid.evidence.sweep.plan import Plan, plan_of
-from owner.numerics import BlindOwnerNumerics
-from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, Mask
-from protocol.crypto.sealing import open_sealed, unpack_content
-from protocol.errors import ExitCode, RemoteProtocolError
-from protocol.machine.weighing import Weighing
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.releases import RELEASES
-from protocol.wire.arrays import pack_array, unpack_array
-from protocol.wire.blind import Account
-from protocol.wire.messages import boxes_of
+from hushbid.owner.numerics import BlindOwnerNumerics
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, Mask
+from hushbid.protocol.crypto.sealing import open_sealed, unpack_content
+from hushbid.protocol.errors import ExitCode, RemoteProtocolError
+from hushbid.protocol.machine.weighing import Weighing
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.wire.arrays import pack_array, unpack_array
+from hushbid.protocol.wire.blind import Account
+from hushbid.protocol.wire.messages import boxes_of
 
 BLIND = ("blind",)
 SEEDS, SHARES, QUICK = 120, 8, 1
@@ -135,7 +135,7 @@ def void_boxes_enter_the_sum(patch: pytest.MonkeyPatch) -> None:
 
 
 def one_nonce_for_all(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(protocol.crypto.blinding, "_nonce", lambda number: bytes(24))
+    patch.setattr(hushbid.protocol.crypto.blinding, "_nonce", lambda number: bytes(24))
 
 
 def an_old_weight_is_sent(patch: pytest.MonkeyPatch) -> None:

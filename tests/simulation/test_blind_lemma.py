@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.events import PurchasesChecked
-from owner.events import BlindScored, ScoreBlind
-from owner.numerics import BlindOwnerNumerics
-from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_digest
-from protocol.machine.machine import Event
-from protocol.space.grid import Features, Weights
-from protocol.space.scoring import Best, Points
+from hushbid.consumer.events import PurchasesChecked
+from hushbid.owner.events import BlindScored, ScoreBlind
+from hushbid.owner.numerics import BlindOwnerNumerics
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_digest
+from hushbid.protocol.machine.machine import Event
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.scoring import Best, Points
 from tests.simulation.blind_lemma import (
     GARBAGE,
     BlindPlayer,

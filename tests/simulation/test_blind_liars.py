@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.blind import BlindConsumer
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.owner.numerics import BlindOwnerNumerics
+from hushbid.owner.party import owner_party
+from hushbid.protocol.crypto.blinding import BlindKeys, Mask
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.grid import Features
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
-from owner.numerics import BlindOwnerNumerics
-from owner.party import owner_party
-from protocol.crypto.blinding import BlindKeys, Mask
-from protocol.data import Dataset
-from protocol.session.session import Session, open_session
-from protocol.space.grid import Features
 from tests.simulation.harness import names, session_file
 
 OWNERS = names(3)

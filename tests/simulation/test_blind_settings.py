@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
-from protocol.data import Dataset
-from protocol.errors import ExitCode
-from protocol.session.session import Session, open_session
 from tests.simulation.harness import names, session_file
 
 OWNERS = names(3)

@@ -13,24 +13,24 @@ from typing import Any
 import numpy.typing as npt
 import pytest
 
-from consumer.numerics import ConsumerNumerics
-from curator.numerics import CuratorNumerics
+from hushbid.consumer.numerics import ConsumerNumerics
+from hushbid.curator.numerics import CuratorNumerics
 from hushbid.evidence.sweep.crash_sweep import Setting, check, sweep, uncrashed
 from hushbid.evidence.sweep.crashes import Crashes, crashes_at, crashes_of, same_steps
 from hushbid.evidence.sweep.session import Course, run
+from hushbid.owner.numerics import OwnerNumerics
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
+from hushbid.protocol.runtime.driver import Driver, Outgoing
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.transcript.record import Record
+from hushbid.protocol.transcript.replay import EventReader
+from hushbid.protocol.wire.link import Link
 from hushbid.simulation import simulator
 from hushbid.simulation.simulator import UNRECORDED, Crash
 from hushbid.transcripts.replay import replayed
-from owner.numerics import OwnerNumerics
-from protocol.config.session import TimeoutSection
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.runtime.driver import Driver, Outgoing
-from protocol.session.session import open_session
-from protocol.transcript.record import Record
-from protocol.transcript.replay import EventReader
-from protocol.wire.link import Link
 
 ROUNDS = 10
 SEALED = Setting("sealed", "filtered-gaussian", ROUNDS, 2)

@@ -24,15 +24,15 @@ from hushbid.evidence.sweep.crashes import (
     write_crashes,
 )
 from hushbid.evidence.sweep.session import Course, run, small_session
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.simulation.simulator import UNRECORDED, Crash
 from hushbid.transcripts.replay import replayed
-from protocol import limits
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import RELEASES
-from protocol.session.session import Session
-from protocol.transcript.reader import TranscriptReader
 
 ROUNDS = 10
 MORE_ROUNDS = 20

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.runtime.driver import Driver, Outgoing
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import JournalLike, MemoryJournal
+from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
+from hushbid.protocol.wire.messages import Broadcast, Target
 from hushbid.simulation import simulator
 from hushbid.simulation.simulator import Simulation
-from protocol.data import Dataset
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.releases import RELEASES
-from protocol.runtime.driver import Driver, Outgoing
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import JournalLike, MemoryJournal
-from protocol.transcript.record import Header
-from protocol.wire.codec import Direction, decode_frame, decode_message
-from protocol.wire.messages import Broadcast, Target
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import read_transcript
 

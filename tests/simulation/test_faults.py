@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.machine import ConsumerMachine
-from curator import choosing, closing, connections
-from curator.ledger import Dispute
-from curator.machine import CuratorMachine
-from curator.rounds import Rounds
-from curator.verification import faults_of
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.curator import choosing, closing, connections
+from hushbid.curator.ledger import Dispute
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.rounds import Rounds
+from hushbid.curator.verification import faults_of
 from hushbid.evidence.sweep import course, plan
 from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.fault_sweep import AGAIN, FaultSweep, check_seed, seeds_of, sweep_faults
@@ -37,20 +37,20 @@ from hushbid.evidence.sweep.round_invariants import (
     settlement_is_of_the_wins,
     winners_are_verified,
 )
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.errors import ExitCode, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.machine import Charge, Send
+from hushbid.protocol.machine.participant import Participant
+from hushbid.protocol.machine.weighing import ComputeWeights
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.settling import HandedOver, settle, settle_privately
+from hushbid.protocol.space.scoring import Pool
+from hushbid.protocol.wire.messages import Broadcast
 from hushbid.simulation.simulator import Simulation
-from protocol.config.session import TimeoutSection
-from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.machine.base import Machine
-from protocol.machine.machine import Charge, Send
-from protocol.machine.participant import Participant
-from protocol.machine.weighing import ComputeWeights
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import RELEASES
-from protocol.session.session import Session
-from protocol.session.settling import HandedOver, settle, settle_privately
-from protocol.space.scoring import Pool
-from protocol.wire.messages import Broadcast
 from tests.conftest import ROOT
 
 SEEDS = 100
@@ -150,7 +150,7 @@ def everybody_has_lost_its_state(patch: pytest.MonkeyPatch) -> None:
         if link.sent:
             raise RemoteProtocolError(Offence.STATE_LOST, "Whoever comes back has lost its state.")
 
-    patch.setattr("curator.enrolment._check_state", check)
+    patch.setattr("hushbid.curator.enrolment._check_state", check)
 
 
 def equivocation(patch: pytest.MonkeyPatch) -> None:

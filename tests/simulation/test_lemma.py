@@ -17,17 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from protocol.privacy.acquisition import RULES
-from protocol.space.grid import Features, Weights
-from protocol.space.scoring import Pool
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.scoring import Pool
 from tests.simulation.harness import RADIUS, CuratorBench, Player, weights_of
 from tests.simulation.lemma import (
+    LABELLED,
     BidsItsBestAlone,
     BringsIn,
     Case,
     JitterByArrival,
     KeepsAbsentOwnersPool,
     OneOfEachPhi,
+    RestsTheLabelItBought,
     TiesByArrival,
     difference,
     make_case,
@@ -45,10 +47,11 @@ COUNT = 150
 The slow tests play thousands; the controls show that such cases tell what breaks a rule."""
 
 
-def cases(seed: int, *, batches: bool = False, distinct: bool = False) -> Iterator[Case]:
+def cases(seed: int, **kind: Any) -> Iterator[Case]:
+    """Cases of a kind (`make_case`), drawn one after the other."""
     rng = np.random.default_rng(seed)
     while True:
-        yield make_case(rng, batches=batches, distinct=distinct)
+        yield make_case(rng, **kind)
 
 
 def changed(
@@ -140,6 +143,27 @@ def test_the_test_catches_what_breaks_a_rule_of_batches(
     found = cases(seed, batches=True)
     broken = next(case for case in islice(found, 1500) if changed(case, "ask-all", pool, player) > 1)
     assert changed(broken, "ask-all") <= 1
+
+
+@pytest.mark.parametrize("batches", [False, True])
+def test_one_labelled_record_substitutes_at_most_one_point(batches: bool) -> None:
+    """Where labels have a part in φ, points are alike but for their labels, and weights want one of them."""
+    found = [changed(case, "sealed") for case in islice(cases(8, batches=batches, of=LABELLED), COUNT)]
+    assert set(found) == {0, 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batches", [False, True])
+def test_one_labelled_record_substitutes_at_most_one_point_in_ten_thousand_cases(batches: bool) -> None:
+    found = cases(9, batches=batches, of=LABELLED)
+    assert max(changed(case, "sealed") for case in islice(found, 10_000)) == 1
+
+
+def test_the_test_catches_a_curator_that_balances_labels() -> None:
+    """So a balance over labels is refused at the selection (`hushbid.protocol.config.wishes.REFUSED`)."""
+    found = cases(10, of=LABELLED)
+    broken = next(case for case in islice(found, 1500) if changed(case, "sealed", RestsTheLabelItBought) > 1)
+    assert changed(broken, "sealed") <= 1
 
 
 def test_the_batches_have_what_the_rules_are_about() -> None:

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.runtime.party import open_journal
+from hushbid.protocol.session.session import open_session
 from hushbid.simulation.simulator import Simulation
-from protocol.data import Dataset
-from protocol.runtime.party import open_journal
-from protocol.session.session import open_session
 from tests.simulation.harness import names, session_file
 
 OWNERS = names(2)
 MEASURED = """
 import atexit, sys
 from hushbid.cli.app import main
-from protocol.platform import peak_memory
+from hushbid.protocol.platform import peak_memory
 atexit.register(lambda: print(peak_memory(), file=sys.stderr))
 main()
 """

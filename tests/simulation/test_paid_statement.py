@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.privacy.payment import PaidStatement, Price
+from hushbid.protocol.privacy.payment import PaidStatement, Price
 from tests.support.two_classes import HELD, bought
 
 DATASETS = ("occupancy.npz", "skin.npz")

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.privacy.acquisition import RULES, Standing
-from protocol.privacy.acquisition.winner_only import WinnerOnly
-from protocol.privacy.settlement import SENSITIVITY, UNITS, whole_score, worths
-from protocol.session.settling import HandedOver, settle, settle_privately
+from hushbid.protocol.privacy.acquisition import RULES, Standing
+from hushbid.protocol.privacy.acquisition.winner_only import WinnerOnly
+from hushbid.protocol.privacy.settlement import SENSITIVITY, UNITS, whole_score, worths
+from hushbid.protocol.session.settling import HandedOver, settle, settle_privately
 from tests.simulation.harness import CuratorBench, Player, corners, names, weights_of
 from tests.simulation.lemma import Case, make_case, play
 

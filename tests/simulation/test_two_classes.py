@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from consumer.matching import match
-from protocol.space.mmd import kernel_means, mmd2
+from hushbid.consumer.matching import match
+from hushbid.protocol.space.mmd import kernel_means, mmd2
 from tests.support.two_classes import SIZE, TwoClasses, bought
 
 DATASETS: Final = ("occupancy.npz", "skin.npz")

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import protocol.session.session
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES
-from protocol.session.turns import Turns
-from protocol.space.grid import Features, Weights
-from protocol.space.scoring import Pool
-from protocol.wire.messages import Broadcast
+import hushbid.protocol.session.session
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.session.turns import Turns
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.scoring import Pool
+from hushbid.protocol.wire.messages import Broadcast
 from tests.simulation.harness import RADIUS, CuratorBench, Player, corners, session_file, weights_of
 from tests.simulation.lemma import (
     Case,
@@ -254,7 +254,7 @@ def test_a_point_is_not_bought_once_of_owners_that_are_treated_differently(
     assert changed(replace(case, distinct=False), "ask-all") <= 1
     # Owners that are treated alike may: nothing is chosen by these prices.
     assert changed(replace(case, prices=(1.5,) * len(case.data), caps={}), "ask-all") <= 1
-    monkeypatch.setattr(protocol.session.session, "check_wishes", lambda _: None)
+    monkeypatch.setattr(hushbid.protocol.session.session, "check_wishes", lambda _: None)
     assert changed(case, "ask-all") == 2, "with what is refused, two points change"
 
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from curator.ledger import Dispute
 from hushbid.cli.app import app
 from hushbid.cluster.evaluation import greedy
+from hushbid.curator.ledger import Dispute
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.session.wishes import bill_of
 from hushbid.report.figures import figures_of
 from hushbid.report.sources import open_sources
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
-from protocol.data import Dataset
-from protocol.privacy.acquisition import RULES
-from protocol.session.session import Session, open_session
-from protocol.session.wishes import bill_of
 from tests.simulation.harness import names, session_file
 
 OWNERS, POINTS = 4, 12

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from protocol import limits
-from protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
-from protocol.machine.base import Machine
-from protocol.machine.machine import (
+from hushbid.protocol import limits
+from hushbid.protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.machine import (
     Effect,
     Event,
     Finish,
@@ -28,12 +28,12 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
-from protocol.machine.weighing import ComputeWeights, DrawNoise
-from protocol.names import CONSUMER
-from protocol.privacy.accounting import Budget, Cost, PrivacyFilter
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import Neighbours
-from protocol.wire.messages import (
+from hushbid.protocol.machine.weighing import ComputeWeights, DrawNoise
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.accounting import Budget, Cost, PrivacyFilter
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Ask,
     Batch,

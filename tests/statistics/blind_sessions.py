@@ -12,22 +12,22 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
+from hushbid.owner.numerics import BlindOwnerNumerics
+from hushbid.owner.party import owner_party
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, Mask
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.machine.machine import Received
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.grid import Features, exact_scores
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.wire.blind import BlindBid
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import Batch, bids_of
 from hushbid.simulation.simulator import Simulation
-from owner.numerics import BlindOwnerNumerics
-from owner.party import owner_party
-from protocol.config.session import SessionFile
-from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, Mask
-from protocol.data import Dataset
-from protocol.errors import ExitCode
-from protocol.machine.machine import Received
-from protocol.names import CONSUMER, CURATOR
-from protocol.session.session import Session, open_session
-from protocol.space.grid import Features, exact_scores
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.record import Header
-from protocol.wire.blind import BlindBid
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import Batch, bids_of
 from tests.simulation.harness import names, session_file
 from tests.statistics.recorded_sessions import items_of, read_image
 from tests.support.transcripts import fixed_salts

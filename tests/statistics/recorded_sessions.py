@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.features import FeatureMap, feature_map
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.record import Header, RecordedItem
+from hushbid.protocol.transcript.redaction import redact
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
+from hushbid.protocol.wire.messages import Bid, SealedCandidate
 from hushbid.simulation.simulator import Simulation
-from protocol.data import Dataset
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.driver import Outgoing
-from protocol.session.session import Session, open_session
-from protocol.space.features import FeatureMap, feature_map
-from protocol.space.grid import Features
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.record import Header, RecordedItem
-from protocol.transcript.redaction import redact
-from protocol.wire.codec import Direction, decode_frame, decode_message
-from protocol.wire.messages import Bid, SealedCandidate
 from tests.simulation.harness import MAP_SEED, names, session_file
 from tests.support.transcripts import Transcript, fixed_salts, read_transcript
 

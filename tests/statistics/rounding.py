@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from hushbid.evidence.audit.attack import SessionData
 from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
-from protocol import limits
-from protocol.privacy.releases import Neighbours
-from protocol.session.session import Session
-from protocol.space.features import FourierMap
-from protocol.space.grid import Features
+from hushbid.protocol import limits
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FourierMap
+from hushbid.protocol.space.grid import Features
 from tests.conformance.float_maps import BlasMap
 
 __all__ = ["OBSERVED", "RIVAL", "SEED_SET", "Attack", "FourierLike", "crafted", "direction", "session"]

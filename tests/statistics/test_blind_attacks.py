@@ -18,8 +18,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment, quadratic_assignment
 from scipy.stats import norm, rankdata
 
-from protocol.space.grid import exact_scores
-from protocol.space.scoring import score_bound
+from hushbid.protocol.space.grid import exact_scores
+from hushbid.protocol.space.scoring import score_bound
 from tests.statistics.blind_sessions import EARLY, GAMMA, NOTHING, Blind, blind, sealed
 
 Matrix = npt.NDArray[Any]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from protocol.space.lsh import AsymmetricFamily, HashFamily, L1Family, L2Family
-from protocol.space.lsh.signed import SignedFamily
+from hushbid.protocol.space.lsh import AsymmetricFamily, HashFamily, L1Family, L2Family
+from hushbid.protocol.space.lsh.signed import SignedFamily
 
 PAIRS: Final = 10
 ALPHA: Final = 1e-6

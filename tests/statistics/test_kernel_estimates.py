@@ -24,9 +24,9 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from protocol.space.features import FEATURE_SPACES, FeatureSpace, feature_space
-from protocol.space.features.fourier import FourierSpace
-from protocol.space.grid import features_to_float
+from hushbid.protocol.space.features import FEATURE_SPACES, FeatureSpace, feature_space
+from hushbid.protocol.space.features.fourier import FourierSpace
+from hushbid.protocol.space.grid import features_to_float
 
 Points = npt.NDArray[np.float64]
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from protocol.privacy.acquisition import Logistic, Standing, acquisition_rule
-from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
+from hushbid.protocol.privacy.acquisition import Logistic, Standing, acquisition_rule
+from hushbid.protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 
 ALPHA = 1e-6
 """Probability that a right rule fails here, of one run of this file."""

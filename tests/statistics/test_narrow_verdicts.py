@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from consumer.appraisal import Judge
-from consumer.verdict import Verdict
 from hushbid.cluster.evaluation import uniform
+from hushbid.consumer.appraisal import Judge
+from hushbid.consumer.verdict import Verdict
 from hushbid.plan.verdict import Rehearsing, Sets
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.simulation.simulator import Simulation
-from protocol.data import Dataset
-from protocol.session.session import Session, open_session
 from tests.simulation.harness import names, session_file
 
 CLUSTERS: Final = 5

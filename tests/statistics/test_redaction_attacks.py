@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
-from protocol.names import CONSUMER, CURATOR
-from protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
-from protocol.transcript.session_file import recorded_session
-from protocol.transcript.verify import verify
-from protocol.wire.codec import Direction, decode_message, encode_message
-from protocol.wire.messages import Bid, Candidate
-from protocol.wire.values import Value, pack_value
+from hushbid.protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
+from hushbid.protocol.transcript.session_file import recorded_session
+from hushbid.protocol.transcript.verify import verify
+from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
+from hushbid.protocol.wire.messages import Bid, Candidate
+from hushbid.protocol.wire.values import Value, pack_value
 from tests.statistics.recorded_sessions import (
     DIMENSION,
     LABELS,

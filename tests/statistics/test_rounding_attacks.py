@@ -22,8 +22,8 @@ from hushbid.evidence.audit.attack import SessionAttack, public_map, stated_by
 from hushbid.evidence.audit.broken import choosing_targets
 from hushbid.evidence.audit.readings import broadcasts
 from hushbid.evidence.audit.run import _bound
-from protocol.space.features import FEATURE_SPACES, FeatureSpace, FourierMap, PairedSpace
-from protocol.space.grid import FEATURE_UNIT, Features
+from hushbid.protocol.space.features import FEATURE_SPACES, FeatureSpace, FourierMap, PairedSpace
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features
 from tests.conformance.float_maps import BlasMap, BlasSpace, TurningSpace
 from tests.statistics.rounding import OBSERVED, RIVAL, SEED_SET, Attack, crafted, direction, session
 
@@ -51,8 +51,8 @@ def sessions_with(kind: Kind) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if kind is not PairedSpace:
             patch.setitem(FEATURE_SPACES, "paired", kind)
-            patch.setattr("curator.verification.matching", matching)
-            patch.setattr("consumer.numerics.matching", matching)
+            patch.setattr("hushbid.curator.verification.matching", matching)
+            patch.setattr("hushbid.consumer.numerics.matching", matching)
         yield
 
 

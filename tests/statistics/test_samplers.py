@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from hushbid.protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
 from tests.statistics.goodness import Bytes, DiscreteGaussian, DiscreteLaplace, Laplace, Law, Uniform, pvalues
 
 ALPHA: Final = 1e-7

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import spearmanr
 
-from protocol.space.features import FourierMap, feature_map
-from protocol.space.grid import Features
+from hushbid.protocol.space.features import FourierMap, feature_map
+from hushbid.protocol.space.grid import Features
 
 COLUMNS = 3
 DIMENSION = 64

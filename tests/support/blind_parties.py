@@ -6,23 +6,23 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, cast
 
-from consumer.events import CheckAward, Delivered, PurchasesChecked, SealWeight, WeightSealed
-from consumer.numerics import BlindConsumerNumerics
-from curator.events import CheckBids
-from owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Withdraw
-from owner.numerics import BlindOwnerNumerics
-from protocol import limits
-from protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
-from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, sign
-from protocol.data import Dataset
-from protocol.machine.machine import Started
-from protocol.names import CONSUMER
-from protocol.session.session import Session
-from protocol.session.sizes import sealed_weight_bytes
-from protocol.space.grid import Weights
-from protocol.space.scoring import score_bound
-from protocol.wire.blind import Award, BlindBid, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
-from protocol.wire.messages import Ready, fixed
+from hushbid.consumer.events import CheckAward, Delivered, PurchasesChecked, SealWeight, WeightSealed
+from hushbid.consumer.numerics import BlindConsumerNumerics
+from hushbid.curator.events import CheckBids
+from hushbid.owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Withdraw
+from hushbid.owner.numerics import BlindOwnerNumerics
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
+from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, sign
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.machine.machine import Started
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.sizes import sealed_weight_bytes
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.space.scoring import score_bound
+from hushbid.protocol.wire.blind import Award, BlindBid, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
+from hushbid.protocol.wire.messages import Ready, fixed
 from tests.simulation.harness import CuratorBench
 from tests.support.sealed_parties import Consumer, W, owner_of, sealed_session
 

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from hushbid.catalogue.publishing import Publication, Published, publish
 from hushbid.catalogue.race import HashSection
-from protocol.config.session import FeatureSection
-from protocol.crypto.identity import Identity
-from protocol.data import DataColumns
-from protocol.privacy.noise import NoiseSource, SimulatedNoise
-from protocol.privacy.releases import Neighbours
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.data import DataColumns
+from hushbid.protocol.privacy.noise import NoiseSource, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = ["FEATURES", "HASHES", "ProtectingNoise", "key_of", "publication", "published"]
 

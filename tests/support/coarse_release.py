@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.releases import ReleaseStream, register_release
-from protocol.privacy.releases.gaussian import GaussianRelease
-from protocol.space.grid import Totals
+from hushbid.protocol.privacy.releases import ReleaseStream, register_release
+from hushbid.protocol.privacy.releases.gaussian import GaussianRelease
+from hushbid.protocol.space.grid import Totals
 
 STEP = 2.0**-10
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.acquisition import AcquisitionRule, Standing, register_rule
+from hushbid.protocol.privacy.acquisition import AcquisitionRule, Standing, register_rule
 
 
 @register_rule

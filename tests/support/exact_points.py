@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.grid import FEATURE_BITS, Features
-from protocol.space.mmd import Points, Vector, kernel_means
+from hushbid.protocol.space.grid import FEATURE_BITS, Features
+from hushbid.protocol.space.mmd import Points, Vector, kernel_means
 
 __all__ = ["marginal_gains", "round_features"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from consumer.machine import ConsumerMachine
-from owner.machine import OwnerMachine
-from protocol.errors import ExitCode, RemoteProtocolError
-from protocol.machine.machine import (
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.errors import ExitCode, RemoteProtocolError
+from hushbid.protocol.machine.machine import (
     Effect,
     Event,
     Finish,
@@ -21,8 +21,8 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
-from protocol.names import CONSUMER, CURATOR
-from protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Close, Delivery, Refused, Welcome
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Close, Delivery, Refused, Welcome
 from tests.simulation.harness import HEAD_SIGNED, MAP, CuratorBench, names, session_file
 from tests.support.curator_rounds import A, B, W
 

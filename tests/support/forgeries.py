@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from curator.machine import CuratorMachine
-from curator.party import curator_party
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_party
+from hushbid.protocol.crypto.sealing import head_statement, sign
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.machine.machine import HeadSigned, Send
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.runtime.driver import Numerics, Outgoing
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.record import Header, Record, RecordedItem, encode_header, encode_record
+from hushbid.protocol.wire.codec import decode_message, encode_message, said_to
+from hushbid.protocol.wire.messages import Broadcast, Close, Farewell, SealedBroadcast
+from hushbid.protocol.wire.values import Item
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Simulation
-from protocol.crypto.sealing import head_statement, sign
-from protocol.data import Dataset
-from protocol.machine.machine import HeadSigned, Send
-from protocol.privacy.noise import NoiseSource
-from protocol.runtime.driver import Numerics, Outgoing
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.record import Header, Record, RecordedItem, encode_header, encode_record
-from protocol.wire.codec import decode_message, encode_message, said_to
-from protocol.wire.messages import Broadcast, Close, Farewell, SealedBroadcast
-from protocol.wire.values import Item
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import fixed_salts, read_transcript
 

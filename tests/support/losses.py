@@ -12,11 +12,11 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import ApproximateCost, Cost, accountant, merge_costs
-from protocol.privacy.accounting.composition import kinds
-from protocol.privacy.accounting.distribution import compose_distribution, numerical_allowance
-from protocol.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilons, law_ratios
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import ApproximateCost, Cost, accountant, merge_costs
+from hushbid.protocol.privacy.accounting.composition import kinds
+from hushbid.protocol.privacy.accounting.distribution import compose_distribution, numerical_allowance
+from hushbid.protocol.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilons, law_ratios
 
 __all__ = ["TheoremForm", "compose", "delta_of", "delta_of_rho", "gaussian_odometer"]
 

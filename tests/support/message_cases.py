@@ -8,9 +8,9 @@ import msgpack
 import numpy as np
 from pydantic import BaseModel
 
-from protocol import limits
-from protocol.wire.arrays import ARRAY_EXT, pack_array
-from protocol.wire.blind import (
+from hushbid.protocol import limits
+from hushbid.protocol.wire.arrays import ARRAY_EXT, pack_array
+from hushbid.protocol.wire.blind import (
     Account,
     Award,
     BlindBid,
@@ -19,8 +19,8 @@ from protocol.wire.blind import (
     Maps,
     SealedBroadcast,
 )
-from protocol.wire.codec import Direction, Frame
-from protocol.wire.messages import (
+from hushbid.protocol.wire.codec import Direction, Frame
+from hushbid.protocol.wire.messages import (
     Array,
     Ask,
     Batch,

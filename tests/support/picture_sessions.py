@@ -12,8 +12,8 @@ import pyarrow.csv as pacsv
 import tomli_w
 
 from hushbid.cluster.file import open_cluster
+from hushbid.protocol.names import CONSUMER
 from hushbid.running.simulate import simulate
-from protocol.names import CONSUMER
 
 __all__ = [
     "COLUMNS",

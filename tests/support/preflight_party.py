@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 
 from hushbid.cli.app import main
-from protocol.runtime.keys import new_keypair, write_secret
+from hushbid.protocol.runtime.keys import new_keypair, write_secret
 from tests.support.session_files import changed
 
 __all__ = ["KEYS", "Party", "Report"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocol.wire.codec import encode_message
-from protocol.wire.messages import Ask, Bid, Broadcast, Message, fixed
-from protocol.wire.values import Item, Value
+from hushbid.protocol.wire.codec import encode_message
+from hushbid.protocol.wire.messages import Ask, Bid, Broadcast, Message, fixed
+from hushbid.protocol.wire.values import Item, Value
 from tests.support.transcripts import Step
 
 

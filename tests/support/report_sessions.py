@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.party import open_journal
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import Journal
+from hushbid.protocol.transcript.redaction import redact
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.sources import open_sources
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
-from protocol.data import Dataset
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.party import open_journal
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import Journal
-from protocol.transcript.redaction import redact
 from tests.simulation.harness import session_file
 
 __all__ = ["LABEL", "OWNERS", "Recorded", "record"]

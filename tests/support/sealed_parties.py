@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from consumer.events import CheckPurchases, Delivered, PurchasesChecked, ReleaseTarget, TargetReleased
-from consumer.numerics import ConsumerNumerics
-from consumer.party import consumer_party
-from owner.events import MapOpened, OpenMap, Scored, ScorePoints
-from owner.machine import OwnerMachine
-from owner.numerics import OwnerNumerics
-from owner.party import owner_party
-from protocol import limits
-from protocol.crypto.identity import Identity
-from protocol.data import Dataset
-from protocol.names import CONSUMER
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import Session, open_session
-from protocol.wire.messages import Purchase, SealedCandidate, fixed
+from hushbid.consumer.events import CheckPurchases, Delivered, PurchasesChecked, ReleaseTarget, TargetReleased
+from hushbid.consumer.numerics import ConsumerNumerics
+from hushbid.consumer.party import consumer_party
+from hushbid.owner.events import MapOpened, OpenMap, Scored, ScorePoints
+from hushbid.owner.machine import OwnerMachine
+from hushbid.owner.numerics import OwnerNumerics
+from hushbid.owner.party import owner_party
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.wire.messages import Purchase, SealedCandidate, fixed
 from tests.simulation.harness import names, session_file, weights_of
 
 __all__ = [

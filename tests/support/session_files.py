@@ -7,8 +7,8 @@ from typing import Any
 
 import tomli_w
 
-from protocol.config.loading import load_toml_text
-from protocol.config.session import SessionFile
+from hushbid.protocol.config.loading import load_toml_text
+from hushbid.protocol.config.session import SessionFile
 
 __all__ = ["SESSION", "at", "changed", "load", "text"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consumer.blind import BlindConsumer
+from hushbid.consumer.blind import BlindConsumer
 from hushbid.simulation.simulator import SimulationOutcome
 
 __all__ = ["check_total"]

@@ -14,10 +14,10 @@ import msgpack
 import numpy as np
 from hypothesis import strategies as st
 
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header, Record
-from protocol.wire.values import Item, Value
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header, Record
+from hushbid.protocol.wire.values import Item, Value
 
 HEADER = Header(
     role="owner",

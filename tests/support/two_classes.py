@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consumer.events import Delivered
-from curator.machine import CuratorMachine
+from hushbid.consumer.events import Delivered
+from hushbid.curator.machine import CuratorMachine
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.simulation.simulator import Simulation
-from protocol.data import Dataset
-from protocol.session.session import Session, open_session
 from tests.support.session_files import load
 
 __all__ = ["HELD", "TwoClasses", "bought"]

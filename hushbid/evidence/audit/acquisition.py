@@ -24,7 +24,7 @@ from typing import Final
 from hushbid.evidence.audit.attack import SessionAttack, SessionData
 from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, SEED_SET, attack_on_circles, points_on_first
 from hushbid.evidence.audit.points import seed_set
-from protocol.space.features import FeatureMap
+from hushbid.protocol.space.features import FeatureMap
 
 __all__ = ["ask_all", "blind", "registered", "sealed"]
 

@@ -17,10 +17,10 @@ from hushbid.evidence.audit.attack import SessionAttack, SessionData, Stated, Vi
 from hushbid.evidence.audit.broken import choosing_targets
 from hushbid.evidence.audit.points import points_at_angle, seed_set
 from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
-from protocol.privacy.acquisition import Logistic
-from protocol.privacy.releases import Neighbours
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
+from hushbid.protocol.privacy.acquisition import Logistic
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
 
 __all__ = ["logistic", "published_auction", "winner_only"]
 

@@ -12,29 +12,31 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from consumer.machine import ConsumerMachine
-from consumer.party import consumer_party
-from curator.machine import CuratorMachine
-from curator.party import curator_party
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.party import consumer_party
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_party
 from hushbid.evidence.audit.statistic import Evidence
+from hushbid.owner.machine import OwnerMachine
+from hushbid.owner.party import owner_party
+from hushbid.protocol.crypto.blinding import BlindKeys
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Prior
+from hushbid.protocol.runtime.driver import Numerics, Outgoing
+from hushbid.protocol.session.guarantee import PrivacyStatement
+from hushbid.protocol.session.points import hash_seed_set
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import SEED_BYTES, FeatureMap
+from hushbid.protocol.space.grid import weights_to_float
+from hushbid.protocol.space.labels import Labels
+from hushbid.protocol.wire.blind import SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
+from hushbid.protocol.wire.messages import Ask, Broadcast
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation
-from owner.machine import OwnerMachine
-from owner.party import owner_party
-from protocol.crypto.blinding import BlindKeys
-from protocol.data import Dataset
-from protocol.errors import LocalProtocolError
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Prior
-from protocol.runtime.driver import Numerics, Outgoing
-from protocol.session.guarantee import PrivacyStatement
-from protocol.session.session import Session
-from protocol.space.features import SEED_BYTES, FeatureMap
-from protocol.space.grid import weights_to_float
-from protocol.wire.blind import SealedBroadcast
-from protocol.wire.codec import Direction, decode_frame, decode_message
-from protocol.wire.messages import Ask, Broadcast
 
 __all__ = [
     "Attack",
@@ -102,19 +104,23 @@ class ReleaseAttack(Attack):
     Args:
         session: The session whose ``[target]`` is attacked.
         validation: D_v and its neighbour, raw, as D_init is.
+        labels: Their labels, where these have a part in the choice.
     """
 
     stated: Stated
     session: Session
     validation: tuple[Points, Points]
     seed_set: Points
+    labels: tuple[Labels, Labels] | None = None
     block: int = 500
 
     def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
         """Let the session's mechanism release the target, as a consumer does; the attacker sees all of it."""
         session, noise = self.session, SimulatedNoise(seeds[0], CONSUMER)
         feature_map = public_map(session)
-        points, public = feature_map.hash(self.validation[neighbour]), feature_map.hash(self.seed_set)
+        labels = None if self.labels is None else self.labels[neighbour]
+        points = feature_map.hash(self.validation[neighbour], labels)
+        public = hash_seed_set(feature_map, self.seed_set)
         prior = Prior.of_features(public, session.directions)
         total = session.target.statistic(prior).of(points).sum(axis=0)
         draws = session.target.draws(0)

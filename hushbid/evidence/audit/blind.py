@@ -38,15 +38,15 @@ from hushbid.evidence.audit.circles import (
 from hushbid.evidence.audit.points import seed_set
 from hushbid.evidence.audit.settings import DELTA, SESSION_DELTA, SESSION_EPSILON, release_table, session_of
 from hushbid.evidence.audit.switching import angle_of, switching
+from hushbid.protocol.crypto.blinding import MASK_BYTES
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
 from hushbid.simulation.simulator import Crash
-from protocol.crypto.blinding import MASK_BYTES
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.releases import Neighbours
-from protocol.runtime.driver import Outgoing
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
-from protocol.wire.blind import BlindBid, SealedBroadcast
-from protocol.wire.codec import Direction, decode_frame, decode_message
 
 __all__ = ["CuratorAttack", "CuratorView", "curator", "restarted", "sizes", "void"]
 

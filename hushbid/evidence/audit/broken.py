@@ -14,18 +14,18 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from consumer.party import consumer_party
-from curator.events import CandidatesChecked, CheckCandidates
-from curator.machine import CuratorMachine
-from curator.party import curator_party
+from hushbid.consumer.party import consumer_party
+from hushbid.curator.events import CandidatesChecked, CheckCandidates
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_party
 from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty
-from protocol.machine.machine import Computation, Event
-from protocol.machine.weighing import ComputeWeights
-from protocol.runtime.driver import Numerics
-from protocol.session.session import Session
-from protocol.space.features import FeatureSpace
-from protocol.space.grid import Features, Weights
-from protocol.space.scoring import Best, Pool
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.machine.weighing import ComputeWeights
+from hushbid.protocol.runtime.driver import Numerics
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureSpace
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.scoring import Best, Pool
 
 __all__ = [
     "ChosenTargets",

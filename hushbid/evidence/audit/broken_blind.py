@@ -11,21 +11,21 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from curator.blind import BlindCurator
+from hushbid.curator.blind import BlindCurator
 from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty, OwnerParty
 from hushbid.evidence.audit.broken import OtherOutcomes
-from owner.events import BlindScored, ScoreBlind
-from owner.party import owner_party
-from protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
-from protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign
-from protocol.data import Dataset
-from protocol.errors import RemoteProtocolError
-from protocol.machine.machine import Computation, Event
-from protocol.names import CONSUMER
-from protocol.session.session import Session
-from protocol.space.grid import Features
-from protocol.wire.arrays import Array
-from protocol.wire.blind import BlindBid
+from hushbid.owner.events import BlindScored, ScoreBlind
+from hushbid.owner.party import owner_party
+from hushbid.protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
+from hushbid.protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import RemoteProtocolError
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.wire.arrays import Array
+from hushbid.protocol.wire.blind import BlindBid
 
 __all__ = [
     "excluding_for_void_boxes",

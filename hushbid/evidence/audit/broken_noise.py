@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from hushbid.evidence.audit.attack import CuratorParty
 from hushbid.evidence.audit.broken import CuratorFault, OtherWeights
-from protocol.machine.machine import Computation, Event
-from protocol.machine.weighing import ComputeWeights
-from protocol.runtime.driver import Numerics
-from protocol.session.session import Session
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.machine.weighing import ComputeWeights
+from hushbid.protocol.runtime.driver import Numerics
+from hushbid.protocol.session.session import Session
 
 __all__ = [
     "cut_off",

@@ -1,10 +1,11 @@
 """Sessions for an audit whose releases count a point otherwise than stated, or whose map does.
 
-Each is a real session except for one part.
+Each is a real session except for one part; or a real attack except for the labels that its session is given.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -13,17 +14,25 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import LocalProtocolError
-from protocol.privacy.releases import Prior, ReleaseMechanism, Statistic
-from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
-from protocol.privacy.releases.statistic import BASIS_BITS
-from protocol.privacy.releases.subspace import SubspaceRelease
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
-from protocol.space.features.base import RealArray
-from protocol.space.grid import FEATURE_BITS, Features, Totals
+from hushbid.evidence.audit.attack import ReleaseAttack
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.privacy.releases import Prior, ReleaseMechanism, Statistic
+from hushbid.protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
+from hushbid.protocol.privacy.releases.statistic import BASIS_BITS
+from hushbid.protocol.privacy.releases.subspace import SubspaceRelease
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.features.base import Codes, RealArray
+from hushbid.protocol.space.grid import FEATURE_BITS, Features, Totals
+from hushbid.protocol.space.labels import Labels
 
-__all__ = ["clipping_before_projection", "hashing_by_rows", "scaling_target_noise", "without_clipping"]
+__all__ = [
+    "clipping_before_projection",
+    "hashing_by_rows",
+    "labels_imputed",
+    "scaling_target_noise",
+    "without_clipping",
+]
 
 _ONE = 2**FEATURE_BITS
 
@@ -114,6 +123,19 @@ def scaling_target_noise(session: Session, factor: float) -> Session:
     return _OtherReleases(**_fields(session), other_target=other)
 
 
+def labels_imputed(sound: ReleaseAttack) -> ReleaseAttack:
+    """The attack where rows without a label get the label that most rows have."""
+    if sound.labels is None:
+        raise LocalProtocolError("Labels are to be imputed where none have a part.")
+
+    def imputed(given: Labels) -> Labels:
+        known = Counter(label for label in given if label is not None)
+        return [known.most_common(1)[0][0] if label is None else label for label in given]
+
+    first, second = sound.labels
+    return replace(sound, labels=(imputed(first), imputed(second)))
+
+
 def _fields(session: Session) -> dict[str, Any]:
     return {known.name: getattr(session, known.name) for known in fields(Session)}
 
@@ -131,7 +153,7 @@ class _ByRows(FeatureMap):
         self.digest = sound.digest
         self._sound = sound
 
-    def _hash(self, points: RealArray, start: int) -> Features:  # noqa: ARG002
+    def _hash(self, points: RealArray, codes: Codes, start: int) -> Features:  # noqa: ARG002
         hashed = np.array(self._sound.hash(points))
         if len(points) % 2:
             hashed[np.abs(hashed) < self.NEAR] += 1

@@ -19,7 +19,7 @@ from hushbid.evidence.audit.broken import with_targets
 from hushbid.evidence.audit.points import points_at
 from hushbid.evidence.audit.readings import broadcasts
 from hushbid.evidence.audit.settings import protected_session
-from protocol.space.features import FeatureMap
+from hushbid.protocol.space.features import FeatureMap
 
 __all__ = [
     "DIMENSION",

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from hushbid.evidence.audit import broken, broken_blind, broken_noise, broken_releases
 from hushbid.evidence.audit.attack import Attack, ReleaseAttack, SessionAttack, public_map
 from hushbid.evidence.audit.broken import CuratorFault
-from protocol.session.session import Session
+from hushbid.protocol.session.session import Session
 
 __all__ = ["FAULTS", "Fault"]
 
@@ -126,6 +126,12 @@ FAULTS: Final[dict[str, Fault]] = {
         "one broadcast of the consumer's, of points that are not clipped",
         "filtered-gaussian-concentrated",
         _session(broken_releases.without_clipping),
+        BROADCASTS,
+    ),
+    "labels-imputed": Fault(
+        "one broadcast of the consumer's, where rows without a label get the one that most rows have",
+        "labels",
+        broken_releases.labels_imputed,
         BROADCASTS,
     ),
     "subspace-clipped-first": Fault(

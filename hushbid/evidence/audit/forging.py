@@ -25,13 +25,13 @@ from hushbid.evidence.audit.circles import (
     points_on_first,
 )
 from hushbid.evidence.audit.points import seed_set
-from owner.numerics import OwnerNumerics
-from owner.party import owner_party
-from protocol.errors import LocalProtocolError
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
-from protocol.space.grid import FEATURE_BITS, Features
-from protocol.space.scoring import Points
+from hushbid.owner.numerics import OwnerNumerics
+from hushbid.owner.party import owner_party
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import FEATURE_BITS, Features
+from hushbid.protocol.space.scoring import Points
 
 __all__ = ["forged"]
 

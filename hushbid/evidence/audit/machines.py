@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from protocol.runtime.command import by_option, keywords_of, option
+from hushbid.protocol.runtime.command import by_option, keywords_of, option
 
 if TYPE_CHECKING:
     from hushbid.evidence.audit.run import AuditResult

@@ -23,8 +23,8 @@ from hushbid.evidence.audit.circles import DIMENSION, LIKE_X, LIKE_Y, opposite, 
 from hushbid.evidence.audit.points import points_at, seed_set
 from hushbid.evidence.audit.readings import broadcasts
 from hushbid.evidence.audit.settings import protected_session
-from protocol.space.features import FeatureMap
-from protocol.space.grid import FEATURE_UNIT, features_to_float
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import FEATURE_UNIT, features_to_float
 
 __all__ = ["near_ties"]
 

@@ -13,9 +13,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import LocalProtocolError
-from protocol.space.features import FeatureMap, FourierMap
-from protocol.space.grid import features_to_float
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.session.points import hash_seed_set
+from hushbid.protocol.space.features import FeatureMap, FourierMap
+from hushbid.protocol.space.grid import features_to_float
 
 __all__ = ["MAP_SEED", "feature_table", "points_at", "points_at_angle", "points_near", "seed_set"]
 
@@ -64,7 +65,7 @@ def points_at(feature_map: FeatureMap, angles: Angles) -> npt.NDArray[np.float64
         turn -= 2.0 * math.pi * np.rint(turn / (2.0 * math.pi))
         points[missing] = start + turn @ inverse.T
     wanted = math.sqrt(2.0 / dimension) * np.hstack([np.cos(angles), np.sin(angles)])
-    found = features_to_float(feature_map.hash(points))
+    found = features_to_float(hash_seed_set(feature_map, points))
     if not (np.abs(found - wanted).max() <= _CLOSE and points.min() >= 0.0 and points.max() <= 1.0):
         raise LocalProtocolError("The feature map has no points of the features that an attack needs.")
     return points

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.evidence.audit.attack import Reading, View
-from protocol.space.grid import FEATURE_UNIT
+from hushbid.protocol.space.grid import FEATURE_UNIT
 
 __all__ = ["broadcasts", "with_betrayed_counts"]
 

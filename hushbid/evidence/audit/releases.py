@@ -18,17 +18,20 @@ from hushbid.evidence.audit.attack import Attack, Points, ReleaseAttack, Stated,
 from hushbid.evidence.audit.points import points_at, points_near, seed_set
 from hushbid.evidence.audit.settings import DELTA, release_table, session_of
 from hushbid.evidence.audit.statistic import Evidence
-from protocol.errors import LocalProtocolError
-from protocol.names import CONSUMER
-from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import RELEASES, Neighbours, Prior
-from protocol.session.session import Session
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
+from hushbid.protocol.privacy.releases import RELEASES, Neighbours, Prior
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import features_to_float
 
 __all__ = [
     "SketchAttack",
     "concentrated",
     "filtered_gaussian",
     "gaussian",
+    "labels",
     "mwem_printed",
     "mwem_sound",
     "null",
@@ -58,6 +61,10 @@ ROWS: Final = 2
 """Rows of sketches: the printed noise leaks most with few rows."""
 COLUMNS: Final = 3
 
+_CLASSES: Final = 60
+"""So many that two of them turn both angles by half a turn, nearly."""
+_SIMILARITY: Final = 1e-3
+
 _NEIGHBOURS: Final = Neighbours.SUBSTITUTE_ONE
 _SEED_SET: Final = 200
 _POINTS: Final = 5
@@ -77,6 +84,35 @@ def gaussian() -> ReleaseAttack:
 def filtered_gaussian() -> ReleaseAttack:
     """`filtered-gaussian`, one broadcast."""
     return _attack(_session("filtered-gaussian", epsilon=1.0))
+
+
+def labels() -> ReleaseAttack:
+    """`filtered-gaussian` with labels in the choice, where a record of D_v gets another label.
+
+    The two labels turn its angles as far apart as any two do, so that φ is nearly opposite. All other records
+    have its features, and no label.
+    """
+    session = session_of(
+        owners=["watcher"],
+        points=1,
+        dimension=DIMENSION,
+        delta=DELTA,
+        target=release_table("filtered-gaussian", _NEIGHBOURS, epsilon=1.0),
+        labels={"classes": list(range(_CLASSES)), "similarity": _SIMILARITY},
+    )
+    feature_map = public_map(session)
+    point = points_at(feature_map, np.zeros((1, DIMENSION // 2)))
+    every = features_to_float(feature_map.hash(np.repeat(point, _CLASSES, axis=0), range(_CLASSES)))
+    first, second = np.unravel_index((every @ every.T).argmin(), (_CLASSES, _CLASSES))
+    others = [None] * OTHERS
+    alike = np.repeat(point, OTHERS + 1, axis=0)
+    return ReleaseAttack(
+        stated=stated_by(session.privacy()[1]),
+        session=session,
+        validation=(alike, alike),
+        seed_set=_seed_set_of(feature_map),
+        labels=([*others, int(first)], [*others, int(second)]),
+    )
 
 
 def subspace() -> ReleaseAttack:
@@ -272,4 +308,8 @@ def _attack(
 
 
 def _seed_set(session: Session) -> Points:
-    return seed_set(public_map(session), _SEED_SET)
+    return _seed_set_of(public_map(session))
+
+
+def _seed_set_of(feature_map: FeatureMap) -> Points:
+    return seed_set(feature_map, _SEED_SET)

@@ -20,8 +20,8 @@ from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.statistic import Evidence, fit
 from hushbid.evidence.audit.suites import SUITES, Expected, Suite, suite_of
 from hushbid.evidence.pool import results_of
-from protocol.errors import ConfigError
-from protocol.extras import need
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.extras import need
 
 __all__ = ["FEWEST_TRIALS", "AuditResult", "Progress", "audit", "choose"]
 

@@ -20,9 +20,9 @@ from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite
 from hushbid.evidence.audit.points import points_at_angle, points_near, seed_set
 from hushbid.evidence.audit.readings import broadcasts, with_betrayed_counts
 from hushbid.evidence.audit.settings import protected_session
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
-from protocol.space.grid import features_to_float
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import features_to_float
 
 __all__ = ["concentrated", "exhausted", "filtered_gaussian", "gaussian"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hushbid.evidence.audit.points import MAP_SEED, feature_table
-from protocol.config.session import SessionFile
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import Neighbours
-from protocol.session.session import Session, open_session
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.session import Session, open_session
 
 __all__ = [
     "DELTA",
@@ -63,6 +63,7 @@ def session_of(
     batch: int = 1,
     seed_weight: float = 1.0,
     jitter: float = 0.0,
+    labels: dict[str, Any] | None = None,
     **parameters: Any,
 ) -> Session:
     """A session in one process, with simulated noise.
@@ -72,6 +73,7 @@ def session_of(
         target, summary: The section of that name; None: no noise.
         delta: The δ at which privacy is stated.
         features: ``[features]`` without a seed; None: a paired map's.
+        labels: ``[labels]``; None: labels have no part.
     """
     features = dict(features or feature_table(dimension))
     if not RULES[rule].sealed:
@@ -93,6 +95,7 @@ def session_of(
                 "target": target or EXACT,
                 "summary": summary or EXACT,
                 "acquisition": {"rule": rule, **parameters},
+                "labels": labels,
                 "noise": {"source": "simulated", "seed": 0},
                 "network": {"address": "tcp://127.0.0.1:1", "insecure": True},
                 "roster": {"owners": dict.fromkeys(owners, "")},

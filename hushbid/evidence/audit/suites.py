@@ -20,9 +20,9 @@ from hushbid.evidence.audit import (
 )
 from hushbid.evidence.audit.attack import Attack
 from hushbid.evidence.audit.faults import FAULTS, Fault
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import RELEASES
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import RELEASES
 
 __all__ = ["SUITES", "Expected", "Suite", "suite_of"]
 
@@ -67,6 +67,10 @@ _ON_BROADCASTS: Final[_Table] = {
     "filtered-gaussian-concentrated": (
         releases.concentrated,
         "such a broadcast with a seed set in one place, far from the consumer's records",
+    ),
+    "labels": (
+        releases.labels,
+        "such a broadcast with labels in the choice, one record getting another label and nothing else",
     ),
     "subspace": (releases.subspace, _REPLACED),
     "subspace-one-direction": (

@@ -17,9 +17,9 @@ from typing import Final
 from hushbid.evidence.audit.attack import SessionAttack, SessionData
 from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, SEED_SET, attack_on_circles, points_on_first
 from hushbid.evidence.audit.points import seed_set
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.space.features import FeatureMap
 from hushbid.simulation.simulator import Crash
-from protocol.names import CURATOR
-from protocol.space.features import FeatureMap
 
 __all__ = ["ROUNDS", "angle_of", "restarted", "switching"]
 

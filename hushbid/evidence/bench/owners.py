@@ -13,12 +13,12 @@ from hushbid.cluster.file import open_cluster
 from hushbid.cluster.parties import Party
 from hushbid.evidence.bench.rules import with_setting
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.protocol import platform
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.running.simulate import Follow
-from protocol import platform
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.telemetry.status_file import Status, status_path
 
 __all__ = ["bench_owners"]
 

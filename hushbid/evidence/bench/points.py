@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from consumer.events import PurchasesChecked
 from hushbid.cluster.file import open_cluster
+from hushbid.consumer.events import PurchasesChecked
 from hushbid.evidence.bench.bare import bare_rounds
 from hushbid.evidence.bench.relay import relay
 from hushbid.evidence.bench.rules import BOX_BYTES, with_setting
 from hushbid.evidence.bench.session import DIMENSION, write_cluster
+from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
+from hushbid.protocol.wire.messages import Bid, Broadcast, SealedCandidate, fixed
 from hushbid.running.directory import prepare, redirect
 from hushbid.running.launcher import run_parties
-from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES
-from protocol.names import CONSUMER, CURATOR
-from protocol.transcript.reader import TranscriptReader
-from protocol.wire.codec import HEADER_BYTES, encode_message
-from protocol.wire.messages import Bid, Broadcast, SealedCandidate, fixed
 
 __all__ = ["bench_points"]
 

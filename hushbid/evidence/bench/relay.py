@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from protocol import platform
-from protocol.errors import ConnectionFailed, TimedOut
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConnectionFailed, TimedOut
 
 __all__ = ["relay"]
 

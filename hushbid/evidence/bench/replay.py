@@ -12,12 +12,12 @@ from typing import Any
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.bench.rules import SETTINGS, with_setting
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.transcript.verify import verify
 from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.transcripts.replay import replayed
-from protocol.names import CURATOR
-from protocol.runtime.blas_threads import keep_one_blas_thread
-from protocol.transcript.verify import verify
 
 __all__ = ["bench_replay"]
 

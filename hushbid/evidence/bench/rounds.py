@@ -16,11 +16,11 @@ import numpy as np
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.bench.bare import bare_rounds
 from hushbid.evidence.bench.session import DIMENSION, write_cluster
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
+from hushbid.protocol.wire.messages import Bid, Broadcast, Candidate, fixed
 from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
-from protocol.names import CURATOR
-from protocol.wire.codec import HEADER_BYTES, encode_message
-from protocol.wire.messages import Bid, Broadcast, Candidate, fixed
 
 __all__ = ["bench_rounds"]
 

@@ -14,11 +14,11 @@ import tomli_w
 
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.names import CURATOR
 from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.running.simulate import AfterRound, Follow
-from protocol.machine.progress import Progress
-from protocol.names import CURATOR
 
 __all__ = ["BOX_BYTES", "SETTINGS", "bench_rules", "with_setting"]
 

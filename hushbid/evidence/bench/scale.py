@@ -19,9 +19,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost
+from hushbid.protocol.errors import ExitCode, HushbidError
+from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.running.process import party_environment
-from protocol.errors import ExitCode, HushbidError
-from protocol.privacy.acquisition import RULES
 
 __all__ = ["TERMS", "Fit", "bench_scale", "cells_around", "extended", "fitted"]
 

@@ -14,17 +14,17 @@ from typing import Any, Final
 
 import numpy as np
 
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.machine.machine import Event
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.platform import peak_memory
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.runtime.party import ensure_done
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.simulation.simulator import Simulation
-from protocol.config.session import SessionFile
-from protocol.data import Dataset
-from protocol.machine.machine import Event
-from protocol.names import CONSUMER, CURATOR
-from protocol.platform import peak_memory
-from protocol.privacy.acquisition import RULES
-from protocol.runtime.blas_threads import keep_one_blas_thread
-from protocol.runtime.driver import Outgoing
-from protocol.runtime.party import ensure_done
-from protocol.session.session import Session, open_session
 
 __all__ = ["ScaleCell", "ScaleCost", "measure", "session_of"]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from protocol.extras import need
+from hushbid.protocol.extras import need
 
 need("sklearn", "An experiment")

@@ -16,15 +16,15 @@ import numpy as np
 
 from hushbid.cluster.evaluation import Selection
 from hushbid.evidence.experiments.market import DELTA, Bought, Market
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset, read_attributes
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.runtime.party import ensure_done
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
-from protocol.config.loading import validated
-from protocol.config.session import SessionFile
-from protocol.data import Dataset, read_attributes
-from protocol.privacy.releases import Neighbours
-from protocol.runtime.blas_threads import keep_one_blas_thread
-from protocol.runtime.driver import Outgoing
-from protocol.runtime.party import ensure_done
-from protocol.session.session import Session, open_session
 
 __all__ = ["SESSIONS", "SessionMethod", "buy", "opened", "played", "selection_of"]
 
@@ -151,6 +151,7 @@ def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None)
         "noise": {"source": "simulated", "seed": market.seed},
         "network": {"address": "tcp://127.0.0.1:*", "insecure": True},
         "roster": {"owners": dict.fromkeys(market.partition.owners, "")},
+        **({} if market.choice is None else {"labels": market.choice.model_dump()}),
     }
     return open_session(validated(SessionFile, sections, where="the experiment"))
 
@@ -185,13 +186,21 @@ def played(
             name: Dataset.from_arrays(name, table.features, table.labels, np.arange(len(table)))
             for name, table in held.owners.items()
         },
-        validation=Dataset.from_arrays("validation", held.validation.features),
+        validation=_validation(market),
         seed_set=Dataset.from_arrays("seed-set", held.seed_set.features),
         tap=tap,
     ).run()
     for finish in outcome.finishes.values():
         ensure_done(finish)
     return outcome
+
+
+def _validation(market: Market) -> Dataset:
+    """D_v, with labels only where the choice looks at them."""
+    held = market.partition.validation
+    if market.choice is None:
+        return Dataset.from_arrays("validation", held.features)
+    return Dataset.from_arrays("validation", held.features, held.labels, labelled=market.labelled)
 
 
 def selection_of(outcome: SimulationOutcome) -> Selection:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from protocol import __version__
-from protocol.errors import ConfigError
-from protocol.runtime.files.durable import in_place_of
+from hushbid.protocol import __version__
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.durable import in_place_of
 
 __all__ = ["Cell", "CellFiles", "Configuration", "Measured", "data_of", "software", "write_whole"]
 
@@ -30,7 +31,6 @@ Measured: TypeAlias = Mapping[str, Any]
 DIRECTORY: Final = "cells"
 _PACKAGES: Final = ("numpy", "scipy", "scikit-learn", "opendp", "numkong")
 """That figures may depend on."""
-_BESIDE: Final = ("protocol", "curator", "owner", "consumer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +157,11 @@ def software() -> Mapping[str, str]:
     """Versions of what measures, and the SHA-256 of hushbid's own source."""
     source = hashlib.sha256()
     home = Path(__file__).parents[2]
-    # An installed hushbid holds the other packages; in a checkout they lie beside it.
-    beside = () if (home / _BESIDE[0]).is_dir() else _BESIDE
-    for top in (home, *(home.parent / name for name in beside)):
-        for path in sorted(top.rglob("*.py")):
-            source.update(f"{top.name}/{path.relative_to(top).as_posix()}\0".encode())
-            source.update(hashlib.sha256(path.read_bytes()).digest())
+    # Unlike `rglob`, the walk follows the links that lead to the parties' packages in a checkout.
+    walked = (Path(place, name) for place, _, names in os.walk(home, followlinks=True) for name in names)
+    for path in sorted(path for path in walked if path.suffix == ".py"):
+        source.update(f"{path.relative_to(home).as_posix()}\0".encode())
+        source.update(hashlib.sha256(path.read_bytes()).digest())
     return {
         "hushbid": __version__,
         "source": source.hexdigest(),

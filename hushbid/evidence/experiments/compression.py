@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from hushbid.evidence.experiments.market import Market
 from hushbid.evidence.experiments.publishing import everything
-from protocol.extras import OTHERS
-from protocol.space.mmd import Points
+from hushbid.protocol.extras import OTHERS
+from hushbid.protocol.space.mmd import Points
 
 __all__ = ["COMPRESSED", "compressed", "installed"]
 

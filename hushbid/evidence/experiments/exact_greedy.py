@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.mmd import Points, kernel_means
+from hushbid.protocol.space.mmd import Points, kernel_means
 
 __all__ = ["exact_greedy"]
 

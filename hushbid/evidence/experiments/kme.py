@@ -28,8 +28,8 @@ from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.kme import KernelMeanRelease, kernels
 from hushbid.kme.subspace import COORDINATE_UNIT, span
-from protocol.errors import DataError
-from protocol.privacy.noise import SecureNoise, SimulatedNoise
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.privacy.noise import SecureNoise, SimulatedNoise
 
 __all__ = ["DELTA", "FEATURES", "SETTINGS", "KmeRow", "Setting", "authors_points", "kme"]
 

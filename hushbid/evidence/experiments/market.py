@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -11,17 +11,18 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from consumer.appraisal import Judge
 from hushbid.cluster.evaluation import Selection, greedy
+from hushbid.consumer.appraisal import Judge
 from hushbid.datasets import Partition, build
 from hushbid.evidence.experiments.cells import Configuration
 from hushbid.evidence.experiments.exact_greedy import exact_greedy
 from hushbid.evidence.purchase_options import PurchaseOptions
-from protocol.config.session import FeatureSection
-from protocol.session.session import feature_space_of
-from protocol.space.features import FeatureMap
-from protocol.space.grid import Features
-from protocol.space.mmd import Points, kernel_means
+from hushbid.protocol.config.labels import LabelsSection
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.session.session import feature_space_of
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.space.mmd import Points, kernel_means
 
 __all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Labels", "Market", "dealt", "market_of"]
 
@@ -41,9 +42,11 @@ class Market:
     Attributes:
         partition: Who holds what.
         gamma: γ on scaled points.
-        model: Downstream model (`consumer.downstream.MODELS`).
+        model: Downstream model (`hushbid.consumer.learners.MODELS`).
         seed: Of draws, noise and models.
         wanted_labels: Labels of the points that the consumer looks for; empty where no label tells them.
+        choice: The part of labels in a session's choice; None: it chooses by features alone.
+        labelled: Rows of D_v that have a label there, shape (m,).
     """
 
     partition: Partition
@@ -51,6 +54,8 @@ class Market:
     model: str
     seed: int
     wanted_labels: tuple[int, ...] = ()
+    choice: LabelsSection | None = None
+    labelled: npt.NDArray[np.bool_] | None = None
     _chosen: dict[str, Selection] = field(default_factory=dict)
 
     def features(
@@ -104,6 +109,22 @@ class Market:
             model=self.model,
             seed=self.seed,
         )
+
+    def by_labels(self, labelled: npt.NDArray[np.bool_], similarity: float | None) -> Market:
+        """The same market, in which sessions choose by labels too, of those rows of D_v that are labelled.
+
+        All labels that anybody has are public: the classes, or the range of amounts.
+        """
+        held = self.partition
+        every = [table.labels for table in (*held.owners.values(), held.validation, held.test)]
+        labels = np.concatenate(every)
+        if labels.dtype.kind == "f":
+            said: dict[str, Any] = {"lower": labels.min().item(), "upper": labels.max().item()}
+        else:
+            said = {"classes": np.unique(labels).tolist()}
+        if similarity is not None:
+            said["similarity"] = similarity
+        return replace(self, choice=LabelsSection(**said), labelled=labelled)
 
     def scaled(self, selection: Selection) -> Points:
         """Chosen points, scaled, shape (n, columns)."""

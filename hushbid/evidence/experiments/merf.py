@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.accounting.gaussian import gaussian_mu
-from protocol.space.mmd import Points
+from hushbid.protocol.privacy.accounting.gaussian import gaussian_mu
+from hushbid.protocol.space.mmd import Points
 
 __all__ = ["COUNT_UNIT", "fitted_points", "merf", "noisy_sums"]
 

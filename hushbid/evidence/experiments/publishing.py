@@ -19,10 +19,10 @@ import numpy.typing as npt
 from hushbid.evidence.experiments.market import DELTA, Labels, Market
 from hushbid.evidence.experiments.merf import merf
 from hushbid.kme import KernelMeanRelease
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.space.mmd import Points
 from hushbid.race import RaceClassifier
 from hushbid.race.release import PoorModelWarning
-from protocol.privacy.noise import SimulatedNoise
-from protocol.space.mmd import Points
 
 __all__ = ["PUBLISHED", "Published", "everything"]
 

@@ -9,14 +9,14 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from consumer.appraisal import Quality
+from hushbid.consumer.appraisal import Quality
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.market import DELTA, Market
 from hushbid.evidence.experiments.methods import METHODS, check_methods
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, Pairs, refuse_none
 from hushbid.evidence.purchase_options import PurchaseOptions
-from protocol.runtime.command import finite
+from hushbid.protocol.runtime.command import finite
 
 __all__ = [
     "MOST_WEIGHED",

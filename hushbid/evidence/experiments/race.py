@@ -22,11 +22,11 @@ from hushbid.evidence.experiment_options import RaceOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.lsh import HashFamily, Points
 from hushbid.race import RaceClassifier, Sketch, calibrate, make_family, optimal_rows
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours
-from protocol.space.lsh import HashFamily, Points
 
 __all__ = ["EPSILONS", "LOGISTIC", "ROWS", "TASKS", "RaceRow", "race"]
 

@@ -25,7 +25,7 @@ from hushbid.evidence.experiments.purchases import judged, pairs_of, purchase_ex
 from hushbid.evidence.experiments.results import Figure
 from hushbid.evidence.experiments.runner import refuse_none
 from hushbid.evidence.purchase_options import RareOptions
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["SHARES", "rare"]
 

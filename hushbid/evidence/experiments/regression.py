@@ -1,4 +1,4 @@
-"""How good a private linear regression is: RACE beside least squares, AdaSSP, and the mean.
+"""How good a private linear regression is: products and sketches beside least squares, AdaSSP, and the mean.
 
 Noise is simulated here: it has the distribution that the stated ε needs, but whoever has the seed could
 subtract it.
@@ -24,12 +24,12 @@ from hushbid.evidence.experiment_options import RegressionOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting.gaussian import gaussian_mu
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.race.regressor import RaceRegressor
 from hushbid.race.release import PoorModelWarning
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting.gaussian import gaussian_mu
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours
 
 __all__ = ["DATASETS", "DELTA", "RegressionRow", "adassp", "regression"]
 
@@ -37,7 +37,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Fitted: TypeAlias = Callable[[Array], Array]
 
 DELTA: Final = 1e-6
-"""δ of AdaSSP; RACE has none."""
+"""δ of AdaSSP and of ``products-delta``; the others have none."""
 
 FOLDS: Final = 10
 LINEAR_SIZES: Final = (100_000, 10_000)
@@ -102,6 +102,9 @@ def _settings(epsilons: Sequence[float]) -> Iterator[tuple[str, str | None, floa
     yield "least-squares", None, None
     for epsilon in epsilons:
         yield "adassp", Neighbours.ADD_REMOVE_ONE.value, epsilon
+        yield "products-delta", Neighbours.ADD_REMOVE_ONE.value, epsilon
+        for neighbours in Neighbours:
+            yield "products", neighbours.value, epsilon
         for neighbours in Neighbours:
             yield "race", neighbours.value, epsilon
         yield "race-plain", Neighbours.ADD_REMOVE_ONE.value, epsilon
@@ -163,15 +166,21 @@ def _fit(
             target_lower=task.target_bounds[0],
             target_upper=task.target_bounds[1],
             epsilon=epsilon,
+            delta=_delta(method),
+            method="moments" if method.startswith("products") else "sketch",
             steps=task.steps,
             neighbours="substitute-one" if neighbours == "substitute-one" else "add-remove-one",
-            assisted=method == "race",
+            assisted=method != "race-plain",
             random_state=seed,
             noise=partial(SimulatedNoise, seed, "regression"),
         )
         .fit(features, target)
         .predict
     )
+
+
+def _delta(method: str) -> float:
+    return DELTA if method in ("adassp", "products-delta") else 0.0
 
 
 def adassp(
@@ -261,7 +270,7 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Regressi
     refused = None in errors
     return RegressionRow(
         **configuration,
-        delta=DELTA if configuration["method"] == "adassp" else 0.0,
+        delta=_delta(configuration["method"]),
         points=measured[0]["points"],
         relative_error=None if refused else float(np.mean(errors)),
         worst=None if refused else max(errors),

@@ -25,7 +25,7 @@ from hushbid.evidence.experiments.purchases import figures_of, quality_columns
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.evidence.purchase_options import RivalsOptions
-from protocol.extras import OTHERS
+from hushbid.protocol.extras import OTHERS
 
 __all__ = ["RIVALS", "RivalRow", "rivals"]
 

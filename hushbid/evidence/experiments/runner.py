@@ -26,7 +26,7 @@ from hushbid.evidence.experiments.cells import (
 )
 from hushbid.evidence.experiments.results import Figure, write_results
 from hushbid.evidence.pool import results_of
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["DECLARATION", "Experiment", "Outcome", "refuse_none", "refuse_unknown", "run"]
 

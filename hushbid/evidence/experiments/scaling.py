@@ -23,10 +23,10 @@ from hushbid.evidence.experiments.market import Market
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.evidence.purchase_options import ScalingOptions
-from protocol.errors import ConfigError
-from protocol.platform import peak_memory
-from protocol.privacy.acquisition import RULES
-from protocol.runtime.driver import Outgoing
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.platform import peak_memory
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.runtime.driver import Outgoing
 
 __all__ = ["ScalingRow", "scaling"]
 

@@ -29,13 +29,13 @@ from hushbid.evidence.experiment_options import ScreeningOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none
+from hushbid.protocol.crypto.identity import simulated_identity
+from hushbid.protocol.data import DataColumns, Dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.roster.file import RosterFile
 from hushbid.running.simulate import simulate
-from protocol.crypto.identity import simulated_identity
-from protocol.data import DataColumns, Dataset
-from protocol.errors import ConfigError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours
 
 __all__ = ["BEST", "SETTINGS", "Row", "screening"]
 

@@ -22,9 +22,9 @@ from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.purchases import figures_of, means
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.running.simulate import simulate
-from protocol.errors import ConfigError
-from protocol.privacy.releases import Neighbours
 
 __all__ = ["DELTA", "Row", "selection"]
 

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.evidence.sweep.blind_on_record import BidOnRecord, Weighed
-from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_bid_statement, blind_digest
-from protocol.crypto.sealing import DIGEST_BYTES, open_sealed, unpack_content, verify_signature
-from protocol.data import Dataset
-from protocol.errors import RemoteProtocolError
-from protocol.names import CONSUMER
-from protocol.session.points import hash_points, mapped
-from protocol.session.session import Session
-from protocol.space.grid import Features, Weights
-from protocol.space.jitter import scores_of
-from protocol.space.scoring import score_bound
-from protocol.wire.blind import Award, BlindPurchase
-from protocol.wire.messages import unfixed
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_bid_statement, blind_digest
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, open_sealed, unpack_content, verify_signature
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import RemoteProtocolError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.points import hash_dataset, hash_points, mapped
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.jitter import scores_of
+from hushbid.protocol.space.scoring import score_bound
+from hushbid.protocol.wire.blind import Award, BlindPurchase
+from hushbid.protocol.wire.messages import unfixed
 
 __all__ = ["Best", "Opened", "Reference", "opened"]
 
@@ -54,15 +54,17 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
     mask = _mask(session, weighed, award.round, weights)
     found = []
     for purchase in award.purchases:
-        point = _point(session, purchase)
-        if isinstance(point, bytes):
+        held = _held(session, purchase)
+        if isinstance(held, bytes):
             # Empty: that is correct if it was scored and signed as empty.
             wrong = not _signed(session, purchase) or purchase.score != mask.of_nothing
             found.append(Opened(purchase.owner, _NOTHING, wrong))
             continue
-        features = (
-            None if point is None else hash_points(weighed.map(session), (point,), schema=session.file.rows)
-        )
+        features = None
+        if held is not None:
+            point, attributes = held
+            schema = session.file.rows
+            features = hash_points(weighed.map(session), (point,), (attributes,), schema=schema)
         if features is None or not mapped(features)[0] or not _signed(session, purchase):
             found.append(Opened(purchase.owner, _NOTHING, True))
             continue
@@ -72,17 +74,17 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
     return found
 
 
-def _point(session: Session, purchase: BlindPurchase) -> npt.NDArray[Any] | bytes | None:
-    """The point in a box; no bytes if it is empty; None if it is void."""
+def _held(session: Session, purchase: BlindPurchase) -> tuple[npt.NDArray[Any], bytes] | bytes | None:
+    """The point in a box, with its attributes; no bytes if it is empty; None if it is void."""
     box = purchase.candidate.box
     if not any(box):
         return b""
     try:
         content = open_sealed(box, session.simulated_identity(CONSUMER).sealing)
-        point, _ = unpack_content(content)
+        point, attributes = unpack_content(content)
     except RemoteProtocolError:
         return None
-    return point if point.shape == (session.space.columns,) else None
+    return (point, attributes) if point.shape == (session.space.columns,) else None
 
 
 def _signed(session: Session, purchase: BlindPurchase) -> bool:
@@ -130,7 +132,7 @@ class Reference:
     ) -> None:
         self._session, self._weighed = session, weighed
         feature_map = weighed.map(session)
-        self._features = {owner: feature_map.hash(data[owner].features) for owner in honest}
+        self._features = {owner: hash_dataset(feature_map, data[owner]) for owner in honest}
         self._ranks = {owner: rank for rank, owner in enumerate(session.file.owners)}
         self._weights = dict(weighed.weights)
         self._taken: dict[str, set[int]] = {owner: set() for owner in session.file.owners}

@@ -17,16 +17,17 @@ import numpy as np
 from hushbid.evidence.sweep.blind_choice import Reference
 from hushbid.evidence.sweep.course import Evidence
 from hushbid.evidence.sweep.shares import ROUNDING, Bought, gained, worth
-from protocol.machine.weighing import ComputeWeights, Weigher
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.prior import prior_of
-from protocol.space.jitter import scores_of
-from protocol.space.scoring import score_bound
-from protocol.wire.arrays import pack_array
-from protocol.wire.blind import SealedBroadcast
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import boxes_of, unfixed
+from hushbid.protocol.machine.weighing import ComputeWeights, Weigher
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.points import labels_of
+from hushbid.protocol.session.prior import prior_of
+from hushbid.protocol.space.jitter import scores_of
+from hushbid.protocol.space.scoring import score_bound
+from hushbid.protocol.wire.arrays import pack_array
+from hushbid.protocol.wire.blind import SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import boxes_of, unfixed
 
 __all__ = [
     "awards_are_the_best",
@@ -236,7 +237,7 @@ def nothing_is_in_the_clear(evidence: Evidence) -> Iterator[str]:
     }
     sought |= {weights.tobytes(): f"the weight of round {number}" for number, weights in weighed.weights}
     for owner, data in evidence.data.items():
-        features = feature_map.hash(data.features[:MOST_SOUGHT])
+        features = feature_map.hash(data.features[:MOST_SOUGHT], labels_of(data)[:MOST_SOUGHT])
         sought |= {row.tobytes(): f"a point of {owner}" for row in data.features[:MOST_SOUGHT]}
         sought |= {row.tobytes(): f"φ of a point of {owner}" for row in features}
     sought |= _scores(evidence)
@@ -253,7 +254,9 @@ def _scores(evidence: Evidence) -> dict[bytes, str]:
     for number, weights in weighed.weights[:2]:
         bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
         for owner in evidence.honest_owners:
-            features = weighed.map(session).hash(evidence.data[owner].features[:MOST_SOUGHT])
+            data = evidence.data[owner]
+            few = labels_of(data)[:MOST_SOUGHT]
+            features = weighed.map(session).hash(data.features[:MOST_SOUGHT], few)
             for score in scores_of(features, weights, session.jitter):
                 told = f"a score of {owner} in round {number}"
                 sought[int(score + bound + 1).to_bytes(16, "big")] = told

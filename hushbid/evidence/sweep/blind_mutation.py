@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 
 from hushbid.evidence.sweep.mutation import OF_ANY_FRAME, Mutation, Mutator
-from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, blind_bid_statement, blind_digest
-from protocol.crypto.sealing import EPHEMERAL_BYTES, SEAL_BYTES, pack_content, seal, sign
-from protocol.names import CONSUMER
-from protocol.session.session import Session
-from protocol.wire.blind import BlindBid
-from protocol.wire.codec import Direction, decode_frame, decode_message, encode_frame, encode_message
-from protocol.wire.messages import boxes_of
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, blind_bid_statement, blind_digest
+from hushbid.protocol.crypto.sealing import EPHEMERAL_BYTES, SEAL_BYTES, pack_content, seal, sign
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.blind import BlindBid
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message, encode_frame, encode_message
+from hushbid.protocol.wire.messages import boxes_of
 
 __all__ = ["blind_mutations"]
 

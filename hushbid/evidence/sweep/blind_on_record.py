@@ -12,19 +12,19 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from consumer.events import TargetReleased
-from consumer.machine import target_of
-from curator.verification import UncheckedBid, bid_holds
+from hushbid.consumer.events import TargetReleased
+from hushbid.consumer.machine import target_of
+from hushbid.curator.verification import UncheckedBid, bid_holds
 from hushbid.evidence.sweep.rounds_on_record import Reading, Round, Rounds
-from protocol.crypto.blinding import BlindKeys
-from protocol.names import CONSUMER
-from protocol.session.session import Session
-from protocol.space.features import FeatureMap
-from protocol.space.grid import Weights
-from protocol.transcript.record import Record, RecordedItem
-from protocol.wire.blind import Account, Award, BlindBid
-from protocol.wire.codec import Direction, read_message
-from protocol.wire.messages import Target, boxes_of
+from hushbid.protocol.crypto.blinding import BlindKeys
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.features import FeatureMap
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.transcript.record import Record, RecordedItem
+from hushbid.protocol.wire.blind import Account, Award, BlindBid
+from hushbid.protocol.wire.codec import Direction, read_message
+from hushbid.protocol.wire.messages import Target, boxes_of
 
 __all__ = ["BidOnRecord", "BlindRounds", "Weighed", "blind_rounds_on_record", "weighed_on_record"]
 

@@ -26,18 +26,18 @@ from hushbid.evidence.sweep.plan import Plan
 from hushbid.evidence.sweep.rounds_on_record import Rounds, rounds_on_record
 from hushbid.evidence.sweep.session import COLUMNS, result_of
 from hushbid.evidence.sweep.wires import Wires
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Record
+from hushbid.protocol.wire.codec import Frame, decode_frame, encode_frame, encode_message
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Beat
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
-from protocol.data import Dataset
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.runtime.driver import Outgoing
-from protocol.session.session import Session
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Record
-from protocol.wire.codec import Frame, decode_frame, encode_frame, encode_message
-from protocol.wire.messages import CONTROL_SEQUENCE, Beat
 
 __all__ = ["TOLD_BY", "Evidence", "Sent", "run_plan"]
 

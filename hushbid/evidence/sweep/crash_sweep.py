@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 from hushbid.evidence.sweep.crashes import Crashes, write_crashes
 from hushbid.evidence.sweep.engine import bug, check_all
 from hushbid.evidence.sweep.session import Course, compared, run, small_session
+from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.session.session import Session
 from hushbid.transcripts.replay import replayed
-from protocol.errors import ConfigError, HushbidError
-from protocol.session.session import Session
 
 __all__ = ["Failure", "Setting", "SweepResult", "check", "sweep", "uncrashed"]
 

@@ -10,8 +10,8 @@ from operator import attrgetter
 from typing import TypeAlias
 
 from hushbid.evidence.sweep.session import Course
+from hushbid.protocol.errors import ConfigError
 from hushbid.simulation.simulator import UNRECORDED, Crash
-from protocol.errors import ConfigError
 
 __all__ = [
     "Crashes",

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from hushbid.evidence.pool import results_of
-from protocol.errors import HushbidError
+from hushbid.protocol.errors import HushbidError
 
 __all__ = ["bug", "check_all"]
 

@@ -15,8 +15,8 @@ from hushbid.evidence.sweep.course import Evidence, run_plan
 from hushbid.evidence.sweep.engine import bug, check_all
 from hushbid.evidence.sweep.invariants import broken, different_again
 from hushbid.evidence.sweep.plan import Plan, plan_of
-from protocol.errors import ConfigError
-from protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
 
 __all__ = ["FaultSweep", "SeedFailure", "check_seed", "seeds_of", "sweep_faults", "write_transcripts"]
 

@@ -32,21 +32,16 @@ from hushbid.evidence.sweep.round_invariants import (
     settlement_is_of_the_wins,
     winners_are_verified,
 )
-from hushbid.simulation.simulator import UNRECORDED
-from hushbid.transcripts.replay import replayed
-from hushbid.transcripts.verification.account import Account, account_of
-from hushbid.transcripts.verification.agreement import compare
-from hushbid.transcripts.verification.equivocation import equivocations, several_heads
-from protocol.errors import ExitCode, HushbidError, LocalProtocolError
-from protocol.machine.machine import Charge
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.accounting import cost_to_record
-from protocol.privacy.releases import Neighbours
-from protocol.session.settling import HandedOver
-from protocol.transcript.record import RecordedItem
-from protocol.transcript.verify import Verification
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import (
+from hushbid.protocol.errors import ExitCode, HushbidError, LocalProtocolError
+from hushbid.protocol.machine.machine import Charge
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.accounting import cost_to_record
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.transcript.record import RecordedItem
+from hushbid.protocol.transcript.verify import Verification
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import (
     Ask,
     Batch,
     Bid,
@@ -60,7 +55,12 @@ from protocol.wire.messages import (
     bids_of,
     unfixed,
 )
-from protocol.wire.values import pack_value
+from hushbid.protocol.wire.values import pack_value
+from hushbid.simulation.simulator import UNRECORDED
+from hushbid.transcripts.replay import replayed
+from hushbid.transcripts.verification.account import Account, account_of
+from hushbid.transcripts.verification.agreement import compare
+from hushbid.transcripts.verification.equivocation import equivocations, several_heads
 
 __all__ = ["INVARIANTS", "Invariant", "broken", "different_again", "invariants_of"]
 

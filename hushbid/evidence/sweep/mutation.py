@@ -12,11 +12,18 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from protocol import limits
-from protocol.runtime.driver import Outgoing
-from protocol.space.grid import Features
-from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
-from protocol.wire.messages import (
+from hushbid.protocol import limits
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.wire.codec import (
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+)
+from hushbid.protocol.wire.messages import (
     Batch,
     Bid,
     BlindBid,

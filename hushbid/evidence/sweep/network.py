@@ -1,9 +1,9 @@
 """A simulated network in which things go wrong, and the parties' loops as far as connections go.
 
-What `curator.hub` and `protocol.runtime.network.connection` do is done here in simulated time: signs of life,
-a connection that is lost on one side or on both, another attempt after a pause, a hello on the new one. Who
-is here, and which of a peer's connections the curator listens to, is decided by the curator's own `Presence`;
-whether the curator is here, by the participants' own `CuratorPresence`.
+What `hushbid.curator.hub` and `hushbid.protocol.runtime.network.connection` do is done here in simulated
+time: signs of life, a connection that is lost on one side or on both, another attempt after a pause, a hello
+on the new one. Who is here, and which of a peer's connections the curator listens to, is decided by the
+curator's own `Presence`; whether the curator is here, by the participants' own `CuratorPresence`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from curator.presence import Presence
+from hushbid.curator.presence import Presence
 from hushbid.evidence.sweep.mutation import Mutator
 from hushbid.evidence.sweep.plan import Kind, Way
 from hushbid.evidence.sweep.wires import HOLDING, Connection, Wires
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.machine.machine import Lost
+from hushbid.protocol.machine.presence import CuratorPresence
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.runtime.network.dealer import RECONNECT_MAX_MS, RECONNECT_MS
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 from hushbid.simulation.network import World
-from protocol.config.session import TimeoutSection
-from protocol.machine.machine import Lost
-from protocol.machine.presence import CuratorPresence
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.driver import Outgoing
-from protocol.runtime.network.dealer import RECONNECT_MAX_MS, RECONNECT_MS
-from protocol.wire.messages import CONTROL_SEQUENCE
 
 __all__ = ["FaultyNetwork"]
 
@@ -34,7 +34,7 @@ HANDSHAKE: Final = 4
 
 @dataclass(eq=False, slots=True)
 class _Station:
-    """What a participant's loop knows of its connection (`protocol.runtime.network.connection`)."""
+    """What a participant's loop knows of its connection (`hushbid.protocol.runtime.network.connection`)."""
 
     presence: CuratorPresence
     life: int

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from hushbid.evidence.sweep.session import small_session
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.simulation.simulator import UNRECORDED, Crash
-from protocol.config.session import TimeoutSection
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import RELEASES
-from protocol.session.session import Session, open_session
 
 __all__ = ["Fault", "Kind", "Plan", "Way", "plan_of"]
 

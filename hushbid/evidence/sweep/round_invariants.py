@@ -15,15 +15,15 @@ import numpy as np
 from hushbid.evidence.sweep.course import Evidence
 from hushbid.evidence.sweep.rounds_on_record import PointOnRecord, Rounds, mismatch
 from hushbid.evidence.sweep.shares import ROUNDING, Bought, gained, worth
-from protocol import limits
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.releases import ExactRelease
-from protocol.session.points import Signatures
-from protocol.session.settling import HandedOver
-from protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
-from protocol.space.jitter import scores_of
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import SealedCandidate, Target
+from hushbid.protocol import limits
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.releases import ExactRelease
+from hushbid.protocol.session.points import Signatures
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
+from hushbid.protocol.space.jitter import scores_of
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import SealedCandidate, Target
 
 __all__ = [
     "broadcasts_are_numbered",

@@ -14,13 +14,22 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from protocol.names import CONSUMER
-from protocol.session.points import hash_points
-from protocol.session.session import Session
-from protocol.space.grid import Weights
-from protocol.transcript.record import Record, RecordedItem
-from protocol.wire.codec import Direction, read_message
-from protocol.wire.messages import Batch, Bid, Broadcast, Candidate, Offer, PointBid, SealedCandidate, bids_of
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.points import hash_points
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.transcript.record import Record, RecordedItem
+from hushbid.protocol.wire.codec import Direction, read_message
+from hushbid.protocol.wire.messages import (
+    Batch,
+    Bid,
+    Broadcast,
+    Candidate,
+    Offer,
+    PointBid,
+    SealedCandidate,
+    bids_of,
+)
 
 __all__ = ["PointOnRecord", "Reading", "Round", "Rounds", "SentBroadcast", "mismatch", "rounds_on_record"]
 
@@ -128,8 +137,9 @@ def mismatch(session: Session, point: PointOnRecord, weights: Weights) -> str:
     if not session.space.admits(features[None])[0]:
         return "no point has its features"
     if isinstance(point.candidate, Candidate) and session.public_map is not None:
-        points = (point.candidate.point,)
-        own = hash_points(session.public_map, points, schema=session.file.rows)[0].astype(np.int64)
+        points, attributes = (point.candidate.point,), (point.candidate.attributes,)
+        hashed = hash_points(session.public_map, points, attributes, schema=session.file.rows)
+        own = hashed[0].astype(np.int64)
         if np.abs(own - features).max() > CLOSE:
             return "its features are another point's, or it is out of bounds"
     if _score(session, features, weights) != point.bid.score:

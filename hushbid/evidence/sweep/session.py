@@ -11,21 +11,21 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from hushbid.protocol.config.session import SessionFile, SessionSection
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.machine.machine import Send
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.wire.codec import decode_frame
+from hushbid.protocol.wire.messages import Close, Farewell
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
-from protocol.config.session import SessionFile, SessionSection
-from protocol.data import Dataset
-from protocol.errors import ConfigError
-from protocol.machine.machine import Send
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.noise import NoiseSource
-from protocol.privacy.releases import RELEASES
-from protocol.runtime.driver import Outgoing
-from protocol.session.session import Session, open_session
-from protocol.transcript.reader import TranscriptReader
-from protocol.wire.codec import decode_frame
-from protocol.wire.messages import Close, Farewell
 
 __all__ = ["Course", "Step", "compared", "result_of", "run", "small_session"]
 

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol.session.session import Session
-from protocol.space.grid import FEATURE_UNIT, Features
-from protocol.wire.messages import Target
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features
+from hushbid.protocol.wire.messages import Target
 
 __all__ = ["ROUNDING", "Bought", "gained", "worth"]
 

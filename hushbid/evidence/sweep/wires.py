@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from hushbid.evidence.sweep.plan import Fault, Kind, Way
-from protocol.wire.messages import CONTROL_SEQUENCE
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 
 __all__ = ["HOLDING", "Connection", "Ends", "Wires"]
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from hushbid.protocol.errors import DataError, RemoteProtocolError
+from hushbid.protocol.machine.machine import Received, Send
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import MalformedRecord, Record
+from hushbid.protocol.transcript.verify import Fault, RecordedFrame, Verification, frame_of, verify
+from hushbid.protocol.wire.blind import Award, BlindBid, SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_message, encode_message, read_message
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Broadcast, without_box
 from hushbid.transcripts.replay import opened_session
 from hushbid.transcripts.verification.awards import Awards, VoidBoxes
-from protocol.errors import DataError, RemoteProtocolError
-from protocol.machine.machine import Received, Send
-from protocol.names import CONSUMER, CURATOR
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import MalformedRecord, Record
-from protocol.transcript.verify import Fault, RecordedFrame, Verification, frame_of, verify
-from protocol.wire.blind import Award, BlindBid, SealedBroadcast
-from protocol.wire.codec import Direction, decode_message, encode_message, read_message
-from protocol.wire.messages import CONTROL_SEQUENCE, Broadcast, without_box
 
 __all__ = ["Account", "Noted", "Told", "Traffic", "account_of"]
 

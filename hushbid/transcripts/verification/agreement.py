@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from hushbid.protocol.transcript.verify import SignedHead
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 from hushbid.transcripts.verification.account import Account, Noted, Traffic
-from protocol.transcript.verify import SignedHead
-from protocol.wire.messages import CONTROL_SEQUENCE
 
 __all__ = ["compare"]
 

@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from consumer.events import PurchasesChecked
-from curator.verification import UncheckedBid, bid_holds
-from protocol.crypto.blinding import MASK_BYTES, NOT_SENT
-from protocol.names import CURATOR
-from protocol.session.session import Session
-from protocol.transcript.record import RecordedItem
-from protocol.wire.blind import Award, BlindBid, BlindPurchase
-from protocol.wire.messages import boxes_of, unfixed
+from hushbid.consumer.events import PurchasesChecked
+from hushbid.curator.verification import UncheckedBid, bid_holds
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.record import RecordedItem
+from hushbid.protocol.wire.blind import Award, BlindBid, BlindPurchase
+from hushbid.protocol.wire.messages import boxes_of, unfixed
 
 __all__ = ["Awards", "VoidBoxes"]
 

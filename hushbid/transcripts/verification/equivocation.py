@@ -8,8 +8,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from hushbid.protocol.transcript.verify import Signature, SignedHead
 from hushbid.transcripts.verification.account import Account
-from protocol.transcript.verify import Signature, SignedHead
 
 __all__ = ["equivocations", "several_heads", "versions"]
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from hushbid.protocol.errors import DataError, TranscriptDamaged
+from hushbid.protocol.names import CONSUMER, CURATOR, listed
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.verify import Fault, Verification
+from hushbid.protocol.wire.values import pack_value
 from hushbid.transcripts.verification.account import Account, account_of
 from hushbid.transcripts.verification.agreement import compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads, versions
-from protocol.errors import DataError, TranscriptDamaged
-from protocol.names import CONSUMER, CURATOR, listed
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.verify import Fault, Verification
-from protocol.wire.values import pack_value
 
 __all__ = ["verify_all"]
 
@@ -53,8 +53,8 @@ def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
 
         ``transcripts``: for each path ``{"path", "ok", …}``. Of a file whose chain holds: ``role``,
         ``party``, ``session``, ``records``, ``head``, ``torn_bytes``, ``private_fields``,
-        ``redacted_fields``, ``signature`` (`protocol.transcript.verify.Signature`, of its own head) and
-        ``signed_heads``. Of one that is not ok: ``error``, ``advice``, and ``record``, the number of the
+        ``redacted_fields``, ``signature`` (`hushbid.protocol.transcript.verify.Signature`, of its own head)
+        and ``signed_heads``. Of one that is not ok: ``error``, ``advice``, and ``record``, the number of the
         first bad record (-1 for the header, None for a file that is no transcript).
 
         ``awards``: of each file of a blind curator that is not redacted: ``path``, ``checked``, ``others``,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.transcripts.view import mark, named, printable, say
-from protocol.names import CONSUMER, CURATOR, listed
 
 __all__ = ["render_verification"]
 

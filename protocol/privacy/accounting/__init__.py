@@ -6,18 +6,18 @@ belong to one neighbour relation.
 
 from __future__ import annotations
 
-from protocol.privacy.accounting.accountant import epsilon_of, odometer
-from protocol.privacy.accounting.adaptive import adaptive_epsilon
-from protocol.privacy.accounting.budget import Budget, PrivacyFilter
-from protocol.privacy.accounting.calibration import (
+from hushbid.protocol.privacy.accounting.accountant import epsilon_of, odometer
+from hushbid.protocol.privacy.accounting.adaptive import adaptive_epsilon
+from hushbid.protocol.privacy.accounting.budget import Budget, PrivacyFilter
+from hushbid.protocol.privacy.accounting.calibration import (
     ask_epsilon,
     count_epsilon,
     gaussian_sigma,
     mwem_step_epsilon,
     shifted_count_cost,
 )
-from protocol.privacy.accounting.composition import compose_as_claimed
-from protocol.privacy.accounting.costs import (
+from hushbid.protocol.privacy.accounting.composition import compose_as_claimed
+from hushbid.protocol.privacy.accounting.costs import (
     ApproximateCost,
     BoundedRangeCost,
     Cost,
@@ -27,7 +27,7 @@ from protocol.privacy.accounting.costs import (
     cost_to_record,
     merge_costs,
 )
-from protocol.privacy.accounting.group import for_two_steps
+from hushbid.protocol.privacy.accounting.group import for_two_steps
 
 __all__ = [
     "ApproximateCost",

@@ -14,7 +14,7 @@ from typing import Final, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.accounting.costs import (
+from hushbid.protocol.privacy.accounting.costs import (
     ApproximateCost,
     BoundedRangeCost,
     Cost,
@@ -24,15 +24,15 @@ from protocol.privacy.accounting.costs import (
     ZcdpCost,
     merge_costs,
 )
-from protocol.privacy.accounting.distribution import compose_distribution, numerical_allowance
-from protocol.privacy.accounting.gaussian import (
+from hushbid.protocol.privacy.accounting.distribution import compose_distribution, numerical_allowance
+from hushbid.protocol.privacy.accounting.gaussian import (
     epsilon_of_gaussians,
     law_ratios,
     odometer_of_gaussians,
     usable_delta,
 )
-from protocol.privacy.accounting.validation import check_delta
-from protocol.privacy.accounting.zcdp import epsilon_of_rho, epsilons_of_rho, pure_rho
+from hushbid.protocol.privacy.accounting.validation import check_delta
+from hushbid.protocol.privacy.accounting.zcdp import epsilon_of_rho, epsilons_of_rho, pure_rho
 
 __all__ = ["epsilon_of", "odometer", "pure_epsilon", "total_rho"]
 

@@ -15,14 +15,14 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.privacy.accounting.accountant import epsilon_of, pure_epsilon, total_rho
-from protocol.privacy.accounting.costs import (
+from hushbid.protocol.privacy.accounting.accountant import epsilon_of, pure_epsilon, total_rho
+from hushbid.protocol.privacy.accounting.costs import (
     ApproximateCost,
     Cost,
     merge_costs,
 )
-from protocol.privacy.accounting.validation import check_delta
-from protocol.privacy.accounting.zcdp import epsilon_of_rho, pure_rho
+from hushbid.protocol.privacy.accounting.validation import check_delta
+from hushbid.protocol.privacy.accounting.zcdp import epsilon_of_rho, pure_rho
 
 __all__ = ["APPROXIMATE_SHARE", "adaptive_epsilon"]
 

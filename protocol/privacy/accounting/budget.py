@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from protocol.errors import BudgetExceeded, ConfigError
-from protocol.privacy.accounting.accountant import epsilon_of
-from protocol.privacy.accounting.costs import Cost, merge_costs
-from protocol.privacy.accounting.validation import check_delta, check_epsilon
+from hushbid.protocol.errors import BudgetExceeded, ConfigError
+from hushbid.protocol.privacy.accounting.accountant import epsilon_of
+from hushbid.protocol.privacy.accounting.costs import Cost, merge_costs
+from hushbid.protocol.privacy.accounting.validation import check_delta, check_epsilon
 
 __all__ = ["Budget", "PrivacyFilter"]
 

@@ -12,12 +12,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting.accountant import epsilon_of
-from protocol.privacy.accounting.costs import ApproximateCost, BoundedRangeCost, Cost, LaplaceCost
-from protocol.privacy.accounting.gaussian import discrete_gaussian_epsilon, gaussian_mu
-from protocol.privacy.accounting.validation import check_count, check_delta, check_epsilon, check_positive
-from protocol.privacy.accounting.zcdp import rho_of_epsilon
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting.accountant import epsilon_of
+from hushbid.protocol.privacy.accounting.costs import ApproximateCost, BoundedRangeCost, Cost, LaplaceCost
+from hushbid.protocol.privacy.accounting.gaussian import discrete_gaussian_epsilon, gaussian_mu
+from hushbid.protocol.privacy.accounting.validation import (
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_positive,
+)
+from hushbid.protocol.privacy.accounting.zcdp import rho_of_epsilon
 
 __all__ = [
     "ask_epsilon",

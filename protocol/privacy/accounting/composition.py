@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["compose_as_claimed", "kinds"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, TypeAlias
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting.zcdp import bounded_range_rho, gaussian_rho, pure_rho
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting.zcdp import bounded_range_rho, gaussian_rho, pure_rho
 
 __all__ = [
     "ApproximateCost",

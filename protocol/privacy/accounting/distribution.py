@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import LocalProtocolError
-from protocol.privacy.accounting.costs import (
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.privacy.accounting.costs import (
     ApproximateCost,
     BoundedRangeCost,
     Cost,
@@ -50,7 +50,7 @@ def compose_distribution(costs: Sequence[Cost]) -> Distribution:
     """A pessimistic privacy-loss distribution of all costs together.
 
     The Gaussian costs, rounded or continuous, become one Gaussian with their Σμ². For discrete noise, the
-    caller allows for the difference of its law (`protocol.privacy.accounting.gaussian.law_ratios`).
+    caller allows for the difference of its law (`hushbid.protocol.privacy.accounting.gaussian.law_ratios`).
 
     Args:
         costs: At least one, and no `ZcdpCost`, which has no distribution.

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting.costs import DiscreteGaussianCost, GaussianCost
-from protocol.privacy.accounting.validation import check_delta, check_epsilon
-from protocol.privacy.accounting.zcdp import epsilon_of_rho, epsilons_of_rho
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting.costs import DiscreteGaussianCost, GaussianCost
+from hushbid.protocol.privacy.accounting.validation import check_delta, check_epsilon
+from hushbid.protocol.privacy.accounting.zcdp import epsilon_of_rho, epsilons_of_rho
 
 __all__ = [
     "discrete_gaussian_epsilon",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from protocol.privacy.accounting.costs import (
+from hushbid.protocol.privacy.accounting.costs import (
     ApproximateCost,
     BoundedRangeCost,
     Cost,

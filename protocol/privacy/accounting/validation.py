@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["check_count", "check_delta", "check_delta_of", "check_epsilon", "check_positive"]
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 __all__ = [
     "bounded_range_rho",

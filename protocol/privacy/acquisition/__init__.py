@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from protocol.privacy.acquisition.ask_all import AskAll
-from protocol.privacy.acquisition.base import AcquisitionRule, Standing
-from protocol.privacy.acquisition.blind import Blind
-from protocol.privacy.acquisition.logistic import Logistic
-from protocol.privacy.acquisition.published import Published
-from protocol.privacy.acquisition.sealed import Sealed
-from protocol.privacy.acquisition.winner_only import WinnerOnly
-from protocol.privacy.registry import Registry
+from hushbid.protocol.privacy.acquisition.ask_all import AskAll
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Standing
+from hushbid.protocol.privacy.acquisition.blind import Blind
+from hushbid.protocol.privacy.acquisition.logistic import Logistic
+from hushbid.protocol.privacy.acquisition.published import Published
+from hushbid.protocol.privacy.acquisition.sealed import Sealed
+from hushbid.protocol.privacy.acquisition.winner_only import WinnerOnly
+from hushbid.protocol.privacy.registry import Registry
 
 __all__ = [
     "RULES",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
 
 __all__ = ["AskAll"]
 

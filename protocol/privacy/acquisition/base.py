@@ -10,9 +10,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.accounting import Cost
-from protocol.privacy.noise import Draw
-from protocol.privacy.registry import Parameters
+from hushbid.protocol.privacy.accounting import Cost
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.registry import Parameters
 
 __all__ = ["AcquisitionRule", "Noise", "Standing"]
 
@@ -26,13 +26,14 @@ class Standing:
 
     owner: str
     score: int
-    """wᵀφ in units of 2^-37, adjusted for the price if points have prices (`protocol.space.prices`)."""
+    """wᵀφ in units of 2^-37, adjusted for the price if points have prices
+    (`hushbid.protocol.space.prices`)."""
     times: int
     """Number of rounds, including this one, in which the owner has bid this point."""
     position: int = 0
     """The owner's place among the session's sorted names, from 0; it selects the owner's coin."""
     rank: int = 0
-    """From 1, for rules that are `ranked` (`protocol.privacy.acquisition.ranks`); else 0."""
+    """From 1, for rules that are `ranked` (`hushbid.protocol.privacy.acquisition.ranks`); else 0."""
 
 
 class AcquisitionRule(ABC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.privacy.acquisition.sealed import Sealed
+from hushbid.protocol.privacy.acquisition.sealed import Sealed
 
 __all__ = ["Blind"]
 

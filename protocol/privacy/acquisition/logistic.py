@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
-from protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
-from protocol.privacy.noise import Draw
-from protocol.privacy.registry import Parameters
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.registry import Parameters
 
 __all__ = ["Logistic", "LogisticParameters"]
 
@@ -50,10 +50,10 @@ class Logistic(AcquisitionRule):
     It is for K far above 1000: r0 is hundreds to thousands, and with fewer owners nearly everyone would be
     asked. The rule is then refused, and `sealed` or `ask-all` is right.
 
-    **Asks.** One record of another owner shifts a rank by at most one (`protocol.privacy.acquisition.ranks`),
-    hence the log-odds of an ask by at most η: a mechanism of bounded range η, and η²/8-zCDP, in each of p
-    rounds. η is the largest with which p rounds meet `epsilon` at three quarters of δ. Neighbours: one record
-    of one other owner more or less.
+    **Asks.** One record of another owner shifts a rank by at most one
+    (`hushbid.protocol.privacy.acquisition.ranks`), hence the log-odds of an ask by at most η: a mechanism of
+    bounded range η, and η²/8-zCDP, in each of p rounds. η is the largest with which p rounds meet `epsilon`
+    at three quarters of δ. Neighbours: one record of one other owner more or less.
 
     **Misses.** The best available point, if it is a bid, has rank 1, and is not asked for with probability
     q = 1/(1 + e^(η(r0 - 1))). If it is missed, S is not the greedy one, and the lemma behind the sensitivity

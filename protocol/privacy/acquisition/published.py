@@ -8,9 +8,9 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
-from protocol.privacy.noise import Draw
-from protocol.privacy.registry import Parameters
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.registry import Parameters
 
 __all__ = ["Published", "PublishedParameters"]
 

@@ -31,8 +31,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.grid import Scores
-from protocol.space.scoring import NO_SCORE
+from hushbid.protocol.space.grid import Scores
+from hushbid.protocol.space.scoring import NO_SCORE
 
 __all__ = ["bid_ranks"]
 

@@ -6,10 +6,10 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from protocol import limits
-from protocol.crypto.sealing import default_content_size
-from protocol.privacy.acquisition.ask_all import AskAll
-from protocol.privacy.registry import Parameters
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.sealing import default_content_size
+from hushbid.protocol.privacy.acquisition.ask_all import AskAll
+from hushbid.protocol.privacy.registry import Parameters
 
 __all__ = ["Sealed", "SealedParameters"]
 
@@ -19,7 +19,7 @@ class SealedParameters(Parameters):
 
     box_bytes: Annotated[int, Field(ge=64, le=limits.MAX_CONTENT_BYTES)] | None = None
     """The size to which every point with its label is padded before sealing, so that a box reveals nothing by
-    its size; None: `protocol.crypto.sealing.default_content_size` of the session's columns.
+    its size; None: `hushbid.protocol.crypto.sealing.default_content_size` of the session's columns.
     """
 
     def in_force(self, *, columns: int, owners: int) -> Self:

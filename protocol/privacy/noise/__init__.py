@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.privacy.noise.base import Draw, NoiseSource, drawn_type
-from protocol.privacy.noise.recorded import RecordedNoise
-from protocol.privacy.noise.secure import SecureNoise
-from protocol.privacy.noise.simulated import SimulatedNoise
+from hushbid.protocol.privacy.noise.base import Draw, NoiseSource, drawn_type
+from hushbid.protocol.privacy.noise.recorded import RecordedNoise
+from hushbid.protocol.privacy.noise.secure import SecureNoise
+from hushbid.protocol.privacy.noise.simulated import SimulatedNoise
 
 __all__ = [
     "NOISE_SOURCES",

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
 
 __all__ = ["MAX_DISCRETE_SCALE", "Distribution", "Draw", "NoiseSource", "check_byte_count", "drawn_type"]
 

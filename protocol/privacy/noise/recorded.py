@@ -7,8 +7,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy.typing as npt
 
-from protocol.errors import ReplayDivergence
-from protocol.privacy.noise.base import Draw, check_byte_count, drawn_type
+from hushbid.protocol.errors import ReplayDivergence
+from hushbid.protocol.privacy.noise.base import Draw, check_byte_count, drawn_type
 
 __all__ = ["RecordedNoise"]
 

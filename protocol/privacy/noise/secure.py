@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from nacl.bindings import randombytes
 
-from protocol.errors import ConfigError
-from protocol.privacy.noise.base import Draw, check_byte_count
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise.base import Draw, check_byte_count
 
 __all__ = ["SecureNoise"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
-from protocol.privacy.noise.base import Draw, check_byte_count
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise.base import Draw, check_byte_count
 
 __all__ = ["SimulatedNoise"]
 

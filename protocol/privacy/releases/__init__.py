@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from protocol import limits
-from protocol.errors import ConfigError
-from protocol.privacy.accounting.validation import check_delta
-from protocol.privacy.registry import Registry
-from protocol.privacy.releases.base import Neighbours, ReleaseMechanism, ReleaseStream, Setting, largest_norm
-from protocol.privacy.releases.exact import ExactRelease
-from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
-from protocol.privacy.releases.gaussian import GaussianRelease
-from protocol.privacy.releases.mwem import MwemRelease
-from protocol.privacy.releases.prior import Prior
-from protocol.privacy.releases.race import RaceRelease
-from protocol.privacy.releases.statistic import Statistic
-from protocol.privacy.releases.subspace import SubspaceRelease
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting.validation import check_delta
+from hushbid.protocol.privacy.registry import Registry
+from hushbid.protocol.privacy.releases.base import (
+    Neighbours,
+    ReleaseMechanism,
+    ReleaseStream,
+    Setting,
+    largest_norm,
+)
+from hushbid.protocol.privacy.releases.exact import ExactRelease
+from hushbid.protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
+from hushbid.protocol.privacy.releases.gaussian import GaussianRelease
+from hushbid.protocol.privacy.releases.mwem import MwemRelease
+from hushbid.protocol.privacy.releases.prior import Prior
+from hushbid.protocol.privacy.releases.race import RaceRelease
+from hushbid.protocol.privacy.releases.statistic import Statistic
+from hushbid.protocol.privacy.releases.subspace import SubspaceRelease
 
 __all__ = [
     "RELEASES",

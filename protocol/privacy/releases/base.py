@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from protocol.errors import LocalProtocolError
-from protocol.privacy.accounting import Cost, merge_costs
-from protocol.privacy.noise import Draw, drawn_type
-from protocol.privacy.registry import Parameters
-from protocol.privacy.releases.prior import Prior
-from protocol.privacy.releases.random_walk import RandomWalk
-from protocol.privacy.releases.statistic import Statistic
-from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Totals
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.privacy.accounting import Cost, merge_costs
+from hushbid.protocol.privacy.noise import Draw, drawn_type
+from hushbid.protocol.privacy.registry import Parameters
+from hushbid.protocol.privacy.releases.prior import Prior
+from hushbid.protocol.privacy.releases.random_walk import RandomWalk
+from hushbid.protocol.privacy.releases.statistic import Statistic
+from hushbid.protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Totals
 
 __all__ = [
     "Guarantee",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from protocol.privacy.accounting import Cost
-from protocol.privacy.accounting.validation import check_delta
-from protocol.privacy.noise import Draw
-from protocol.privacy.releases.base import Guarantee, Neighbours, ReleaseMechanism
+from hushbid.protocol.privacy.accounting import Cost
+from hushbid.protocol.privacy.accounting.validation import check_delta
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.releases.base import Guarantee, Neighbours, ReleaseMechanism
 
 __all__ = ["ExactRelease"]
 

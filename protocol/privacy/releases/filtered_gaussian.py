@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.releases.gaussian import GaussianRelease
-from protocol.privacy.releases.noisy_total import FilteredStream
-from protocol.privacy.releases.prior import Prior
-from protocol.privacy.releases.random_walk import STEP_VARIANCE, RandomWalk
-from protocol.privacy.releases.statistic import Statistic
-from protocol.space.grid import FEATURE_UNIT, Totals
+from hushbid.protocol.privacy.releases.gaussian import GaussianRelease
+from hushbid.protocol.privacy.releases.noisy_total import FilteredStream
+from hushbid.protocol.privacy.releases.prior import Prior
+from hushbid.protocol.privacy.releases.random_walk import STEP_VARIANCE, RandomWalk
+from hushbid.protocol.privacy.releases.statistic import Statistic
+from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["ClippedStream", "FilteredGaussianRelease"]
 

@@ -6,10 +6,10 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
-from protocol.privacy.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
-from protocol.privacy.noise import Draw
-from protocol.privacy.releases.noisy_total import NoisyTotalParameters, NoisyTotalRelease
-from protocol.space.grid import FEATURE_UNIT
+from hushbid.protocol.privacy.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.releases.noisy_total import NoisyTotalParameters, NoisyTotalRelease
+from hushbid.protocol.space.grid import FEATURE_UNIT
 
 __all__ = ["SMALLEST_SIGMA", "GaussianParameters", "GaussianRelease"]
 
@@ -35,7 +35,7 @@ class GaussianRelease(NoisyTotalRelease):
     Guarantee: totals are vectors on that grid, and one record changes each of them by at most `sensitivity`
     in L2 under either relation: by the lemma of DESIGN §1 one point of a summary, or one record of D_v, is
     substituted. p adaptive releases have the (ε, δ) of
-    `protocol.privacy.accounting.discrete_gaussian_epsilon`.
+    `hushbid.protocol.privacy.accounting.discrete_gaussian_epsilon`.
 
     Sensitivity: Δ = 2·max‖φ‖ in L2, since one point replaces another. Status: private. Source: DESIGN §2.
     """

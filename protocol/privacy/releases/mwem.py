@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator, model_validator
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import (
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import (
     BoundedRangeCost,
     Cost,
     LaplaceCost,
@@ -20,9 +20,9 @@ from protocol.privacy.accounting import (
     epsilon_of,
     mwem_step_epsilon,
 )
-from protocol.privacy.accounting.validation import check_delta
-from protocol.privacy.noise import Draw
-from protocol.privacy.releases.base import (
+from hushbid.protocol.privacy.accounting.validation import check_delta
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.releases.base import (
     Guarantee,
     Neighbours,
     PrivateParameters,
@@ -30,7 +30,7 @@ from protocol.privacy.releases.base import (
     ReleaseStream,
     largest_coordinate,
 )
-from protocol.space.grid import FEATURE_UNIT, Totals
+from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["MwemParameters", "MwemRelease", "tilted_mean"]
 

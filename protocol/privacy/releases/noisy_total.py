@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.accounting import Cost, epsilon_of
-from protocol.privacy.accounting.validation import check_delta
-from protocol.privacy.noise import Draw
-from protocol.privacy.releases.base import (
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.privacy.accounting import Cost, epsilon_of
+from hushbid.protocol.privacy.accounting.validation import check_delta
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.releases.base import (
     Guarantee,
     Neighbours,
     PrivateParameters,
     ReleaseMechanism,
     ReleaseStream,
 )
-from protocol.privacy.releases.random_walk import RandomWalk
-from protocol.space.grid import FEATURE_UNIT, Totals
+from hushbid.protocol.privacy.releases.random_walk import RandomWalk
+from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["FilteredStream", "NoisyTotalParameters", "NoisyTotalRelease"]
 

@@ -9,10 +9,10 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from protocol import limits
-from protocol.errors import DataError, LocalProtocolError
-from protocol.privacy.releases.statistic import BASIS_BITS
-from protocol.space.grid import FEATURE_BITS, Features, Totals
+from hushbid.protocol import limits
+from hushbid.protocol.errors import DataError, LocalProtocolError
+from hushbid.protocol.privacy.releases.statistic import BASIS_BITS
+from hushbid.protocol.space.grid import FEATURE_BITS, Features, Totals
 
 __all__ = ["Prior", "check_directions"]
 
@@ -114,7 +114,7 @@ class Prior:
 
     @property
     def radius(self) -> int:
-        """Clip radius about the centre (`protocol.privacy.releases.statistic`), in units of 2^-15."""
+        """Clip radius about the centre (`hushbid.protocol.privacy.releases.statistic`), in units of 2^-15."""
         return math.floor(RADIUS_SHARE * self.spread)
 
 

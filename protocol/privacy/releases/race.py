@@ -10,14 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.accounting import Cost, count_epsilon, shifted_count_cost
-from protocol.privacy.noise import Draw
-from protocol.privacy.releases.noisy_total import FilteredStream, NoisyTotalParameters, NoisyTotalRelease
-from protocol.privacy.releases.prior import Prior
-from protocol.privacy.releases.random_walk import STEP_VARIANCE, RandomWalk
-from protocol.space.features.lsh import row_unit
-from protocol.space.grid import FEATURE_UNIT, Totals
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.privacy.accounting import Cost, count_epsilon, shifted_count_cost
+from hushbid.protocol.privacy.noise import Draw
+from hushbid.protocol.privacy.releases.noisy_total import (
+    FilteredStream,
+    NoisyTotalParameters,
+    NoisyTotalRelease,
+)
+from hushbid.protocol.privacy.releases.prior import Prior
+from hushbid.protocol.privacy.releases.random_walk import STEP_VARIANCE, RandomWalk
+from hushbid.protocol.space.features.lsh import row_unit
+from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["RaceParameters", "RaceRelease"]
 

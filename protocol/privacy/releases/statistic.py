@@ -8,9 +8,9 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from protocol import limits
-from protocol.errors import LocalProtocolError
-from protocol.space.grid import FEATURE_BITS, Features, Totals
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.space.grid import FEATURE_BITS, Features, Totals
 
 __all__ = ["BASIS_BITS", "Statistic"]
 

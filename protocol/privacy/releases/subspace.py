@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from protocol import limits
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.releases.filtered_gaussian import ClippedStream, FilteredGaussianRelease
-from protocol.privacy.releases.gaussian import GaussianParameters
-from protocol.privacy.releases.prior import Prior
-from protocol.privacy.releases.statistic import BASIS_BITS
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.privacy.releases.filtered_gaussian import ClippedStream, FilteredGaussianRelease
+from hushbid.protocol.privacy.releases.gaussian import GaussianParameters
+from hushbid.protocol.privacy.releases.prior import Prior
+from hushbid.protocol.privacy.releases.statistic import BASIS_BITS
 
 __all__ = ["SubspaceParameters", "SubspaceRelease"]
 

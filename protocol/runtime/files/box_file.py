@@ -8,10 +8,10 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from protocol import platform
-from protocol.errors import ConfigError, DataError, TranscriptUnwritable
-from protocol.transcript.journal import Durability
-from protocol.transcript.replay import filler_box
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConfigError, DataError, TranscriptUnwritable
+from hushbid.protocol.transcript.journal import Durability
+from hushbid.protocol.transcript.replay import filler_box
 
 __all__ = ["BoxFile", "KeptBoxes", "read_boxes"]
 
@@ -110,7 +110,7 @@ class KeptBoxes:
         self._missing = 0
 
     def __call__(self, digest: bytes) -> bytes:
-        """The box of a digest; if it is gone, a filler (`protocol.transcript.replay.filler_box`)."""
+        """The box of a digest; if it is gone, a filler (`hushbid.protocol.transcript.replay.filler_box`)."""
         box = self._boxes.get(digest)
         if box is None:
             self._missing += 1

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from protocol import platform
-from protocol.errors import ConfigError
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["in_place_of", "is_there", "new_file", "write_new"]
 

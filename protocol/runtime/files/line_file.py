@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from protocol import platform
-from protocol.closing import Closing
-from protocol.errors import ConfigError, DataError, HushbidError
+from hushbid.protocol import platform
+from hushbid.protocol.closing import Closing
+from hushbid.protocol.errors import ConfigError, DataError, HushbidError
 
 __all__ = ["LOCK_SECONDS", "LineFile", "malformed", "parse_line", "whole_lines"]
 

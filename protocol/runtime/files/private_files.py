@@ -5,9 +5,9 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from protocol import platform
-from protocol.errors import ConfigError, DataError
-from protocol.plain_files import read_plain
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.plain_files import read_plain
 
 __all__ = ["read_private"]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from protocol import limits
-from protocol.config.invitation import Invitation, check_invitation
-from protocol.config.key_request import KeyRequest, check_request
-from protocol.config.loading import load_toml, read_toml_sent, validated
-from protocol.config.session import SessionFile
-from protocol.config.signed import check_kind
-from protocol.errors import ConfigError
+from hushbid.protocol import limits
+from hushbid.protocol.config.invitation import Invitation, check_invitation
+from hushbid.protocol.config.key_request import KeyRequest, check_request
+from hushbid.protocol.config.loading import load_toml, read_toml_sent, validated
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.config.signed import check_kind
+from hushbid.protocol.errors import ConfigError
 
 __all__ = ["read_invitation", "read_key_request", "read_session"]
 

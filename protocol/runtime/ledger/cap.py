@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from protocol.config.party import BudgetSection
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import Budget
-from protocol.runtime.ledger.spending import checked_neighbours
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import Budget
+from hushbid.protocol.runtime.ledger.spending import checked_neighbours
 
 __all__ = ["Cap", "cap_from_record", "cap_to_record", "next_cap"]
 

@@ -10,18 +10,18 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from protocol.config.party import BudgetSection, ConsumerFile, OwnerFile
-from protocol.data import Dataset
-from protocol.errors import ConfigError
-from protocol.machine.machine import Charge
-from protocol.names import CONSUMER
-from protocol.privacy.accounting.validation import check_delta_of
-from protocol.runtime.ledger.cap import Cap
-from protocol.runtime.ledger.known_ledgers import KnownRows
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger, read_ledger
-from protocol.runtime.ledger.spending import Spending
-from protocol.session.guarantee import PrivacyStatement
-from protocol.session.session import Session
+from hushbid.protocol.config.party import BudgetSection, ConsumerFile, OwnerFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.machine.machine import Charge
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.accounting.validation import check_delta_of
+from hushbid.protocol.runtime.ledger.cap import Cap
+from hushbid.protocol.runtime.ledger.known_ledgers import KnownRows
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger, read_ledger
+from hushbid.protocol.runtime.ledger.spending import Spending
+from hushbid.protocol.session.guarantee import PrivacyStatement
+from hushbid.protocol.session.session import Session
 
 __all__ = ["DatasetBudget", "charges", "dataset_budget", "ledger_path"]
 

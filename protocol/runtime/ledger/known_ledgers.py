@@ -20,10 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
 
-from protocol.closing import Closing
-from protocol.data import Dataset, rows_digest
-from protocol.errors import ConfigError
-from protocol.runtime.files.line_file import LineFile, malformed, whole_lines
+from hushbid.protocol.closing import Closing
+from hushbid.protocol.data import Dataset, rows_digest
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.line_file import LineFile, malformed, whole_lines
 
 __all__ = ["HeldList", "KnownLedger", "KnownRows", "known_ledgers_path"]
 

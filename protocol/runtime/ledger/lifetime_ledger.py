@@ -24,16 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from protocol.closing import Closing
-from protocol.config.party import BudgetSection
-from protocol.errors import BudgetExceeded, ConfigError, DataError
-from protocol.privacy.releases import Neighbours
-from protocol.runtime.files.line_file import LineFile, malformed, parse_line, whole_lines
-from protocol.runtime.ledger.cap import Cap, cap_from_record, cap_to_record, next_cap
-from protocol.runtime.ledger.known_ledgers import HeldList, KnownLedger, KnownRows
-from protocol.runtime.ledger.spending import Spending, checked_neighbours, epsilon_of_spendings
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
+from hushbid.protocol.closing import Closing
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.runtime.files.line_file import LineFile, malformed, parse_line, whole_lines
+from hushbid.protocol.runtime.ledger.cap import Cap, cap_from_record, cap_to_record, next_cap
+from hushbid.protocol.runtime.ledger.known_ledgers import HeldList, KnownLedger, KnownRows
+from hushbid.protocol.runtime.ledger.spending import Spending, checked_neighbours, epsilon_of_spendings
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
 
 __all__ = ["LedgerOnRecord", "LifetimeLedger", "may_be_ledger", "read_ledger"]
 

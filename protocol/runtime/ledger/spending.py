@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal, Self, get_args
 
-from protocol.errors import ConfigError
-from protocol.limits import MAX_TEXT
-from protocol.privacy.accounting import (
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.limits import MAX_TEXT
+from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     Cost,
     adaptive_epsilon,
@@ -19,7 +19,7 @@ from protocol.privacy.accounting import (
     for_two_steps,
     merge_costs,
 )
-from protocol.privacy.releases import Neighbours
+from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = ["Spending", "SpendingKind", "checked_neighbours", "epsilon_of_spendings"]
 

@@ -22,13 +22,13 @@ from typing import Final
 
 import zmq
 
-from protocol.crypto.identity import roster_identity
-from protocol.errors import ConfigError
-from protocol.limits import MAX_HELLOS_PER_PEER
-from protocol.runtime.keys import KEY_BYTES, curve_fingerprints
-from protocol.runtime.network.transport import is_loopback_ip
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
+from hushbid.protocol.crypto.identity import roster_identity
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.limits import MAX_HELLOS_PER_PEER
+from hushbid.protocol.runtime.keys import KEY_BYTES, curve_fingerprints
+from hushbid.protocol.runtime.network.transport import is_loopback_ip
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
 
 __all__ = ["DOMAIN", "Authenticator", "Refusal"]
 

@@ -8,23 +8,23 @@ from typing import Any, Final
 
 import zmq
 
-from protocol.closing import Closing
-from protocol.config.session import SessionFile
-from protocol.crypto.identity import roster_identity
-from protocol.errors import ConnectionFailed, LocalProtocolError
-from protocol.machine.machine import Finish, Lost, Started
-from protocol.machine.participant import Participant
-from protocol.machine.presence import CuratorPresence
-from protocol.machine.progress import Pace
-from protocol.names import CURATOR
-from protocol.runtime.clock import Clock
-from protocol.runtime.driver import Driver
-from protocol.runtime.keys import KeyPair
-from protocol.runtime.network.dealer import DealerEndpoint, Happening
-from protocol.runtime.network.router import Drop
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import SessionLog, ending_event
-from protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
+from hushbid.protocol.closing import Closing
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.crypto.identity import roster_identity
+from hushbid.protocol.errors import ConnectionFailed, LocalProtocolError
+from hushbid.protocol.machine.machine import Finish, Lost, Started
+from hushbid.protocol.machine.participant import Participant
+from hushbid.protocol.machine.presence import CuratorPresence
+from hushbid.protocol.machine.progress import Pace
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.runtime.clock import Clock
+from hushbid.protocol.runtime.driver import Driver
+from hushbid.protocol.runtime.keys import KeyPair
+from hushbid.protocol.runtime.network.dealer import DealerEndpoint, Happening
+from hushbid.protocol.runtime.network.router import Drop
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import SessionLog, ending_event
+from hushbid.protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
 
 __all__ = ["Connection"]
 

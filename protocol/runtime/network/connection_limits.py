@@ -40,10 +40,10 @@ from typing import Final
 
 import zmq
 
-from protocol import limits
-from protocol.runtime.network.transport import CURVE_OVERHEAD_BYTES, MONITOR_EVENT
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
+from hushbid.protocol import limits
+from hushbid.protocol.runtime.network.transport import CURVE_OVERHEAD_BYTES, MONITOR_EVENT
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
 
 __all__ = ["UNREAD_EVENTS", "ConnectionLimits", "Cut"]
 

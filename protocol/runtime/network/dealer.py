@@ -28,12 +28,12 @@ from typing import Final
 
 import zmq
 
-from protocol.closing import Closing
-from protocol.errors import ConfigError
-from protocol.limits import ARRIVED_QUEUE_FRAMES, MAX_FRAME_BYTES
-from protocol.runtime.keys import KeyPair, PublicKey
-from protocol.runtime.network.router import Drop
-from protocol.runtime.network.transport import (
+from hushbid.protocol.closing import Closing
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.limits import ARRIVED_QUEUE_FRAMES, MAX_FRAME_BYTES
+from hushbid.protocol.runtime.keys import KeyPair, PublicKey
+from hushbid.protocol.runtime.network.router import Drop
+from hushbid.protocol.runtime.network.transport import (
     MAX_TO_CURATOR_BYTES,
     MONITOR_EVENT,
     Address,
@@ -43,8 +43,8 @@ from protocol.runtime.network.transport import (
     parse_address,
     resolved,
 )
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
 
 __all__ = ["DealerEndpoint", "Happening"]
 

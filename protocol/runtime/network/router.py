@@ -26,13 +26,13 @@ from typing import NamedTuple
 
 import zmq
 
-from protocol.closing import Closing
-from protocol.errors import ConfigError
-from protocol.limits import MAX_BYTES_PER_DRAIN, MAX_WAITING_CONNECTIONS
-from protocol.runtime.keys import KeyPair
-from protocol.runtime.network.authentication import DOMAIN, Authenticator
-from protocol.runtime.network.connection_limits import ConnectionLimits
-from protocol.runtime.network.transport import (
+from hushbid.protocol.closing import Closing
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.limits import MAX_BYTES_PER_DRAIN, MAX_WAITING_CONNECTIONS
+from hushbid.protocol.runtime.keys import KeyPair
+from hushbid.protocol.runtime.network.authentication import DOMAIN, Authenticator
+from hushbid.protocol.runtime.network.connection_limits import ConnectionLimits
+from hushbid.protocol.runtime.network.transport import (
     MAX_TO_CURATOR_BYTES,
     Address,
     check_frame,
@@ -88,7 +88,7 @@ class RouterEndpoint(Closing):
         address: Where to bind, ``tcp://host:port``; port ``*`` lets the system choose.
         pair: Our keys. None means no security at all, and is for loopback addresses only.
         roster: Public key in Z85 -> name of the peer: who may connect. Unused without security.
-        longest: Bytes of the longest frame to take (`protocol.session.sizes.longest_to_curator`).
+        longest: Bytes of the longest frame to take (`hushbid.protocol.session.sizes.longest_to_curator`).
 
     Raises:
         ConfigError: If the address or a key is malformed, or security is off and the address is not loopback.

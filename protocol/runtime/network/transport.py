@@ -18,9 +18,9 @@ from typing import Final
 
 import zmq
 
-from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
-from protocol.limits import MAX_FRAME_BYTES, MAX_TARGET_BYTES, PEER_QUEUE_FRAMES
-from protocol.wire.codec import HEADER_BYTES
+from hushbid.protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
+from hushbid.protocol.limits import MAX_FRAME_BYTES, MAX_TARGET_BYTES, PEER_QUEUE_FRAMES
+from hushbid.protocol.wire.codec import HEADER_BYTES
 
 __all__ = [
     "MAX_TO_CURATOR_BYTES",

@@ -69,7 +69,7 @@ class LogEvent(Enum):
         "{path}: a seed set of {points} points, drawn within the public bounds: mostly that is far from real "
         "data, so that clipping fits badly and noise does more harm; a file of related data is better",
     )
-    SESSION_REHEARSED = _info("session.rehearsed", "a rehearsal of the session was {verdict}")
+    SESSION_REHEARSED = _info("session.rehearsed", "the verdict before the session was {verdict}")
     STATUS_UNWRITABLE = _warning(
         "status.unwritable", "{path}: cannot be written ({reason}); the session goes on"
     )

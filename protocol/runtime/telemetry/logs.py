@@ -1,7 +1,7 @@
 """A party's log: one line an event, as text for people or as JSON for machines, on stderr.
 
-`protocol.runtime.telemetry.log_events` lists all events. Both forms have the same fields; a peer's text
-cannot steer a terminal or begin a line.
+`hushbid.protocol.runtime.telemetry.log_events` lists all events. Both forms have the same fields; a peer's
+text cannot steer a terminal or begin a line.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.errors import ExitCode
-from protocol.names import listed
-from protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import listed
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 
 if TYPE_CHECKING:
-    from protocol.machine.machine import Finish
+    from hushbid.protocol.machine.machine import Finish
 
 __all__ = [
     "LINES_PER_MINUTE",

@@ -1,7 +1,7 @@
 """Metrics for Prometheus: a party's vitals over HTTP, off unless an address is given.
 
-The server's threads read the loop's last picture (`protocol.runtime.telemetry.vitals`), never the party
-itself. No metric is about one owner, and none has private values; docs/operations.md lists them.
+The server's threads read the loop's last picture (`hushbid.protocol.runtime.telemetry.vitals`), never the
+party itself. No metric is about one owner, and none has private values; docs/operations.md lists them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from protocol.errors import ConfigError, ConnectionFailed
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
+from hushbid.protocol.errors import ConfigError, ConnectionFailed
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from protocol.runtime.telemetry.vitals import Vitals
+    from hushbid.protocol.runtime.telemetry.vitals import Vitals
 
 __all__ = ["COUNTERS", "GAUGES", "ROUND_SECONDS", "parse_metrics_address", "serving_metrics"]
 

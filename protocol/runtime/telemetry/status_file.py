@@ -1,7 +1,7 @@
 """The status file of a party: the last state of its main loop, for health checks and for people.
 
-A party writes it (`protocol.runtime.telemetry.vitals`); `hushbid health` and `hushbid status` read it. It has
-nothing
+A party writes it (`hushbid.protocol.runtime.telemetry.vitals`); `hushbid health` and `hushbid status` read
+it. It has nothing
 private: no data, bids or scores, nor who was asked or won. This module imports little, because each health
 check starts a process.
 """
@@ -16,10 +16,10 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
 
-from protocol import platform
-from protocol.errors import HushbidError
-from protocol.machine.progress import Progress
-from protocol.plain_files import read_plain
+from hushbid.protocol import platform
+from hushbid.protocol.errors import HushbidError
+from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.plain_files import read_plain
 
 __all__ = ["SUFFIX", "Status", "find_statuses", "process_start", "status_files", "status_path"]
 
@@ -75,9 +75,9 @@ class Status:
     seconds_left: float | None = None
     """Time until the rounds are over, at the recent pace; None: unknown, or nothing is left."""
     missing: list[str] = field(default_factory=list)
-    """Parties without a connection to the curator, at most `protocol.machine.progress.MOST_NAMED`, while it
-    enrols or its rounds run: first a consumer for which the rounds wait, then owners. Where a rule asks,
-    owners are named before the first round only.
+    """Parties without a connection to the curator, at most `hushbid.protocol.machine.progress.MOST_NAMED`,
+    while it enrols or its rounds run: first a consumer for which the rounds wait, then owners. Where a rule
+    asks, owners are named before the first round only.
     """
     spent: Mapping[str, str | float] | None = None
     """ε of all releases so far: `epsilon` at `delta`, of whose records (`protects`), between which

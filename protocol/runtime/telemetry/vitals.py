@@ -20,16 +20,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from protocol.config.session import SessionFile
-from protocol.errors import ExitCode, HushbidError
-from protocol.machine.machine import Computation, Event
-from protocol.privacy.acquisition import asks
-from protocol.runtime.control import PROGRESS_SECONDS, Control
-from protocol.runtime.driver import Numerics
-from protocol.runtime.interrupts import INTERRUPTED
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.runtime.telemetry.logs import log
-from protocol.runtime.telemetry.status_file import Status, process_start, status_path
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.errors import ExitCode, HushbidError
+from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.privacy.acquisition import asks
+from hushbid.protocol.runtime.control import PROGRESS_SECONDS, Control
+from hushbid.protocol.runtime.driver import Numerics
+from hushbid.protocol.runtime.interrupts import INTERRUPTED
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
+from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
 
 __all__ = [
     "LONGEST_WAIT_SECONDS",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from protocol.errors import ConfigError
-from protocol.space.features.base import SEED_BYTES, Bound, FeatureMap, FeatureSpace
-from protocol.space.features.cosine import CosineSpace
-from protocol.space.features.fourier import FourierMap
-from protocol.space.features.lsh import LshSpace
-from protocol.space.features.paired import PairedSpace
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.features.base import SEED_BYTES, Bound, FeatureMap, FeatureSpace
+from hushbid.protocol.space.features.cosine import CosineSpace
+from hushbid.protocol.space.features.fourier import FourierMap
+from hushbid.protocol.space.features.lsh import LshSpace
+from hushbid.protocol.space.features.paired import PairedSpace
 
 __all__ = [
     "FEATURE_SPACES",

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Final, NoReturn, TypeAlias
+from typing import Any, ClassVar, Final, NoReturn, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from protocol import limits
-from protocol.errors import ConfigError, DataError, LocalProtocolError
-from protocol.space.grid import Features
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError, DataError, LocalProtocolError
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.space.labels import LabelCode, Labels
 
 __all__ = [
     "CHUNK_VALUES",
     "SEED_BYTES",
     "Bound",
+    "Codes",
     "FeatureMap",
     "FeatureSpace",
     "RealArray",
@@ -28,6 +30,9 @@ RealArray: TypeAlias = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_
 """Raw points: any real dtype."""
 Bound: TypeAlias = npt.NDArray[np.float64] | float
 """A public bound of the feature columns: one per column, shape (columns,), or one for all."""
+
+Codes: TypeAlias = npt.NDArray[np.int64] | None
+"""Labels as a map takes them (`LabelCode.codes`); None: labels have no part."""
 
 SEED_BYTES: Final = 32
 """Length of a secret seed."""
@@ -48,6 +53,7 @@ class FeatureSpace(ABC):
         options: Names of further parameters of maps with this name.
         rows: Number of equally long rows of coordinates, if each of them has exactly one nonzero coordinate,
             with the same value everywhere (`lsh`); 0 for features of another kind.
+        labels: What φ takes of a point's label; None: nothing. `with_labels` sets it.
         norm_bound: Largest ‖φ‖, rounding included.
         coordinate_bound: Largest |φ_i|, rounding included.
 
@@ -64,6 +70,7 @@ class FeatureSpace(ABC):
     name: ClassVar[str]
     options: ClassVar[frozenset[str]] = frozenset()
     rows: int = 0
+    labels: LabelCode | None = None
 
     def __init__(self, *, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int) -> None:
         _check(dimension, gamma, columns)
@@ -103,6 +110,17 @@ class FeatureSpace(ABC):
         Raises:
             LocalProtocolError: Another shape or dtype.
         """
+
+    def with_labels(self, labels: LabelCode) -> Self:
+        """The same space, of maps in which labels have a part.
+
+        Raises:
+            ConfigError: Maps of this kind have no place for labels.
+        """
+        raise ConfigError(
+            f"[labels]: the feature map {self.name!r} has no place for labels in the choice.",
+            advice='Choose the map "paired", or leave [labels] out.',
+        )
 
     @abstractmethod
     def map(self, seed: int | bytes) -> FeatureMap:
@@ -161,30 +179,43 @@ class FeatureMap(ABC):
     def __init__(self, space: FeatureSpace) -> None:
         self.space = space
 
-    def hash(self, points: RealArray) -> Features:
+    def hash(self, points: RealArray, labels: Labels | None = None) -> Features:
         """φ of each point, on the grid. Works in chunks of rows: memory stays bounded.
 
         Args:
             points: Raw, unscaled, shape (n, columns).
+            labels: One for each point, or None where a point has none. Only a map in which labels have a part
+                looks at them, and it has to be given them.
 
         Returns:
             int16 of shape (n, d), in units of 2^-15.
 
         Raises:
             DataError: Another shape, a dtype that is not real, or a value that is not finite, before or after
-                scaling.
+                scaling; or a label that the space's `LabelCode` does not have.
+            LocalProtocolError: Labels have a part, and there are none, or of another number of points.
         """
         self.space.check_points(points)
+        codes = self._codes(labels, len(points))
         rows = max(1, CHUNK_VALUES // self.space.columns)
         if len(points) <= rows:
-            return self._hash(points, 0)
+            return self._hash(points, codes, 0)
         hashed = np.empty((len(points), self.space.dimension), dtype=np.int16)
         for start in range(0, len(points), rows):
-            hashed[start : start + rows] = self._hash(points[start : start + rows], start)
+            end = start + rows
+            part = None if codes is None else codes[start:end]
+            hashed[start:end] = self._hash(points[start:end], part, start)
         return hashed
 
+    def _codes(self, labels: Labels | None, count: int) -> Codes:
+        if self.space.labels is None:
+            return None
+        if labels is None or len(labels) != count:
+            raise LocalProtocolError("Points are to be hashed without their labels, which have a part in φ.")
+        return self.space.labels.codes(labels)
+
     @abstractmethod
-    def _hash(self, points: RealArray, start: int) -> Features:
+    def _hash(self, points: RealArray, codes: Codes, start: int) -> Features:
         """`hash` of one chunk, whose first row is number `start`."""
 
 

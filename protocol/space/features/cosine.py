@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol.space.features.base import Bound
-from protocol.space.features.fourier import Angles, FourierSpace, waves
-from protocol.space.grid import FEATURE_UNIT, Features
+from hushbid.protocol.space.features.base import Bound
+from hushbid.protocol.space.features.fourier import Angles, FourierSpace, waves
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features
 
 __all__ = ["CosineSpace"]
 

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import math
 from abc import abstractmethod
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
-from protocol.space.expansion import COSINE_BITS, Expansion, WholeNumbers, cosines, normals
-from protocol.space.features.base import Bound, FeatureMap, FeatureSpace, RealArray, check_seed, refuse_row
-from protocol.space.grid import FEATURE_BITS, Features
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.expansion import (
+    ANGLE_BITS,
+    COSINE_BITS,
+    Expansion,
+    WholeNumbers,
+    cosines,
+    normals,
+)
+from hushbid.protocol.space.features.base import (
+    Bound,
+    Codes,
+    FeatureMap,
+    FeatureSpace,
+    RealArray,
+    check_seed,
+    refuse_row,
+)
+from hushbid.protocol.space.grid import FEATURE_BITS, Features
+from hushbid.protocol.space.labels import LabelCode, LabelTurns
 
-__all__ = ["ANGLE_BITS", "Angles", "FourierMap", "FourierSpace"]
+__all__ = ["Angles", "FourierMap", "FourierSpace"]
 
 Angles: TypeAlias = npt.NDArray[np.integer]
 """In units of 2^-16 of a turn, from 0 to 2^16 - 1."""
-
-ANGLE_BITS: Final = 16
-"""Features depend on an angle in units of 2^-16 of a turn."""
 
 _COLUMN_BITS: Final = 32
 """Total number of bits of a point's coordinate and of the number of columns."""
@@ -98,6 +112,11 @@ class FourierSpace(FeatureSpace):
     def random_features(self, count: int, generator: np.random.Generator) -> Features:
         return self.features(generator.integers(0, 2**ANGLE_BITS, (count, self.frequencies)))
 
+    def with_labels(self, labels: LabelCode) -> Self:
+        space = copy.copy(self)
+        space.labels = labels
+        return space
+
     def map(self, seed: int | bytes) -> FourierMap:
         return FourierMap(self, seed)
 
@@ -115,7 +134,8 @@ class FourierMap(FeatureMap):
 
     Attributes:
         digest: SHA-256 of the map's name, a zero byte, the shape of W, `point_bits` and `turn_bits` as
-            little-endian u64, W as little-endian i32, row after row, and b as little-endian u64.
+            little-endian u64, W as little-endian i32, row after row, and b as little-endian u64; then, if
+            labels have a part, the turns of each corner (`LabelTurns.corners`) as little-endian i64.
         frequencies: W in radians per unit of a scaled point, as it is used: float64 of shape (frequencies,
             columns).
         phases: b in radians, as it is used: float64 of shape (frequencies,).
@@ -127,7 +147,8 @@ class FourierMap(FeatureMap):
         super().__init__(space)
         check_seed(seed)
         whole, self._phases = _drawn(space, seed)
-        self.digest = _digest(space, whole, self._phases)
+        self._turns = None if space.labels is None else LabelTurns(space.labels, space.frequencies, seed)
+        self.digest = _digest(space, whole, self._phases, self._turns)
         # BLAS is fastest on frequency-major storage for a few points.
         self._projection = whole.astype(np.float64).T
         self._units = 2.0**space.point_bits / space.range
@@ -148,11 +169,13 @@ class FourierMap(FeatureMap):
         turns = self._phases * 2.0**-self.space.turn_bits - 0.5 * 2.0**-ANGLE_BITS
         return np.asarray(2.0 * math.pi * turns)
 
-    def _hash(self, points: RealArray, start: int) -> Features:
+    def _hash(self, points: RealArray, codes: Codes, start: int) -> Features:
         # Integers below 2^53 throughout: float64 holds every partial sum exactly, in any order.
         projected = (self._on_grid(points, start) @ self._projection).astype(np.int64)
         projected += self._phases
         projected >>= self.space.turn_bits - ANGLE_BITS
+        if codes is not None and self._turns is not None:
+            projected += self._turns.of(codes)
         projected &= 2**ANGLE_BITS - 1
         return self.space.features(projected)
 
@@ -200,9 +223,13 @@ def _drawn(space: FourierSpace, seed: int | bytes) -> tuple[WholeNumbers, WholeN
     return frequencies, (words[:, -1] >> np.uint64(64 - space.turn_bits)).astype(np.int64)
 
 
-def _digest(space: FourierSpace, frequencies: WholeNumbers, phases: WholeNumbers) -> bytes:
+def _digest(
+    space: FourierSpace, frequencies: WholeNumbers, phases: WholeNumbers, turns: LabelTurns | None
+) -> bytes:
     state = hashlib.sha256(space.name.encode() + b"\0")
     state.update(np.array([*frequencies.shape, space.point_bits, space.turn_bits], dtype="<u8").tobytes())
     state.update(frequencies.astype("<i4").tobytes())
     state.update(phases.astype("<u8").tobytes())
+    if turns is not None:
+        state.update(turns.corners.astype("<i8").tobytes())
     return state.digest()

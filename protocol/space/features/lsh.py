@@ -9,10 +9,18 @@ from typing import ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
-from protocol.space.features.base import Bound, FeatureMap, FeatureSpace, RealArray, check_seed, refuse_row
-from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Features
-from protocol.space.lsh import L1Family, L2Family, StableFamily
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.features.base import (
+    Bound,
+    Codes,
+    FeatureMap,
+    FeatureSpace,
+    RealArray,
+    check_seed,
+    refuse_row,
+)
+from hushbid.protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Features
+from hushbid.protocol.space.lsh import L1Family, L2Family, StableFamily
 
 __all__ = ["FAMILY", "LEAST_ROWS", "LshMap", "LshSpace", "row_unit"]
 
@@ -41,8 +49,8 @@ class LshSpace(FeatureSpace):
     """φ(x) has R rows of W coordinates; in row r, that of cell h_r(x) is 1/√R, and the others are 0.
 
     φ(x)·φ(y) is the share of hash functions under which x and y collide. Over the choice of functions its
-    mean is the family's kernel k (`protocol.space.lsh`), or k + (1 - k)/W in rows that spread their codes
-    over W cells. It is no RBF kernel: γ remains that of the session's MMD².
+    mean is the family's kernel k (`hushbid.protocol.space.lsh`), or k + (1 - k)/W in rows that spread their
+    codes over W cells. It is no RBF kernel: γ remains that of the session's MMD².
 
     1/√R is rounded to the grid (`row_unit`), so ‖φ‖ = √R·row_unit(R)·2^-15 for every point. `admits` accepts
     nothing else, so both bounds hold for forged features too: substituting one point changes at most 2R
@@ -131,8 +139,8 @@ class LshMap(FeatureMap):
     """R hash functions of a p-stable family on points scaled to [0, 1] (Datar et al. 2004; RACE §2.3).
 
     A scaled point is clipped to [0, 1], as rounding may leave a point at a bound slightly outside. The
-    recipient of a point first checks that it lies within the bounds (`protocol.session.points`). All cells
-    are exact, and identical on every machine.
+    recipient of a point first checks that it lies within the bounds (`hushbid.protocol.session.points`). All
+    cells are exact, and identical on every machine.
 
     Attributes:
         digest: SHA-256 of the map's name and the family's own digest, which tells what was drawn.
@@ -156,7 +164,7 @@ class LshMap(FeatureMap):
         )
         self.digest = hashlib.sha256(space.name.encode() + b"\0" + self._family.digest).digest()
 
-    def _hash(self, points: RealArray, start: int) -> Features:
+    def _hash(self, points: RealArray, codes: Codes, start: int) -> Features:
         with np.errstate(invalid="ignore", over="ignore"):
             scaled = np.subtract(points, self.space.lower, dtype=np.float64) / self.space.range
             sound = (np.abs(scaled) <= _LARGEST).all(axis=1)

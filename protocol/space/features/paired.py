@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
-from protocol.space.features.base import Bound
-from protocol.space.features.fourier import Angles, FourierSpace, waves
-from protocol.space.grid import FEATURE_UNIT, Features
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.features.base import Bound
+from hushbid.protocol.space.features.fourier import Angles, FourierSpace, waves
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features
 
 __all__ = ["PairedSpace"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.space.lsh.base import HashFamily, Points, Sampling
-from protocol.space.lsh.signed import AsymmetricFamily, SignedFamily, squared_lengths
-from protocol.space.lsh.stable import L1Family, L2Family, StableFamily
+from hushbid.protocol.space.lsh.base import HashFamily, Points, Sampling
+from hushbid.protocol.space.lsh.signed import AsymmetricFamily, SignedFamily, squared_lengths
+from hushbid.protocol.space.lsh.stable import L1Family, L2Family, StableFamily
 
 __all__ = [
     "FAMILIES",

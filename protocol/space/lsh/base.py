@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError, DataError
-from protocol.space.expansion import NORMAL_BITS, Expansion, Words, normals
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.space.expansion import NORMAL_BITS, Expansion, Words, normals
 
 __all__ = ["MAX_CELLS", "MAX_ROWS", "Cells", "HashFamily", "Points", "Sampling"]
 
@@ -51,9 +51,9 @@ class HashFamily(ABC):
     expectation. They are then not independent.
 
     Everything follows from the arguments, to the last bit on every machine: projections are exact
-    (`protocol.space.lsh.projection`), and the seed's `Expansion` supplies the draws: row r of the domain
-    "directions" gives the directions of row r, and so on. For Sobol directions this holds for one version of
-    SciPy; the digest shows a difference.
+    (`hushbid.protocol.space.lsh.projection`), and the seed's `Expansion` supplies the draws: row r of the
+    domain "directions" gives the directions of row r, and so on. For Sobol directions this holds for one
+    version of SciPy; the digest shows a difference.
 
     Attributes:
         cells: Cells of each row: int64 of shape (rows,).

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
 
 __all__ = ["MAX_REACH", "ExactProjection"]
 

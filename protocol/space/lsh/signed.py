@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import DataError
-from protocol.space.lsh.base import Cells, HashFamily, Points
-from protocol.space.lsh.projection import ExactProjection
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.space.lsh.base import Cells, HashFamily, Points
+from hushbid.protocol.space.lsh.projection import ExactProjection
 
 __all__ = ["AsymmetricFamily", "SignedFamily", "squared_lengths"]
 

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import ConfigError
-from protocol.space.expansion import cauchys, uniforms
-from protocol.space.lsh.base import Cells, HashFamily, Points, Sampling, interval
-from protocol.space.lsh.projection import ExactProjection
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.expansion import cauchys, uniforms
+from hushbid.protocol.space.lsh.base import Cells, HashFamily, Points, Sampling, interval
+from hushbid.protocol.space.lsh.projection import ExactProjection
 
 __all__ = ["L1Family", "L2Family", "StableFamily"]
 

@@ -12,18 +12,19 @@ import typer
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from consumer.downstream import MODELS
 from hushbid.cli.app import app
 from hushbid.cluster import file as cluster
+from hushbid.consumer.learners import MODELS
 from hushbid.datasets import DATASETS, PartitionOptions
 from hushbid.plan.tables import DEFAULT_RELEASE
-from protocol.config.party import BudgetSection, ConsumerFile, CuratorFile, DataSection, OwnerFile
-from protocol.config.session import SessionFile
-from protocol.config.wishes import WishesSection
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
-from protocol.privacy.releases import RELEASES, Neighbours, Setting, release_mechanism
-from protocol.space.features import FEATURE_SPACES
+from hushbid.protocol.config.labels import LabelsSection
+from hushbid.protocol.config.party import BudgetSection, ConsumerFile, CuratorFile, DataSection, OwnerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.config.wishes import WishesSection
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
+from hushbid.protocol.privacy.releases import RELEASES, Neighbours, Setting, release_mechanism
+from hushbid.protocol.space.features import FEATURE_SPACES
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, either, first_cells
 
 COMMON: Final = [name for name in CuratorFile.model_fields if name in OwnerFile.model_fields]
@@ -65,9 +66,12 @@ def kind_of(schema: Mapping[str, Any], kinds: Mapping[str, Any]) -> str | None:
             return "boolean"
         case {"type": "integer"} if least is not None and most is below is None:
             return f"whole number from {least}"
-        case {"type": "integer" | "number" as kind} if least is not None and (most or below):
-            most = below - 1 if kind == "integer" and below else most
+        case {"type": "integer"} if least is not None and below:
+            return f"{least:,} to {POWERS.get(int(below - 1), f'{below - 1:,}')}"
+        case {"type": "integer" | "number"} if least is not None and most:
             return f"{least:,} to {POWERS.get(int(most or 0), f'{most:,}')}"
+        case {"type": "number"} if least is not None and below is not None:
+            return f"{least:g} to below {below:g}"
         case {"type": "number"} if least == 0 and most is below is None:
             return "0 or more"
         case {"type": "number"} if above is not None and most is None:
@@ -164,6 +168,7 @@ PARAMETERS: Final[dict[str, type[BaseModel]]] = {
 SECTIONS: Final[dict[str, Any]] = {
     **{name: field.annotation for name, field in SessionFile.model_fields.items() if name != "summary"},
     "wishes": WishesSection,
+    "labels": LabelsSection,
     "budget": BudgetSection,
     "columns": DataSection,
     "dataset": cluster.DatasetSection,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.machine.base import Machine
+from hushbid.protocol.machine.base import Machine
 
 
 def mermaid(machine: type[Machine]) -> str:

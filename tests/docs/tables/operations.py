@@ -7,13 +7,13 @@ import re
 from functools import partial
 from typing import Final
 
-from curator.connections import Ignored
-from protocol.errors import ExitCode
-from protocol.runtime.network.authentication import Refusal
-from protocol.runtime.network.connection_limits import Cut
-from protocol.runtime.network.router import Drop
-from protocol.runtime.telemetry.log_events import LOG_EVENTS
-from protocol.runtime.telemetry.metrics import COUNTERS, GAUGES, ROUND_SECONDS
+from hushbid.curator.connections import Ignored
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.runtime.network.authentication import Refusal
+from hushbid.protocol.runtime.network.connection_limits import Cut
+from hushbid.protocol.runtime.network.router import Drop
+from hushbid.protocol.runtime.telemetry.log_events import LOG_EVENTS
+from hushbid.protocol.runtime.telemetry.metrics import COUNTERS, GAUGES, ROUND_SECONDS
 from tests.conftest import ROOT
 from tests.docs.tables.markers import OWN, Made, Table, code, codes
 

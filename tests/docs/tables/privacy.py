@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from protocol.privacy.accounting import adaptive_epsilon, epsilon_of
-from protocol.privacy.accounting.costs import GaussianCost
-from protocol.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, law_ratios
-from protocol.privacy.accounting.zcdp import epsilon_of_rho
-from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
-from protocol.privacy.releases import Neighbours, Setting, release_mechanism
-from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
-from protocol.privacy.releases.gaussian import GaussianRelease
-from protocol.privacy.settlement import PrivateSettlement
-from protocol.space.features import feature_space
+from hushbid.protocol.privacy.accounting import adaptive_epsilon, epsilon_of
+from hushbid.protocol.privacy.accounting.costs import GaussianCost
+from hushbid.protocol.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, law_ratios
+from hushbid.protocol.privacy.accounting.zcdp import epsilon_of_rho
+from hushbid.protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
+from hushbid.protocol.privacy.releases import Neighbours, Setting, release_mechanism
+from hushbid.protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
+from hushbid.protocol.privacy.releases.gaussian import GaussianRelease
+from hushbid.protocol.privacy.settlement import PrivateSettlement
+from hushbid.protocol.space.features import feature_space
 from tests.docs.tables.markers import Made, Table
 
 DIMENSION, DELTA = 140, 1e-5

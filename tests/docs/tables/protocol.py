@@ -11,26 +11,26 @@ import numpy as np
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-import consumer.blind
-import consumer.events
-import curator.blind
-import curator.events
-import owner.blind
-import owner.events
-from consumer.machine import ConsumerMachine
-from curator.machine import CuratorMachine
-from owner.machine import OwnerMachine
-from protocol import limits
-from protocol.config.invitation import Invitation
-from protocol.config.session import TimeoutSection
-from protocol.errors import ExitCode, Offence
-from protocol.machine import base, machine, weighing
-from protocol.names import CURATOR
-from protocol.privacy.accounting import costs as cost_kinds
-from protocol.privacy.acquisition import RULES
-from protocol.transcript.session_file import started
-from protocol.wire import blind, messages
-from protocol.wire.codec import Direction
+import hushbid.consumer.blind
+import hushbid.consumer.events
+import hushbid.curator.blind
+import hushbid.curator.events
+import hushbid.owner.blind
+import hushbid.owner.events
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.curator.machine import CuratorMachine
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol import limits
+from hushbid.protocol.config.invitation import Invitation
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.errors import ExitCode, Offence
+from hushbid.protocol.machine import base, machine, weighing
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.privacy.accounting import costs as cost_kinds
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire import blind, messages
+from hushbid.protocol.wire.codec import Direction
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, first_cells
 from tests.simulation.harness import candidate_of, names, session_file
@@ -149,17 +149,17 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     machine.Finish(ExitCode.DONE, "reason", "advice"),
     weighing.NoiseDrawn(1, ()),
     weighing.WeightsComputed(1, np.zeros(4, dtype=np.int32)),
-    curator.events.CandidatesChecked(None, ()),
-    owner.events.MapOpened(),
-    owner.events.MapRefused("what", "advice"),
-    owner.events.Scored(1, (0,), (0,), candidate_of(np.zeros(4, dtype=np.int16)), b""),
-    consumer.events.TargetReleased(_ZEROS, 1, _TOTALS, 1, b"", b"", "none", ()),
-    consumer.events.PurchasesChecked((), None),
-    owner.events.BlindScored(1, np.zeros(4, dtype=np.int32), (0,), b"", b"", b"", b"", b""),
-    owner.events.BroadcastRefused("what", "advice"),
-    curator.events.BidsChecked((True,)),
-    consumer.events.WeightSealed(1, b"", b""),
-    consumer.events.AccountMade(_example("account")),
+    hushbid.curator.events.CandidatesChecked(None, ()),
+    hushbid.owner.events.MapOpened(),
+    hushbid.owner.events.MapRefused("what", "advice"),
+    hushbid.owner.events.Scored(1, (0,), (0,), candidate_of(np.zeros(4, dtype=np.int16)), b""),
+    hushbid.consumer.events.TargetReleased(_ZEROS, 1, _TOTALS, 1, b"", b"", "none", ()),
+    hushbid.consumer.events.PurchasesChecked((), None),
+    hushbid.owner.events.BlindScored(1, np.zeros(4, dtype=np.int32), (0,), b"", b"", b"", b"", b""),
+    hushbid.owner.events.BroadcastRefused("what", "advice"),
+    hushbid.curator.events.BidsChecked((True,)),
+    hushbid.consumer.events.WeightSealed(1, b"", b""),
+    hushbid.consumer.events.AccountMade(_example("account")),
 )
 """One of each event and effect that can be on record."""
 COSTS: Final[tuple[cost_kinds.Cost, ...]] = (
@@ -204,9 +204,9 @@ PROTOCOL: Final[dict[str, Made]] = {
     "curator's phases": partial(diagram, CuratorMachine),
     "owner's phases": partial(diagram, OwnerMachine),
     "consumer's phases": partial(diagram, ConsumerMachine),
-    "blind curator's phases": partial(diagram, curator.blind.BlindCurator),
-    "blind owner's phases": partial(diagram, owner.blind.BlindOwner),
-    "blind consumer's phases": partial(diagram, consumer.blind.BlindConsumer),
+    "blind curator's phases": partial(diagram, hushbid.curator.blind.BlindCurator),
+    "blind owner's phases": partial(diagram, hushbid.owner.blind.BlindOwner),
+    "blind consumer's phases": partial(diagram, hushbid.consumer.blind.BlindConsumer),
 }
 WIRE: Final[dict[str, Made]] = {
     "limits": maxima,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from consumer.appraisal import Judgement
-from consumer.own_figures import OwnFigures
-from consumer.verdict import Verdict
+from hushbid.consumer.appraisal import Judgement
+from hushbid.consumer.own_figures import OwnFigures
+from hushbid.consumer.verdict import Verdict
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.suites import SUITES
 from hushbid.evidence.bench.rules import SETTINGS as BENCHED
@@ -23,12 +23,13 @@ from hushbid.evidence.experiments import (
     scaling,
     screening,
     selection,
+    worth,
 )
 from hushbid.evidence.sweep.invariants import INVARIANTS
+from hushbid.protocol.privacy.settlement import SettlementTerms
+from hushbid.protocol.session.guarantee import PrivacyStatement
+from hushbid.protocol.session.odometer import Odometer
 from hushbid.running.results import RunResult
-from protocol.privacy.settlement import SettlementTerms
-from protocol.session.guarantee import PrivacyStatement
-from protocol.session.odometer import Odometer
 from tests.conftest import ROOT
 from tests.docs.tables.markers import Made, Table, code, codes, first_cells
 
@@ -97,6 +98,7 @@ EXPERIMENTS: Final[dict[str, Made]] = {
     "purchases": partial(fields, purchases.PurchaseRow),
     "rivals": partial(fields, rivals.RivalRow),
     "scaling": partial(fields, scaling.ScalingRow),
+    "worth": partial(fields, worth.WorthRow),
 }
 AUDIT: Final[dict[str, Made]] = {
     "suites": lambda: Table(

@@ -29,7 +29,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 WHOLE = (
     *("points", "batch", "min_owners", "dimension", "seed", "columns"),
-    *("box_bytes", "column_values", "tau", "steps", "first_steps", "directions", "caps"),
+    *("box_bytes", "column_values", "tau", "steps", "first_steps", "directions", "caps", "classes"),
 )
 """Keys whose values are whole numbers; all other numbers are float64."""
 WITH_POINTS = ("ask-all", "sealed")
@@ -87,7 +87,7 @@ def _settle(tables: Any) -> None:
         acquisition.setdefault("tau", math.ceil(len(tables["roster"]["owners"]) ** (2 / 3) - 1e-9))
     batch = min(-(-session["points"] // 50), 100, 1015808 // (size + 2 * features["dimension"] + 64))
     apart = {"column_values", "fixed_cadence"} & {*session} or tables.get("settlement", {}).get("private")
-    wishes = tables.get("wishes", {})
+    wishes, _ = tables.get("wishes", {}), tables.get("labels", {}).setdefault("similarity", 0.5)
     apart = apart or "caps" in wishes or len({*wishes.get("prices", {}).values()}) > 1
     jitter = 50.0 if features["columns"] <= 8 else 25.0
     defaults = {"batch": (1, max(1, batch)), "jitter": (0.0, jitter), "distinct": (False, not apart)}

@@ -1,14 +1,16 @@
 """Labels that are amounts, as of a regression: no class is got right, and no share is told."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from consumer.appraisal import Judge, Judgement
-from consumer.cli import quality_lines
-from consumer.downstream import no_classes
-from protocol.data import Dataset
+from hushbid.consumer.appraisal import Judge, Judgement
+from hushbid.consumer.cli import quality_lines
+from hushbid.consumer.downstream import no_classes
+from hushbid.consumer.label_part import label_part
+from hushbid.protocol.data import Dataset
 from tests.unit.consumer.test_own_figures import entry, figures, points
 
 RNG = np.random.default_rng(5)
@@ -47,6 +49,21 @@ def test_amounts_are_judged_by_no_classifier_and_a_sentence_says_why() -> None:
     assert "no accuracy" in found["labels_why"]
     assert "--estimator Ridge" in quality_lines(found)["labels"]
     assert Judgement.from_json(found) == judgement
+
+
+def test_whole_numbers_that_a_session_calls_amounts_have_no_accuracy_and_a_model_of_amounts() -> None:
+    scores = np.rint(9.0 * POINTS[:, 0]).astype(np.int64)
+    own, bought, labels = scores[:30], POINTS[30:], scores[30:]
+    judge = Judge(POINTS[:30], 1.0, test=(POINTS[:30], own), wanted_labels=own, amounts=True)
+    found, matching = judge.weighed(judge.quality(bought, labels), bought, labels)
+    assert found.plain.accuracy is None
+    assert "no accuracy" in found.as_json()["labels_why"]
+    assert judge.model_figures(bought, labels, matching)[0].metric == "r2"
+    part = label_part(labels, own, amounts=True)
+    assert part is not None
+    assert part.amounts is not None
+    by_values = replace(judge, amounts=None)
+    assert by_values.model_figures(bought, labels, matching)[0].metric == "accuracy"
 
 
 def test_bought_labels_of_many_kinds_warn_nobody_where_the_test_points_have_classes() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from consumer.events import (
+from hushbid.consumer.events import (
     CheckPurchases,
     Delivered,
     PurchasesChecked,
@@ -16,22 +16,22 @@ from consumer.events import (
     StorePurchases,
     TargetReleased,
 )
-from consumer.machine import ConsumerMachine
-from consumer.numerics import ConsumerNumerics
-from consumer.party import consumer_party
-from protocol.data import Dataset, check_dataset
-from protocol.errors import DataError, ExitCode, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Effect, Finish, Received, Send, Started
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.points import NO_FEATURES, hash_points, mapped, matching, within_bounds
-from protocol.session.session import Session, open_session
-from protocol.space.features import feature_space
-from protocol.space.grid import features_to_float
-from protocol.space.mmd import mmd2
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import (
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.numerics import ConsumerNumerics
+from hushbid.consumer.party import consumer_party
+from hushbid.protocol.data import Dataset, check_dataset
+from hushbid.protocol.errors import DataError, ExitCode, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Charge, Effect, Finish, Received, Send, Started
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.points import NO_FEATURES, hash_points, mapped, matching, within_bounds
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.features import feature_space
+from hushbid.protocol.space.grid import features_to_float
+from hushbid.protocol.space.mmd import mmd2
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Candidate,
     Delivery,
@@ -358,12 +358,12 @@ def test_points_of_other_number_types_and_without_features_are_hashed_all_the_sa
         np.zeros(DIMENSION, dtype=np.uint8),
         np.full(DIMENSION, 0.5, dtype=np.float32),
     ]
-    hashed = hash_points(MAP, points, schema=None)
+    hashed = hash_points(MAP, points, [b""] * len(points), schema=None)
     assert np.array_equal(hashed[0], hashed[3])
     assert (hashed[1] == NO_FEATURES).all()
     assert np.array_equal(hashed[2], MAP.hash(np.zeros((1, DIMENSION)))[0])
     assert matching(hashed, hashed).tolist() == [True, False, True, True]
-    assert hash_points(MAP, [], schema=None).shape == (0, DIMENSION)
+    assert hash_points(MAP, [], [], schema=None).shape == (0, DIMENSION)
 
 
 @pytest.mark.parametrize("value", [1.0 + 2.0**-52, -5e-324, 1e160, -1e308, 1e308])
@@ -373,7 +373,7 @@ def test_a_point_outside_of_the_public_bounds_has_no_features_and_is_disputed(va
     far[1] = value
     claimed = MAP.hash(far[None]) if abs(value) < 1e200 else MAP.hash(np.zeros((1, DIMENSION)))
     near = np.array([0.0, 1.0, 0.5, 1.0])
-    hashed = hash_points(MAP, [near, far], schema=None)
+    hashed = hash_points(MAP, [near, far], [b"", b""], schema=None)
     assert mapped(hashed).tolist() == [True, False]
     assert matching(hashed, np.vstack([MAP.hash(near[None]), claimed])).tolist() == [True, False]
 

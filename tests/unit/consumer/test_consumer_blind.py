@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.blind import BlindConsumer
-from consumer.events import (
+from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.events import (
     AccountMade,
     Delivered,
     MakeAccount,
@@ -19,16 +19,16 @@ from consumer.events import (
     TargetReleased,
     WeightSealed,
 )
-from protocol import limits
-from protocol.crypto.sealing import SEAL_BYTES
-from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Effect, Event, Finish, Received, Send, Started
-from protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
-from protocol.names import CURATOR
-from protocol.session.session import Session
-from protocol.wire.blind import Account, Award, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import (
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.sealing import SEAL_BYTES
+from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Charge, Effect, Event, Finish, Received, Send, Started
+from hushbid.protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.blind import Account, Award, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import (
     BLIND_VERSION,
     PROTOCOL_VERSION,
     Broadcast,

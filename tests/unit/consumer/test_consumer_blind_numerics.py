@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from consumer.events import (
+from hushbid.consumer.events import (
     AccountMade,
     CheckAward,
     MakeAccount,
@@ -18,27 +18,27 @@ from consumer.events import (
     TargetReleased,
     WeightSealed,
 )
-from consumer.machine import target_of
-from consumer.numerics import BlindConsumerNumerics
-from consumer.party import consumer_party
-from owner.events import BlindScored
-from protocol.crypto.blinding import (
+from hushbid.consumer.machine import target_of
+from hushbid.consumer.numerics import BlindConsumerNumerics
+from hushbid.consumer.party import consumer_party
+from hushbid.owner.events import BlindScored
+from hushbid.protocol.crypto.blinding import (
     NOT_SENT,
     account_statement,
     blind_bid_statement,
     blind_digest,
     broadcast_statement,
 )
-from protocol.crypto.sealing import SEAL_BYTES, pack_content, seal, sign, verify_signature
-from protocol.data import Dataset
-from protocol.errors import LocalProtocolError
-from protocol.names import CONSUMER
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.account import account_content
-from protocol.session.settling import HandedOver
-from protocol.session.sizes import sealed_weight_bytes
-from protocol.wire.blind import BlindCandidate, BlindPurchase
-from protocol.wire.messages import (
+from hushbid.protocol.crypto.sealing import SEAL_BYTES, pack_content, seal, sign, verify_signature
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.account import account_content
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.session.sizes import sealed_weight_bytes
+from hushbid.protocol.wire.blind import BlindCandidate, BlindPurchase
+from hushbid.protocol.wire.messages import (
     fixed,
 )
 from tests.support.blind_parties import (

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from consumer.appraisal import Judgement, Quality, Weighted
-from consumer.verdict import Rehearsal, Staged, Verdict
 from hushbid.cli.app import app
 from hushbid.cluster.containers import set_up
 from hushbid.cluster.file import open_cluster
-from protocol.session.session import open_session
+from hushbid.consumer.appraisal import Judgement, Quality, Weighted
+from hushbid.consumer.model_figures import NO_MODEL
+from hushbid.consumer.verdict import Rehearsal, Staged, Verdict
+from hushbid.protocol.session.session import open_session
 from tests.conftest import ROOT
 
 
@@ -61,6 +62,7 @@ def test_it_is_a_table_with_privacy_and_places(
         "disputed": 1,
         "wall_seconds": 3.14159,
         **Verdict(rehearsal, anyway=True).as_json(),
+        "model": NO_MODEL.as_json(),
         "seed_set_drawn": True,
         "seed_distance": {"mmd2": 0.4501, "by_chance": 0.0124, "radii": 0.906, "far": True},
         "data": "delivered.npz",
@@ -68,13 +70,14 @@ def test_it_is_a_table_with_privacy_and_places(
         "transcript": "consumer.transcript",
         "privacy": [statement.as_json() for statement in open_session(made.session).privacy()],
     }
-    monkeypatch.setattr("consumer.process.run_consumer", lambda *_arguments: result)
+    monkeypatch.setattr("hushbid.consumer.process.run_consumer", lambda *_arguments: result)
     config = str(tmp_path / "consumer" / "data" / "party.toml")
     arguments = ["consumer", "--session", str(path), "--config", config, "--no-rehearsal"]
     out = CliRunner().invoke(app, arguments).stdout
     width = len(lines[0]) - len(lines[0].split()[-1])
     figures = {
         "points delivered": "198 of 200, 1 disputed",
+        "model": "Whether the model gets better cannot be told: nothing was bought.",
         "seed set": "drawn, far: MMD² of 0.45 between the seed set and the validation set, where chance "
         "gives 0.012 to like sets of these sizes; 0.91 clipping radii apart",
         "rehearsal": "hopeless, and gone on with anyway: 1.50, 1.25 of a uniform choice's MMD², with weights",

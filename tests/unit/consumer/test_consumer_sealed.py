@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.events import Delivered
-from consumer.party import consumer_party
-from owner.events import Scored
-from protocol import limits
-from protocol.crypto.sealing import candidate_statement, pack_content, seal, sign
-from protocol.data import Dataset
-from protocol.errors import ConfigError, DataError
-from protocol.names import CONSUMER
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.secret_map import open_map
-from protocol.space.features import SEED_BYTES
-from protocol.wire.messages import Purchase, SealedCandidate, fixed
+from hushbid.consumer.events import Delivered
+from hushbid.consumer.party import consumer_party
+from hushbid.owner.events import Scored
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.sealing import candidate_statement, pack_content, seal, sign
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.secret_map import open_map
+from hushbid.protocol.space.features import SEED_BYTES
+from hushbid.protocol.wire.messages import Purchase, SealedCandidate, fixed
 from tests.support.sealed_parties import (
     COLUMNS,
     OWNERS,

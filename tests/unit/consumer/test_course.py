@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from consumer.cli import course_lines
-from consumer.course import Course, course_of
-from consumer.events import Delivered
-from protocol.wire.messages import Candidate
+from hushbid.consumer.cli import course_lines
+from hushbid.consumer.course import Course, course_of
+from hushbid.consumer.events import Delivered
+from hushbid.protocol.wire.messages import Candidate
 
 
 def bought(*rounds: int) -> list[Delivered]:

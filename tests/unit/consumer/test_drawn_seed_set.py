@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.drawn_seed_set import STREAM, drawn_seed_set
-from consumer.process import consumer_seed_set, drawn_path
-from protocol.config.loading import validated
-from protocol.config.party import ConsumerFile
-from protocol.config.session import FeatureSection, NoiseSection
-from protocol.data import Dataset, check_dataset
-from protocol.data.dataset import FEATURE_DTYPES
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import Session, open_session
+from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
+from hushbid.consumer.process import consumer_seed_set, drawn_path
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.config.party import ConsumerFile
+from hushbid.protocol.config.session import FeatureSection, NoiseSection
+from hushbid.protocol.data import Dataset, check_dataset
+from hushbid.protocol.data.dataset import FEATURE_DTYPES
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import Session, open_session
 from tests.simulation.harness import names, session_file
 
 OWN = {"state": "state", "validation": "v.npz"}

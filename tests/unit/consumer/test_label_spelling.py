@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consumer.appraisal import Judge, Judgement
-from consumer.cli import quality_lines
-from consumer.downstream import Labels, why_none_agree
+from hushbid.consumer.appraisal import Judge, Judgement
+from hushbid.consumer.cli import quality_lines
+from hushbid.consumer.downstream import Labels, why_none_agree
 
 SAME = [
     pytest.param(np.array([7351, 2]), np.array(["7351", "2"]), id="a number and text"),

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import minimize
 
-from consumer import matching
-from consumer.balance import Group
-from consumer.matching import TOLERANCE, effective_points, match
-from protocol.errors import ConfigError, DataError
-from protocol.space.mmd import kernel_matrix, kernel_means, mmd2
+from hushbid.consumer import matching
+from hushbid.consumer.balance import Group
+from hushbid.consumer.matching import TOLERANCE, effective_points, match
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.space.mmd import kernel_matrix, kernel_means, mmd2
 
 Points = npt.NDArray[np.float64]
 GAMMA = 3.0
@@ -124,7 +124,7 @@ def test_one_point_has_all_the_weight_and_one_wanted_point_draws_it() -> None:
 def test_the_kernel_matrix_is_that_of_its_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     points, _ = sets(37, 1)
     whole = kernel_matrix(points, GAMMA)
-    monkeypatch.setattr("protocol.space.mmd.CHUNK_VALUES", 100)
+    monkeypatch.setattr("hushbid.protocol.space.mmd.CHUNK_VALUES", 100)
     assert np.allclose(kernel_matrix(points, GAMMA), whole, atol=1e-15)
     distances = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     assert np.allclose(whole, np.exp(-GAMMA * distances), atol=1e-14)

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer import own_figures as module
-from consumer.appraisal import Evaluation, Judgement, Quality, Weighted, appraise
-from consumer.downstream import wilson_interval
-from consumer.events import Delivered
-from consumer.matching import match
-from consumer.own_figures import ClassShares, OwnFigures, own_figures
-from protocol.data import Dataset
-from protocol.data.attributes import Attributes, pack_attributes
-from protocol.session.session import open_session
-from protocol.space.mmd import mmd2
-from protocol.wire.messages import Candidate
+from hushbid.consumer import own_figures as module
+from hushbid.consumer.appraisal import Evaluation, Judgement, Quality, Weighted, appraise
+from hushbid.consumer.downstream import wilson_interval
+from hushbid.consumer.events import Delivered
+from hushbid.consumer.matching import match
+from hushbid.consumer.own_figures import ClassShares, OwnFigures, own_figures
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.attributes import Attributes, pack_attributes
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space.mmd import mmd2
+from hushbid.protocol.wire.messages import Candidate
 from tests.support.session_files import load
 
 SESSION = open_session(load({"features.dimension": 64}))

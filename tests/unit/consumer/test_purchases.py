@@ -11,14 +11,14 @@ import msgpack
 import numpy as np
 import pytest
 
-from consumer.appraisal import Evaluation, Judgement, Quality, appraise
-from consumer.columns import column
-from consumer.events import Delivered, StorePurchases
-from consumer.store import PurchaseFile
-from protocol.config.session import FeatureSection
-from protocol.data import DataColumns, Dataset, load_dataset
-from protocol.session.session import open_session
-from protocol.wire.messages import Candidate
+from hushbid.consumer.appraisal import Evaluation, Judgement, Quality, appraise
+from hushbid.consumer.columns import column
+from hushbid.consumer.events import Delivered, StorePurchases
+from hushbid.consumer.store import PurchaseFile
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.data import DataColumns, Dataset, load_dataset
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.wire.messages import Candidate
 from tests.simulation.harness import names, session_file
 
 FEATURES = FeatureSection(gamma=0.5, columns=3, lower=-1.0, upper=[1.0, 2.0, 3.0])

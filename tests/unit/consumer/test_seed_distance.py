@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consumer.events import CheckPurchases, PurchasesChecked
-from consumer.party import consumer_party
-from consumer.seed_distance import FAR_RADII, SeedDistance, seed_distance
+from hushbid.consumer.events import CheckPurchases, PurchasesChecked
+from hushbid.consumer.party import consumer_party
+from hushbid.consumer.seed_distance import FAR_RADII, SeedDistance, seed_distance
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ReplayDivergence
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Prior
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space.features.paired import PairedSpace
+from hushbid.protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2
 from hushbid.transcripts.recompute import CLOSE, Recomputation
-from protocol.data import Dataset
-from protocol.errors import ReplayDivergence
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Prior
-from protocol.session.session import open_session
-from protocol.space.features.paired import PairedSpace
-from protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2
 from tests.simulation.harness import names, session_file
 
 GAMMA = 2.0

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from consumer.drawn_seed_set import DRAWN
-from consumer.party import check_disjoint
-from consumer.process import run_consumer
-from protocol.config.party import ConsumerFile
-from protocol.config.session import SessionSection
-from protocol.data import Dataset
-from protocol.errors import DataError
-from protocol.session.guarantee import privacy_lines
-from protocol.session.session import Session, open_session
+from hushbid.consumer.drawn_seed_set import DRAWN
+from hushbid.consumer.party import check_disjoint
+from hushbid.consumer.process import run_consumer
+from hushbid.protocol.config.party import ConsumerFile
+from hushbid.protocol.config.session import SessionSection
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.session.guarantee import privacy_lines
+from hushbid.protocol.session.session import Session, open_session
 from tests.simulation.harness import names, session_file
 from tests.unit.protocol.runtime.test_party import session
 

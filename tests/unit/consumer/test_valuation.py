@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 from scipy.spatial.distance import cdist
 
-from consumer.own_figures import _parts
-from consumer.valuation import MOST_EXACT, Purchase, exact_shapley, sampled_shapley, value
+from hushbid.consumer.own_figures import _parts
+from hushbid.consumer.valuation import MOST_EXACT, Purchase, exact_shapley, sampled_shapley, value
 
 GAMMA = 2.0
 RNG = np.random.default_rng(11)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol import limits
-from protocol.errors import ConfigError, LocalProtocolError, Offence
-from protocol.machine.weighing import ComputeWeights
-from protocol.names import CONSUMER
-from protocol.session.session import open_session
-from protocol.space.scoring import Best
-from protocol.wire.messages import Batch, Bid, Candidates, Delivery, sizes
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError, LocalProtocolError, Offence
+from hushbid.protocol.machine.weighing import ComputeWeights
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space.scoring import Best
+from hushbid.protocol.wire.messages import Batch, Bid, Candidates, Delivery, sizes
 from tests.simulation.harness import CuratorBench, names, session_file
 from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, W, bidding, winners
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.config.session import TimeoutSection
-from protocol.errors import ExitCode, Offence
-from protocol.session.points import NO_FEATURES
-from protocol.wire.messages import (
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.errors import ExitCode, Offence
+from hushbid.protocol.session.points import NO_FEATURES
+from hushbid.protocol.wire.messages import (
     Ask,
     Broadcast,
     Close,

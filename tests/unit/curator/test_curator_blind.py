@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curator.blind import BlindCurator
-from curator.ledger import Fault
-from protocol import limits
-from protocol.crypto.blinding import account_statement
-from protocol.crypto.sealing import sign
-from protocol.errors import ConfigError, ExitCode, Offence
-from protocol.machine.machine import Started
-from protocol.names import CONSUMER
-from protocol.privacy.payment import Price
-from protocol.session.account import account_content
-from protocol.session.sizes import sealed_weight_bytes
-from protocol.wire.blind import Account, BlindBid, Maps, SealedBroadcast
-from protocol.wire.messages import (
+from hushbid.curator.blind import BlindCurator
+from hushbid.curator.ledger import Fault
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.blinding import account_statement
+from hushbid.protocol.crypto.sealing import sign
+from hushbid.protocol.errors import ConfigError, ExitCode, Offence
+from hushbid.protocol.machine.machine import Started
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.payment import Price
+from hushbid.protocol.session.account import account_content
+from hushbid.protocol.session.sizes import sealed_weight_bytes
+from hushbid.protocol.wire.blind import Account, BlindBid, Maps, SealedBroadcast
+from hushbid.protocol.wire.messages import (
     BLIND_VERSION,
     PROTOCOL_VERSION,
     Message,

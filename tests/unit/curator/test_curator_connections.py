@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from curator.connections import Connections, Ignored
-from protocol import limits
-from protocol.wire.codec import encode_message
+from hushbid.curator.connections import Connections, Ignored
+from hushbid.protocol import limits
+from hushbid.protocol.wire.codec import encode_message
 from tests.support.message_cases import CASES
 from tests.unit.protocol.wire.test_wire import FRAMES
 
@@ -71,7 +71,7 @@ def test_a_connection_says_hello_once(connections: Connections) -> None:
 
 
 def test_every_hello_begins_as_the_filter_expects(connections: Connections) -> None:
-    from curator.connections import _HELLO
+    from hushbid.curator.connections import _HELLO
 
     hellos = [case.message for case in CASES.values() if case.message.kind == "hello"]
     assert hellos

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ExitCode
-from protocol.names import CONSUMER
-from protocol.wire.messages import Broadcast
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.wire.messages import Broadcast
 from tests.simulation.harness import CuratorBench
 from tests.support.curator_rounds import (
     BEST,

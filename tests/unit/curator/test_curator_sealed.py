@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curator.events import CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
-from curator.ledger import Dispute, Fault
-from curator.machine import CuratorMachine
-from curator.party import curator_party
-from curator.verification import Unverified
-from protocol import limits
-from protocol.crypto.sealing import candidate_statement, sign
-from protocol.errors import ExitCode, Offence
-from protocol.machine.machine import Charge, Computation, Send, Started
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import open_session
-from protocol.session.settling import HandedOver
-from protocol.wire.messages import Delivery, Ready, Receipt, SealedCandidate, SecretMap, fixed
+from hushbid.curator.events import CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
+from hushbid.curator.ledger import Dispute, Fault
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_party
+from hushbid.curator.verification import Unverified
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.sealing import candidate_statement, sign
+from hushbid.protocol.errors import ExitCode, Offence
+from hushbid.protocol.machine.machine import Charge, Computation, Send, Started
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.wire.messages import Delivery, Ready, Receipt, SealedCandidate, SecretMap, fixed
 from tests.simulation.harness import (
     FORGED,
     CuratorBench,
@@ -362,7 +362,7 @@ def test_all_boxes_are_destroyed_at_the_receipt_and_none_before() -> None:
 
 
 def test_boxes_are_kept_until_the_receipt_of_the_last_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocol.limits.DELIVERY_CHUNK_BYTES", 1)
+    monkeypatch.setattr("hushbid.protocol.limits.DELIVERY_CHUNK_BYTES", 1)
     bench = bidding("sealed", owners=2, points=2)
     bid(bench, A, BEST)
     bid(bench, B, SECOND)

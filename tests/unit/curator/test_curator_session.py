@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.machine.machine import Lost, Offended, Received, Send, Started
-from protocol.names import CONSUMER
-from protocol.wire.messages import (
+from hushbid.protocol.errors import ExitCode, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Lost, Offended, Received, Send, Started
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Bid,
     Close,
@@ -272,7 +272,7 @@ def test_a_delivery_without_a_receipt_ends_the_process_and_is_kept() -> None:
 
 
 def test_the_parts_of_a_delivery_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocol.limits.DELIVERY_CHUNK_BYTES", 1)
+    monkeypatch.setattr("hushbid.protocol.limits.DELIVERY_CHUNK_BYTES", 1)
     bench = bidding(owners=1, points=2)
     for number in (1, 2):
         if number == 2:

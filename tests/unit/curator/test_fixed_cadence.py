@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from protocol.config.session import SessionFile
-from protocol.errors import ConfigError, ExitCode
-from protocol.session.session import open_session
-from protocol.transcript.session_file import started
-from protocol.wire.messages import Offer, fixed
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire.messages import Offer, fixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.simulation.test_simulator import bought, simulate
 from tests.support.curator_rounds import (

@@ -8,12 +8,12 @@ from typing import Any, Final, cast
 
 import pytest
 
-from curator.hub import Hub
-from protocol.machine.machine import Lost
-from protocol.runtime.driver import Outgoing
-from protocol.runtime.network.router import Arrival
-from protocol.wire.codec import encode_message
-from protocol.wire.messages import Beat
+from hushbid.curator.hub import Hub
+from hushbid.protocol.machine.machine import Lost
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.runtime.network.router import Arrival
+from hushbid.protocol.wire.codec import encode_message
+from hushbid.protocol.wire.messages import Beat
 from tests.unit.protocol.wire.test_wire import FRAMES
 
 ALICE: Final = "alice"

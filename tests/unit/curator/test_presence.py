@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from curator.presence import Presence
-from protocol.config.session import TimeoutSection
-from protocol.machine.machine import Lost, Returned
+from hushbid.curator.presence import Presence
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.machine.machine import Lost, Returned
 from tests.unit.protocol.wire.test_wire import FRAMES
 
 ALICE, BOB = "alice", "bob"

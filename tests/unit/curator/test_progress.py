@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from curator.progress import Follower
 from hushbid.cli.progress import waiting
-from protocol.machine.progress import MOST_NAMED
-from protocol.names import CONSUMER
+from hushbid.curator.progress import Follower
+from hushbid.protocol.machine.progress import MOST_NAMED
+from hushbid.protocol.names import CONSUMER
 from tests.simulation.harness import names, session_file
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from curator.party import curator_party
-from curator.session_log import CuratorLog
-from protocol.errors import ExitCode
-from protocol.machine.machine import Event, Finish
-from protocol.names import CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.telemetry.log_events import LogEvent
-from protocol.session.session import open_session
-from protocol.wire.messages import Ask, Broadcast, Offer, fixed
+from hushbid.curator.party import curator_party
+from hushbid.curator.session_log import CuratorLog
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.machine.machine import Event, Finish
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.wire.messages import Ask, Broadcast, Offer, fixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, C, W, bid
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.prior import prior_of
-from protocol.session.session import Session, open_session
-from protocol.session.settling import HandedOver, settle
-from protocol.session.statement import Noise, gain_errors, shared_gains, target_noise
-from protocol.space.grid import features_to_float
-from protocol.wire.messages import Candidate, Target
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.prior import prior_of
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.session.settling import HandedOver, settle
+from hushbid.protocol.session.statement import Noise, gain_errors, shared_gains, target_noise
+from hushbid.protocol.space.grid import features_to_float
+from hushbid.protocol.wire.messages import Candidate, Target
 from tests.support.session_files import load
 
 OWNERS = ("alpha", "beta", "gamma")

@@ -16,9 +16,9 @@ import tomli_w
 import hushbid
 from hushbid import Procured, Schema
 from hushbid.cluster.file import open_cluster
+from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.running.simulate import simulate
 from hushbid.tables.frames import as_arrow
-from protocol.errors import ConfigError, DataError
 
 SCHEMA = Schema.of(
     [
@@ -71,6 +71,7 @@ def test_what_is_bought_are_the_owners_rows(procured: Procured) -> None:
     assert isinstance(points, pd.DataFrame)
     assert list(points) == [
         "age", "income", "job", "owner", "education", "bought", "owner_", "round", "weight",
+        "training_weight",
     ]  # fmt: skip
     assert len(points) == 40
     for row in points.itertuples():
@@ -79,6 +80,73 @@ def test_what_is_bought_are_the_owners_rows(procured: Procured) -> None:
         like = like[(like.income.fillna(20_000) == row.income) & (like.owner == row.owner)]
         jobs = ["?" if pd.isna(job) else job for job in like.job]
         assert ("?" if pd.isna(row.job) else row.job, row.bought) in list(zip(jobs, like.bought, strict=True))
+
+
+def test_a_model_is_trained_on_own_rows_of_weight_one_and_on_bought_rows(procured: Procured) -> None:
+    training, points = procured.training, procured.points
+    assert isinstance(training, pd.DataFrame)
+    assert list(training) == ["age", "income", "job", "owner", "education", "bought", "owner_", "weight"]
+    own, theirs = training[training.owner_.isna()], training[training.owner_.notna()]
+    assert (own.weight == 1.0).all()
+    assert own.bought.tolist() == WANTED.bought.tolist()
+    assert own.age.tolist() == WANTED.age.tolist()
+    kept = points[points.training_weight > 0.0]
+    assert theirs.weight.tolist() == kept.training_weight.tolist()
+    assert theirs.age.tolist() == kept.age.tolist()
+    assert theirs.weight.sum() == pytest.approx(procured.model.total)
+
+
+def test_the_model_is_judged_beside_own_rows_and_a_uniform_choice(procured: Procured) -> None:
+    model = procured.model
+    assert (model.metric, model.judged_on, model.judged, model.own_rows) == ("accuracy", "test", 200, 80)
+    for figure in (model.own, model.bought, model.own_and_bought, model.uniform, model.own_and_uniform):
+        assert figure is not None
+    assert model.sentence() in str(procured)
+
+
+def test_own_rows_may_lack_a_label_and_those_that_have_one_count() -> None:
+    some = WANTED.assign(bought=WANTED.bought.where(np.arange(80) < 30))
+    found = bought(validation=some, rehearse=False)
+    assert found.model.own_rows == 30
+    assert found.training.owner_.isna().sum() == 30
+    assert found.training.bought.isna().sum() == 0
+    none = bought(validation=WANTED.assign(bought=None), rehearse=False)
+    assert (none.model.own, none.model.own_rows) == (None, 0)
+    assert none.model.bought is not None
+    without = bought(validation=WANTED.drop(columns="bought"), rehearse=False)
+    assert np.array_equal(none.weights, without.weights)
+    with pytest.raises(DataError, match="'bought' has a gap"):
+        bought(owners=OWNERS | {"north": some})
+
+
+def test_labels_of_the_validation_set_are_of_the_owners_type_or_refused_and_none_is_quoted() -> None:
+    texts = WANTED.assign(bought=[f"secret-{label}" for label in WANTED.bought])
+    with pytest.raises(DataError, match="are text with the validation set, and numbers with north") as caught:
+        bought(validation=texts)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_model_that_cannot_be_asked_costs_no_result() -> None:
+    kept = pd.concat([WANTED[WANTED.bought == label].head(2) for label in (0, 1)]).index
+    few = WANTED.assign(bought=WANTED.bought.where(WANTED.index.isin(kept)))
+    found = bought(validation=few, rehearse=False, settings={"consumer.model": "KNeighborsClassifier"})
+    assert "KNeighborsClassifier cannot be fitted" in found.model.why
+    assert len(found.points) == 40
+
+
+def test_amounts_are_bought_for_a_regression() -> None:
+    def priced(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(bought=frame.age * 1.5 + frame.education.eq("high") * 20.0)
+
+    found = bought(
+        owners={name: priced(frame) for name, frame in OWNERS.items()},
+        validation=priced(WANTED),
+        test=priced(TEST),
+    )
+    assert found.model.metric == "r2"
+    assert found.model.own_and_bought is not None
+    assert found.model.own_and_bought.value > 0.8
+    assert found.training.bought.dtype == float
 
 
 def test_weights_and_figures_are_those_of_the_result(procured: Procured) -> None:
@@ -272,7 +340,7 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         ),
         pytest.param(
             {"owners": OWNERS | {"east": OWNERS["east"].assign(bought="33344")}},
-            "The labels in column 'bought' are numbers with north, and text with east",
+            "The labels in column 'bought' are numbers with the validation set, and text with east",
             id="labels of two kinds",
         ),
         pytest.param(

@@ -10,16 +10,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Withdraw
-from owner.numerics import BlindOwnerNumerics
-from owner.party import owner_party
-from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, broadcast_statement
-from protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign, unpack_content
-from protocol.data import Dataset
-from protocol.names import CONSUMER
-from protocol.privacy.noise import SimulatedNoise
-from protocol.space.grid import Weights
-from protocol.space.scoring import score_bound
+from hushbid.owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Withdraw
+from hushbid.owner.numerics import BlindOwnerNumerics
+from hushbid.owner.party import owner_party
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, broadcast_statement
+from hushbid.protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign, unpack_content
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.space.grid import Weights
+from hushbid.protocol.space.scoring import score_bound
 from tests.simulation.harness import weights_of
 from tests.support.sealed_parties import COLUMNS, DIMENSION, OWNERS, Consumer, sealed_session
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from owner.party import owner_party
-from protocol.config.session import SessionSection
-from protocol.data import Dataset, check_labels
-from protocol.errors import DataError, ExitCode
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import open_session
+from hushbid.owner.party import owner_party
+from hushbid.protocol.config.session import SessionSection
+from hushbid.protocol.data import Dataset, check_labels
+from hushbid.protocol.errors import DataError, ExitCode
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import open_session
 from tests.simulation.harness import names, session_file
 
 POINTS = np.full((3, 2), 0.5)

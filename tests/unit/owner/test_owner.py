@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from owner.events import Scored, ScorePoints, Withdraw
-from owner.machine import OwnerMachine
-from owner.numerics import OwnerNumerics
-from owner.party import owner_party
-from protocol.crypto.identity import Identity
-from protocol.data import Dataset
-from protocol.errors import DataError, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Effect, Received, Send, Started
-from protocol.names import CURATOR
-from protocol.privacy.accounting import epsilon_of
-from protocol.privacy.noise import SimulatedNoise
-from protocol.session.session import Session, open_session
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import (
+from hushbid.owner.events import Scored, ScorePoints, Withdraw
+from hushbid.owner.machine import OwnerMachine
+from hushbid.owner.numerics import OwnerNumerics
+from hushbid.owner.party import owner_party
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import DataError, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Charge, Effect, Received, Send, Started
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.privacy.accounting import epsilon_of
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Ask,
     Bid,

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from owner.blind import BlindOwner
-from owner.events import BlindScored, BroadcastRefused, MapOpened, OpenMap, ScoreBlind, Withdraw
-from owner.party import owner_party
-from protocol import limits
-from protocol.crypto.blinding import (
+from hushbid.owner.blind import BlindOwner
+from hushbid.owner.events import BlindScored, BroadcastRefused, MapOpened, OpenMap, ScoreBlind, Withdraw
+from hushbid.owner.party import owner_party
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.blinding import (
     MASK_BYTES,
     NOT_SENT,
     Mask,
@@ -20,7 +20,7 @@ from protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
-from protocol.crypto.sealing import (
+from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     EPHEMERAL_BYTES,
     SEAL_BYTES,
@@ -29,16 +29,16 @@ from protocol.crypto.sealing import (
     unpack_content,
     verify_signature,
 )
-from protocol.data import Dataset
-from protocol.errors import ConfigError, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Effect, Finish, Received, Send, Started
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.space.grid import Features, Weights
-from protocol.space.jitter import scores_of
-from protocol.wire.blind import BlindBid, SealedBroadcast
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import (
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Effect, Finish, Received, Send, Started
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.jitter import scores_of
+from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import (
     BLIND_VERSION,
     PROTOCOL_VERSION,
     Ask,

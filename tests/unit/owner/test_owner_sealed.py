@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
-from owner.machine import OwnerMachine
-from owner.party import owner_party
-from protocol import limits
-from protocol.crypto.sealing import (
+from hushbid.owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
+from hushbid.owner.machine import OwnerMachine
+from hushbid.owner.party import owner_party
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
     candidate_statement,
@@ -17,13 +17,20 @@ from protocol.crypto.sealing import (
     unpack_content,
     verify_signature,
 )
-from protocol.data import Dataset
-from protocol.errors import ConfigError, DataError, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Effect, Finish, Received, Send, Started
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.wire.codec import Direction, decode_message, encode_message
-from protocol.wire.messages import (
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import (
+    ConfigError,
+    DataError,
+    ExitCode,
+    LocalProtocolError,
+    Offence,
+    RemoteProtocolError,
+)
+from hushbid.protocol.machine.machine import Effect, Finish, Received, Send, Started
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
+from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Bid,
     Broadcast,

@@ -12,13 +12,13 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hushbid.kme.privacy import calibrate
+from hushbid.protocol.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from hushbid.protocol.privacy.acquisition import Standing, acquisition_rule
+from hushbid.protocol.privacy.releases import Neighbours, Setting, release_mechanism
+from hushbid.protocol.space.features import FourierMap, feature_map
+from hushbid.protocol.space.grid import features_to_float
+from hushbid.protocol.space.mmd import mmd2
 from hushbid.race.release import calibrate as calibrate_sketch
-from protocol.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
-from protocol.privacy.acquisition import Standing, acquisition_rule
-from protocol.privacy.releases import Neighbours, Setting, release_mechanism
-from protocol.space.features import FourierMap, feature_map
-from protocol.space.grid import features_to_float
-from protocol.space.mmd import mmd2
 from tests.support.losses import compose
 
 Array: TypeAlias = npt.NDArray[np.float64]

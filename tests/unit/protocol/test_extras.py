@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
-from consumer.downstream import accuracy
 from hushbid.cluster.file import open_cluster
+from hushbid.consumer.downstream import accuracy
 from hushbid.evidence.audit.run import audit
 from hushbid.evidence.pool import results_of
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.extras import EXTRA, PACKAGES, need
 from hushbid.running.report import write_report
-from protocol.errors import ConfigError
-from protocol.extras import EXTRA, PACKAGES, need
 from tests.conftest import ROOT
 
 DIGITS = ROOT / "configs" / "digits" / "cluster.toml"

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import pytest
 
-from consumer.machine import ConsumerMachine
-from owner.machine import OwnerMachine
-from protocol.machine.machine import Connected, Event, Lost, Received, Started, TimerFired
-from protocol.names import CONSUMER, CURATOR
-from protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Receipt, Welcome, fixed
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.machine.machine import Connected, Event, Lost, Received, Started, TimerFired
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Receipt, Welcome, fixed
 from tests.docs.pages import Page, names_in
 from tests.simulation.harness import MAP
 from tests.support.curator_rounds import BEST, CORNERS, A, B, W

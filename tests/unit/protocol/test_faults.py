@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from protocol.faults import faults
+from hushbid.protocol.faults import faults
 
 
 class Values(BaseModel):

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from hushbid.protocol import platform
+from hushbid.protocol.runtime.files.private_files import read_private
 from hushbid.text_files import one_at_a_time
-from protocol import platform
-from protocol.runtime.files.private_files import read_private
 from tests.conftest import ROOT
 
 MODULES = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios"}

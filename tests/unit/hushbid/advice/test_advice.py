@@ -12,16 +12,16 @@ import numpy.typing as npt
 import pytest
 from typer.testing import CliRunner, Result
 
-from consumer.verdict import Rehearsal, Staged
 from hushbid.advice.files import bounds_of, owners_of, write_session
 from hushbid.advice.proposal import GRID, Advice, advise
 from hushbid.advice.trials import Bounds, Request
 from hushbid.cli.app import app
-from protocol.config.loading import load_toml
-from protocol.config.session import DraftSession
-from protocol.data import Dataset
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError
+from hushbid.consumer.verdict import Rehearsal, Staged
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.session import DraftSession
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError, DataError
 
 UNIT = Bounds(0.0, 1.0)
 

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
-from protocol.config.invitation import invitation
-from protocol.config.loading import load_toml
-from protocol.config.session import DraftSession
-from protocol.data.schema import Schema
+from hushbid.protocol.config.invitation import invitation
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.session import DraftSession
+from hushbid.protocol.data.schema import Schema
 from tests.unit.hushbid.advice.test_advice import place, verb
 from tests.unit.protocol.runtime.test_invitation import CURATOR, session, written
 

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
 from hushbid.plan.verdict import Rehearsing, Sets
-from protocol.config.loading import load_toml
-from protocol.config.session import DraftSession, SessionFile
-from protocol.data import Dataset
-from protocol.session.session import open_session
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.session import DraftSession, SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.session.session import open_session
 from tests.unit.hushbid.advice.test_advice import curve, place
 from tests.unit.hushbid.advice.test_advice_files import CLUSTER
 

@@ -15,15 +15,15 @@ from hushbid.catalogue.entry import TAG, CatalogueEntry, read_entry, signed_entr
 from hushbid.catalogue.kme import KmeRelease
 from hushbid.catalogue.model import decode_part, encode_part
 from hushbid.catalogue.race import RaceRelease
-from protocol import limits
-from protocol.config.session import FeatureSection
-from protocol.crypto.sealing import SIGNATURE_BYTES, sign
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting import cost_from_record, epsilon_of
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours
-from protocol.space.features import feature_map
-from protocol.space.grid import FEATURE_UNIT
+from hushbid.protocol import limits
+from hushbid.protocol.config.session import FeatureSection
+from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, sign
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting import cost_from_record, epsilon_of
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.features import feature_map
+from hushbid.protocol.space.grid import FEATURE_UNIT
 from tests.support.catalogue_entries import FEATURES, HASHES, key_of, points_about, published
 
 Change = Callable[[dict[str, Any]], None]

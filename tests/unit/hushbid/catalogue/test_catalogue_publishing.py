@@ -16,12 +16,12 @@ from hushbid.catalogue import publishing
 from hushbid.catalogue.entry import SUFFIX, read_entry
 from hushbid.catalogue.kme import KmeRelease, feature_map_of
 from hushbid.cli.app import main
-from protocol.config.party import BudgetSection
-from protocol.errors import BudgetExceeded, ConfigError, DataError
-from protocol.privacy.noise import Draw, SecureNoise, SimulatedNoise
-from protocol.privacy.releases import Neighbours
-from protocol.runtime.keys import write_secret
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError
+from hushbid.protocol.privacy.noise import Draw, SecureNoise, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.runtime.keys import write_secret
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from tests.support.catalogue_entries import (
     FEATURES,
     HASHES,

@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.events import ReleaseTarget, TargetReleased
-from consumer.party import consumer_party
-from consumer.process import run_consumer
-from consumer.target import KeptTarget, check_kept
 from hushbid.catalogue.consumer_release import Asked, Consumer, make_target
+from hushbid.consumer.events import ReleaseTarget, TargetReleased
+from hushbid.consumer.party import consumer_party
+from hushbid.consumer.process import run_consumer
+from hushbid.consumer.target import KeptTarget, check_kept
 from hushbid.preflight.data import budget
-from protocol.config.party import BudgetSection, ConsumerFile
-from protocol.config.session import SessionFile
-from protocol.data import Dataset
-from protocol.errors import BudgetExceeded, ConfigError, DataError, HushbidError
-from protocol.privacy.accounting import Budget
-from protocol.privacy.releases import Prior
-from protocol.runtime.files.durable import write_new
-from protocol.runtime.files.private_files import read_private
-from protocol.runtime.ledger.cap import Cap
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
-from protocol.runtime.ledger.spending import Spending
-from protocol.session.session import Session, open_session
-from protocol.space.features import feature_map
+from hushbid.protocol.config.party import BudgetSection, ConsumerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError, HushbidError
+from hushbid.protocol.privacy.accounting import Budget
+from hushbid.protocol.privacy.releases import Prior
+from hushbid.protocol.runtime.files.durable import write_new
+from hushbid.protocol.runtime.files.private_files import read_private
+from hushbid.protocol.runtime.ledger.cap import Cap
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.runtime.ledger.spending import Spending
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.features import feature_map
 from tests.support.catalogue_entries import ProtectingNoise
 from tests.support.session_files import load
 
@@ -238,7 +238,7 @@ def test_a_consumer_is_refused_before_it_says_a_word(
     def connect(*_arguments: object, **_options: object) -> None:
         raise Connected
 
-    monkeypatch.setattr("protocol.runtime.taking_part.Connection", connect)
+    monkeypatch.setattr("hushbid.protocol.runtime.taking_part.Connection", connect)
     if case == "run before":
         with pytest.raises(Connected):
             run_consumer(file, own)  # nothing stands against it

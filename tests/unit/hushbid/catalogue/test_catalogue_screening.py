@@ -24,12 +24,12 @@ from hushbid.catalogue.ranking import rank
 from hushbid.catalogue.screening import ScreeningResult, screen
 from hushbid.cli.app import main
 from hushbid.evidence.experiments.screening import SETTINGS, screening
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from hushbid.roster.file import RosterFile
-from protocol.config.party import BudgetSection
-from protocol.data import Dataset
-from protocol.errors import BudgetExceeded, ConfigError, DataError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from tests.support.catalogue_entries import FEATURES, HASHES, key_of, points_about, published
 from tests.support.session_files import text
 

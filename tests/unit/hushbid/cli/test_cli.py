@@ -17,9 +17,9 @@ from typer.main import get_command
 
 from hushbid.cli.app import app, main
 from hushbid.cluster.file import open_cluster
+from hushbid.protocol import __version__
+from hushbid.protocol.runtime.keys import read_public, read_secret
 from hushbid.running.simulate import simulate
-from protocol import __version__
-from protocol.runtime.keys import read_public, read_secret
 from tests.conftest import ROOT
 
 DIGITS = str(ROOT / "configs" / "digits" / "cluster.toml")

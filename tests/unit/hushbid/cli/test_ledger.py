@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hushbid.cli.app import app
-from protocol.config.party import BudgetSection
-from protocol.privacy.accounting.adaptive import adaptive_epsilon
-from protocol.privacy.accounting.costs import GaussianCost
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
-from protocol.runtime.ledger.spending import Spending
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.privacy.accounting.adaptive import adaptive_epsilon
+from hushbid.protocol.privacy.accounting.costs import GaussianCost
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.runtime.ledger.spending import Spending
 
 RELATION = "add-remove-one"
 COSTS = (GaussianCost(noise_multiplier=8.0, count=4),)

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from hushbid.cli.app import app
 from hushbid.cli.progress import left, session_bar, session_progress, waiting
 from hushbid.cli.watch import Look, Party, Watcher, shown, view
-from protocol.machine.progress import Progress
-from protocol.runtime.telemetry.status_file import Status, process_start, status_path
+from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
 
 NOW = 1_000_000.0
 HERON = Status(

@@ -13,15 +13,15 @@ import tomli_w
 
 from hushbid.cluster.data import spread
 from hushbid.cluster.file import Cluster, found_cluster, open_cluster
+from hushbid.protocol.config.loading import load_toml, validated
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.config.session import SessionFile, TimeoutSection
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.runtime.keys import new_keypair, read_secret
+from hushbid.protocol.session.session import open_session
 from hushbid.running.directory import prepare
 from hushbid.running.process import party_environment
 from hushbid.running.simulate import simulate
-from protocol.config.loading import load_toml, validated
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.config.session import SessionFile, TimeoutSection
-from protocol.errors import ConfigError, DataError
-from protocol.runtime.keys import new_keypair, read_secret
-from protocol.session.session import open_session
 from tests.conftest import ROOT
 
 CONFIGS = ROOT / "configs"
@@ -33,12 +33,12 @@ def test_an_example_is_found_by_its_name_and_a_file_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert found_cluster(Path("digits")) == DIGITS
+    assert found_cluster(Path("digits")).samefile(DIGITS)
     assert found_cluster(Path("digits.toml")) == Path("digits.toml")
     with pytest.raises(ConfigError, match="unknown: no such file, and no example of that name"):
         found_cluster(Path("unknown"))
     Path("digits").mkdir()  # no cluster file
-    assert found_cluster(Path("digits")) == DIGITS
+    assert found_cluster(Path("digits")).samefile(DIGITS)
     Path("digits").rmdir()
     Path("digits").touch()
     assert found_cluster(Path("digits")) == Path("digits")

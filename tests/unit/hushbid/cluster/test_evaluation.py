@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consumer.appraisal import Judgement
-from consumer.downstream import MODELS, accuracy
 from hushbid.cluster.evaluation import UNLIKE_LEVEL, Baselines, evaluate, greedy, uniform, unlike
+from hushbid.consumer.appraisal import Judgement
+from hushbid.consumer.downstream import accuracy
+from hushbid.consumer.learners import MODELS
 from hushbid.datasets import Partition, Table, build
-from protocol.data import Dataset
-from protocol.errors import ConfigError
-from protocol.space.features import FeatureMap, feature_map
-from protocol.space.grid import FEATURE_UNIT, Features
-from protocol.space.mmd import mmd2
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.features import FeatureMap, feature_map
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features
+from hushbid.protocol.space.mmd import mmd2
 
 
 def map_of(partition: Partition) -> FeatureMap:
@@ -34,7 +35,7 @@ def map_of(partition: Partition) -> FeatureMap:
 def baselines(partition: Partition, *, p: int, seed: int = 0) -> Baselines:
     return evaluate(
         partition.owners,
-        partition.validation.features,
+        partition.validation,
         partition.seed_set.features,
         map_of(partition),
         p=p,
@@ -147,7 +148,7 @@ class TestEvaluate:
     def test_without_labels_or_test_points_there_is_no_accuracy(self) -> None:
         partition = build("digits", seed=0)
         bare = {name: Dataset.from_arrays(name, table.features) for name, table in partition.owners.items()}
-        points = partition.validation.features, partition.seed_set.features, map_of(partition)
+        points = partition.validation, partition.seed_set.features, map_of(partition)
         for owners, test in ((bare, partition.test), (partition.owners, None)):
             found = evaluate(owners, *points, p=30, seed=0, test=test)
             assert found.greedy.plain.accuracy is None
@@ -158,7 +159,7 @@ class TestEvaluate:
         partition = build("digits", seed=0)
         none = {"a": Table(np.empty((0, 64), np.uint8), np.empty(0, np.uint8))}
         found = evaluate(
-            none, partition.validation.features, partition.seed_set.features, map_of(partition), p=5, seed=0
+            none, partition.validation, partition.seed_set.features, map_of(partition), p=5, seed=0
         )
         assert found.greedy == found.uniform == Judgement()
         assert found.greedy_by_round == found.uniform_by_round == ()
@@ -167,7 +168,7 @@ class TestEvaluate:
         partition = build("mnist", path=shared_data("mnist.npz"), seed=0)
         found = evaluate(
             partition.owners,
-            partition.validation.features,
+            partition.validation,
             partition.seed_set.features,
             map_of(partition),
             p=1000,
@@ -260,7 +261,9 @@ class TestUnlike:
 
         def found(validation: np.ndarray, test: Dataset | None) -> bool | None:
             owners = {"north": rows["north"]}
-            return evaluate(owners, validation, far, space, p=5, seed=0, test=test).test_unlike
+            return evaluate(
+                owners, Dataset("validation", validation), far, space, p=5, seed=0, test=test
+            ).test_unlike
 
         assert [found(wanted, None), found(wanted, rows["test"]), found(far, rows["test"])] == [
             None,

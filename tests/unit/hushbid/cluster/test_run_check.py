@@ -13,16 +13,16 @@ import tomli_w
 
 from hushbid.cluster.file import open_cluster
 from hushbid.cluster.parties import PARTY_FILE
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import OwnerFile
+from hushbid.protocol.data import load_dataset
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.ledger.dataset_budget import dataset_budget
+from hushbid.protocol.session.session import open_session
 from hushbid.running import launcher
 from hushbid.running.directory import RunDirectory, prepare
 from hushbid.running.launcher import PartyFailed, charged_lines, run
-from owner.machine import OwnerMachine
-from protocol.config.loading import load_toml
-from protocol.config.party import OwnerFile
-from protocol.data import load_dataset
-from protocol.errors import ConfigError
-from protocol.runtime.ledger.dataset_budget import dataset_budget
-from protocol.session.session import open_session
 from tests.conftest import ROOT
 
 RELEASE = {"mechanism": "filtered-gaussian", "epsilon": 2.0}

@@ -20,14 +20,14 @@ from hushbid.cli.app import app
 from hushbid.cluster.containers import OwnKeys, SetUp, set_up
 from hushbid.cluster.file import Cluster, open_cluster
 from hushbid.cluster.parties import Party
-from protocol.config.key_request import Role
-from protocol.config.loading import load_toml
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.config.session import SessionFile
-from protocol.data import DataColumns, dataset_digest, load_dataset
-from protocol.errors import ConfigError, KeyFileError
-from protocol.runtime.keys import new_keypair, read_secret, write_public, write_secret
-from protocol.runtime.telemetry.status_file import Status, status_path
+from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import DataColumns, dataset_digest, load_dataset
+from hushbid.protocol.errors import ConfigError, KeyFileError
+from hushbid.protocol.runtime.keys import new_keypair, read_secret, write_public, write_secret
+from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from tests.conftest import ROOT
 
 DIGITS = ROOT / "configs" / "digits" / "cluster.toml"

@@ -15,7 +15,7 @@ import pytest
 from hushbid.datasets import Partition, build
 from hushbid.datasets.idx import read_idx
 from hushbid.datasets.insurance import CATEGORIES, COLUMNS, NUMERIC
-from protocol.errors import ConfigError, DataError
+from hushbid.protocol.errors import ConfigError, DataError
 
 GROUPS = {
     "digits-01": {0, 1},

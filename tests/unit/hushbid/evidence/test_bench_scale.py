@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from hushbid.cli.app import app
 from hushbid.evidence.bench.scale import TERMS, cells_around, extended, fitted, in_own_process
 from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost, measure, session_of
-from protocol.errors import ConfigError, HushbidError
-from protocol.platform import peak_memory
+from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.platform import peak_memory
 
 BASE = ScaleCell("sealed", 40)
 SMALL = ScaleCell("sealed", 3, points=6, batch=2, owner_points=10, dimension=16, columns=4)

@@ -15,7 +15,7 @@ from hushbid.evidence.experiment_options import SelectionOptions
 from hushbid.evidence.experiments.runner import run
 from hushbid.evidence.experiments.selection import selection
 from hushbid.evidence.pool import results_of
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 distributed = pytest.importorskip("distributed")
 

@@ -14,10 +14,10 @@ from sklearn.utils.estimator_checks import check_estimator
 from hushbid.kme import KernelMeanRelease, calibrate
 from hushbid.kme.mechanisms import FeatureMechanism
 from hushbid.kme.privacy import COUNT_SHARE
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting import epsilon_of, gaussian_sigma
-from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import Neighbours
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting import epsilon_of, gaussian_sigma
+from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
 
 COMMON: dict[str, Any] = {
     "lower": 0.0, "upper": 1.0, "epsilon": 1.0, "delta": 1e-6, "neighbours": "substitute-one",
@@ -240,6 +240,7 @@ def test_parameters_that_cannot_be_are_refused(
 
 
 @both
+@pytest.mark.filterwarnings("ignore::hushbid.estimators.PoorReleaseWarning")  # it fits a handful of records
 def test_it_is_an_estimator_as_scikit_learn_has_them(method: str) -> None:
     settings: dict[str, Any] = {"points": 4, "features": 20, "out_of_bounds": "clip"}
     check_estimator(estimator(lower=-100.0, upper=100.0, method=method, **settings), on_skip=None)

@@ -12,10 +12,10 @@ import pytest
 
 from hushbid.kme.l1_ball import L1Ball, within_norm
 from hushbid.kme.reduced_set import _Fit, reduced_set
-from protocol.errors import ConfigError
-from protocol.space.features import FourierMap, PairedSpace
-from protocol.space.features.cosine import CosineSpace
-from protocol.space.grid import features_to_float
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.features import FourierMap, PairedSpace
+from hushbid.protocol.space.features.cosine import CosineSpace
+from hushbid.protocol.space.grid import features_to_float
 
 SPACE = PairedSpace(dimension=400, gamma=20.0, lower=-1.0, upper=1.0, columns=2)
 

@@ -15,9 +15,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from hushbid.kme import KernelMeanRelease, Release
 from hushbid.kme.kernels import kernel
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.space.mmd import mmd2
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.space.mmd import mmd2
 
 Points = npt.NDArray[np.float64]
 COUNT = 8_000

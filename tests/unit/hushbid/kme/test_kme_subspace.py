@@ -9,6 +9,7 @@ import pytest
 
 from hushbid.kme import shrinkage
 from hushbid.kme.kernels import distance, kernel, kernel_means, squared_norm
+from hushbid.kme.mechanisms import SubspaceMechanism
 from hushbid.kme.shrinkage import ball_weights, shrunk_weights
 from hushbid.kme.subspace import (
     BASIS_BITS,
@@ -19,7 +20,8 @@ from hushbid.kme.subspace import (
     _exact_product,
     span,
 )
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.releases import Neighbours
 
 GAMMA = 30.0
 
@@ -78,6 +80,55 @@ def test_the_sensitivity_of_the_paper_would_be_more_and_a_smaller_one_too_little
     ends = np.array([[0.01, 0.01], [0.99, 0.99]])
     one, other = (found.totals(found.points[[np.argmin(((found.points - end) ** 2).sum(1))]]) for end in ends)
     assert np.linalg.norm((one - other).astype(float)) * COORDINATE_UNIT > 1.3
+
+
+def test_a_record_is_as_far_from_the_span_as_its_number_says() -> None:
+    found = subspace(60)
+    data = np.random.default_rng(8).uniform(size=(200, 2))
+    pivots = found.points[found.pivots]
+    across = kernel(data, pivots, GAMMA)
+    inside = np.sum(across * np.linalg.solve(kernel(pivots, pivots, GAMMA), across.T).T, axis=1)
+    exact = np.sqrt(np.maximum(0.0, 1.0 - inside))
+    unit = 2**17
+    numbers = np.array([found.distances(record[None], unit) for record in data])
+    assert ((exact - 1e-9) * unit <= numbers).all()
+    assert (numbers <= np.sqrt(exact**2 + 1.1e-6) * unit + 1).all()
+    assert numbers.max() <= unit
+    # Each record's own whole number, whichever records are beside it.
+    assert found.distances(data, unit) == numbers.sum()
+    assert found.distances(data[::-1][:77], unit) == numbers[::-1][:77].sum()
+
+
+def test_records_far_from_all_public_points_are_one_away() -> None:
+    points = np.random.default_rng(0).uniform(0.0, 0.1, size=(40, 3))
+    found = span(points, 400.0, np.random.default_rng(1))
+    assert found.distances(np.full((5, 3), 0.9), 1000) == 5000
+    assert found.distances(points, 1000) <= 40 * 3
+
+
+def test_with_the_distance_beside_the_span_neighbours_differ_by_no_more_than_the_sensitivity() -> None:
+    for relation in Neighbours:
+        mechanism = SubspaceMechanism(
+            subspace().points,
+            gamma=GAMMA,
+            norm=math.inf,
+            seed=0,
+            neighbours=relation,
+            epsilon=1.0,
+            delta=1e-6,
+        )
+        records, _ = worst_pairs(mechanism.span)
+        vectors = np.stack([mechanism.totals(record[None]) for record in records]).astype(float)
+        (cost,) = mechanism.calibration.costs
+        sensitivity = cost.sensitivity  # type: ignore[union-attr]
+        if relation is Neighbours.SUBSTITUTE_ONE:
+            changed = np.linalg.norm(vectors[:, None] - vectors[None], axis=2).max()
+        else:
+            changed = np.hypot(np.linalg.norm(vectors, axis=1), mechanism.calibration.count_unit).max()
+        assert 0.97 * sensitivity < changed <= sensitivity
+        assert mechanism.calibration.draw.size == mechanism.span.rank + 1 + (
+            relation is Neighbours.ADD_REMOVE_ONE
+        )
 
 
 def test_totals_do_not_depend_on_the_order_of_records() -> None:

@@ -24,8 +24,8 @@ from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.speed import Speed, measure_speed, times
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
-from protocol.errors import ConfigError
-from protocol.runtime.command import run_command
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import run_command
 from tests.conftest import ROOT
 
 CONFIGS = ROOT / "configs"

@@ -8,7 +8,7 @@ import pytest
 
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.setting import plan_setting
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 from tests.unit.hushbid.plan.test_plan import session_file
 
 

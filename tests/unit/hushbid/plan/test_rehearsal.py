@@ -9,16 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from consumer.appraisal import Judge
-from consumer.verdict import Rehearsal, Staged
+from hushbid.consumer.appraisal import Judge
+from hushbid.consumer.verdict import Rehearsal, Staged
+from hushbid.plan.coded_rows import coded, evenly_labelled
 from hushbid.plan.rehearsal import FEWEST, MOST, looked_at, rehearse
 from hushbid.plan.verdict import Rehearsing, Sets
-from protocol.data import Dataset
-from protocol.data.column import Column
-from protocol.data.schema import Schema
-from protocol.errors import DataError
-from protocol.session.session import Session, open_session
-from protocol.space.mmd import at_even_distances
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.column import Column
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.space.labels import UNKNOWN
+from hushbid.protocol.space.mmd import at_even_distances
 from tests.simulation.harness import names, session_file
 
 COLUMNS = 3
@@ -206,6 +208,7 @@ def test_verdicts(ratios: tuple[float, ...], verdict: str) -> None:
     staged = tuple(Staged("some", ratio, 1.0, ratio, 1.0) for ratio in ratios)
     found = Rehearsal(staged, 0.5)
     assert found.word == found.as_json()["verdict"] == verdict
+    assert found.as_json()["why"] == found.meaning
     assert {Rehearsal(staged, kernel).word for kernel in (0.001, 0.99)} == {"hopeless"}
     assert Rehearsal((), 0.5, expected=ratios[0]).word == ("hopeless" if ratios[0] >= 1.0 else "uncertain")
     assert Rehearsal.from_json(found.as_json()) == found
@@ -225,3 +228,44 @@ def test_what_is_too_little_or_too_much_is_refused() -> None:
 
 def test_an_odd_number_of_rows_is_the_target_s_own_number() -> None:
     assert rehearse(session(1.0, points=10), curve(FEWEST + 1, 1), curve(40, 2)).staged
+
+
+# -- labels of a few rows alone ----------------------------------------------------------------------------
+
+CLASSES = {"classes": ["a", "b"]}
+
+
+def labelled(count: int, rows: int = 40) -> Dataset:
+    """D_v of which so many rows have a label, the last ones."""
+    names = np.array(["a", "b"] * (rows // 2))
+    return Dataset.from_arrays(
+        "validation.csv", curve(rows, 1), names, labelled=np.arange(rows) >= rows - count
+    )
+
+
+@pytest.mark.parametrize("count", [1, FEWEST - 1])
+def test_too_few_labelled_rows_to_rehearse_with_are_named_and_the_rule_of_thumb_decides(count: int) -> None:
+    sets = Sets(labelled(count), Dataset.from_arrays("seed-set", curve(40, 2)))
+    found = Rehearsing().measured(session(1.0, labels=CLASSES), sets)
+    assert (
+        found.why
+        == f"it takes {FEWEST} rows of validation data that have a label, where the choice looks at labels"
+    )
+    assert found.rehearsal is not None
+    assert found.rehearsal.expected is not None
+
+
+def test_each_half_of_a_rehearsal_has_labelled_rows() -> None:
+    opened, given = session(1.0, labels=CLASSES), labelled(FEWEST)
+    rows = coded(opened, given.features, given.known)
+    for seed in range(20):
+        order = evenly_labelled(opened, rows, np.random.default_rng(seed).permutation(40))
+        assert sorted(order) == list(range(40))
+        assert (rows[order[:20], -1] != UNKNOWN).sum() == FEWEST // 2
+    assert rehearse(opened, given.features, curve(40, 2), labels=given.known).word is not None
+
+
+def test_a_plan_refuses_an_unlabelled_validation_set_as_the_session_does() -> None:
+    unlabelled = Dataset.from_arrays("validation.csv", curve(40, 1))
+    with pytest.raises(DataError, match=r"validation\.csv has no labels"):
+        Rehearsing().measured(session(1.0, labels=CLASSES), Sets(unlabelled, unlabelled))

@@ -18,26 +18,26 @@ import tomli_w
 import typer
 from typer.testing import CliRunner, Result
 
-from consumer.cli import command
-from consumer.store import VERDICT_FILE, keep_verdict, kept_verdict, read_verdict
-from consumer.verdict import NO_VERDICT, Rehearsal, Staged, Verdict
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
+from hushbid.consumer.cli import command
+from hushbid.consumer.store import VERDICT_FILE, keep_verdict, kept_verdict, read_verdict
+from hushbid.consumer.verdict import NO_VERDICT, Rehearsal, Staged, Verdict
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import predict
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.verdict import Rehearsing, Sets, nothing_to_choose, what_is_wrong
+from hushbid.protocol.config.party import ConsumerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError, DataError, Hopeless
+from hushbid.protocol.runtime.keys import new_keypair, write_secret
+from hushbid.protocol.session.session import open_session
 from hushbid.report.figures import figures_of
 from hushbid.report.sources import open_sources
 from hushbid.running.launcher import run
 from hushbid.running.simulate import simulate
-from protocol.config.party import ConsumerFile
-from protocol.config.session import SessionFile
-from protocol.data import Dataset
-from protocol.errors import ConfigError, DataError, Hopeless
-from protocol.runtime.keys import new_keypair, write_secret
-from protocol.session.session import open_session
 from tests.unit.hushbid.cluster.test_cluster import files_cluster
 from tests.unit.hushbid.plan.test_rehearsal import curve, session
 
@@ -275,12 +275,14 @@ def test_a_simulation_has_the_verdict_with_its_figures(tmp_path: Path) -> None:
     found = json.loads(ended.stdout)
     assert found["verdict"].keys() == {
         "verdict",
+        "why",
         "kernel",
         "beside",
         "drawn",
         "expected",
         "staged",
         "anyway",
+        "prospect",
     }
     assert found["verdict_why"] == ""
     assert len(found["verdict"]["staged"]) == 4
@@ -308,7 +310,7 @@ class Consumer:
         np.savez(place / "seed.npz", features=curve(40, 2))
         own = {"key": "secret.key", "state": "state", "validation": "validation.npz", "seed_set": "seed.npz"}
         (place / "party.toml").write_text(tomli_w.dumps(own), encoding="utf-8")
-        monkeypatch.setattr("consumer.process.run_consumer", self._begin)
+        monkeypatch.setattr("hushbid.consumer.process.run_consumer", self._begin)
 
     def _begin(self, session_file: SessionFile, file: ConsumerFile, _control: object) -> dict[str, Any]:
         self.began.append(kept_verdict(file.state, open_session(session_file)))
@@ -381,8 +383,42 @@ def test_a_session_that_has_begun_keeps_the_verdict_that_it_began_with(
     buyer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert buyer.start("--anyway", upper=1000.0).exit_code == 0
-    monkeypatch.setattr("protocol.runtime.party.beginning", lambda _path: "ab" * 32)
+    monkeypatch.setattr("hushbid.protocol.runtime.party.beginning", lambda _path: "ab" * 32)
     ended = buyer.start(upper=1000.0)
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert buyer.began[0] == buyer.began[1]
     assert buyer.began[1].anyway
+
+
+def test_every_verb_says_the_same_of_the_same_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By own rows, which one function asks: `hushbid.plan.verdict.Rehearsing`."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(5)
+    path = files_cluster(tmp_path, **PRIVATE)
+    points = generator.random((120, 2))
+    np.savez("validation.npz", features=points, labels=(points[:, 0] > 0.5).astype(int))
+    found = {}
+
+    def asked(name: str, *words: str) -> Any:
+        ended = CliRunner().invoke(app, [*words, "--json"])
+        assert ended.exit_code == 0, f"{name}: {ended.output}"
+        return json.loads(ended.stdout)
+
+    for name in ("plan", "simulate"):
+        found[name] = asked(name, name, str(path))["verdict"]
+    found["run"] = asked("run", "run", str(path), "--directory", "runs")["verdict"]
+    assert found["run"] == found["simulate"]
+    words = ["advise", "validation.npz", "--seed-set", "seed.npz", "--lower", "0", "--upper", "1"]
+    words += ["--points", "5", "--owners", "20,12", "--gamma", "1", "--dimension", "8", "--epsilon", "3"]
+    found["advise"] = asked("advise", *words)["verdict"]
+    [parties] = Path("runs").glob("*/parties/consumer")
+    files = ["--session", str(parties / "session.toml"), "--config", str(parties / "party.toml")]
+    checks = asked("preflight", "preflight", *files, "--offline")["checks"]
+    [rehearsed] = [each for each in checks if each["check"] == "rehearsal"]
+    found["preflight"] = (rehearsed["said"] or rehearsed["problem"]).split("\n")[0]
+    words_said = {name: each if isinstance(each, str) else each["verdict"] for name, each in found.items()}
+    assert set(words_said.values()) == {"hopeless"}
+    assert found["run"]["why"].startswith("own rows are enough")
+    assert found["run"]["prospect"]["rows"] == 120

@@ -22,17 +22,17 @@ import zmq
 from hushbid.cluster.file import open_cluster
 from hushbid.preflight.checks import CHECKS
 from hushbid.preflight.state import ended_with, expected_bytes
+from hushbid.protocol import __version__, platform
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.machine.machine import Finish
+from hushbid.protocol.runtime.keys import KeyPair, new_keypair, write_secret
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.runtime.network.router import RouterEndpoint
+from hushbid.protocol.session.session import open_session
 from hushbid.running.simulate import simulate
-from protocol import __version__, platform
-from protocol.config.party import BudgetSection
-from protocol.config.session import SessionFile
-from protocol.data import DataColumns, load_dataset
-from protocol.errors import ExitCode
-from protocol.machine.machine import Finish
-from protocol.runtime.keys import KeyPair, new_keypair, write_secret
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
-from protocol.runtime.network.router import RouterEndpoint
-from protocol.session.session import open_session
 from tests.conftest import ROOT
 from tests.support.preflight_party import KEYS, Party, Report
 from tests.unit.protocol.runtime.ledger.test_known_ledgers import opened, spending

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from hushbid.protocol.space.lsh import L2Family
 from hushbid.race import count_cells
 from hushbid.race.gaussians import Gaussians, Prior, Scores, fit_own, fit_shared
-from protocol.space.lsh import L2Family
 
 
 def test_gaussian_classes_are_found_from_counts_of_their_projections() -> None:

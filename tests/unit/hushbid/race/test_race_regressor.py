@@ -1,26 +1,30 @@
-"""Linear regression from a private sketch: what it recovers, what it guarantees, what it refuses."""
+"""Private linear regression, by products or a sketch: what it recovers, guarantees, and refuses."""
 
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 from hushbid.evidence.experiments.regression import adassp
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.lsh import AsymmetricFamily
 from hushbid.race import PoorModelWarning, least_points
+from hushbid.race.enough import MOST_FEATURES, SURE, Method
 from hushbid.race.marginals import measure_marginals
 from hushbid.race.reference import _Model, in_ball
-from hushbid.race.regressor import MOST_FEATURES, RaceRegressor, _Loss
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours
-from protocol.space.lsh import AsymmetricFamily
+from hushbid.race.regressor import RaceRegressor
+from hushbid.race.surrogate import SurrogateLoss
 
 POINTS, HELD_OUT, FEATURES = 100_000, 10_000, 8
 
@@ -69,25 +73,35 @@ def small(points: int = 400, features: int = 2, seed: int = 0) -> tuple[Array, A
 
 
 @pytest.mark.parametrize(
-    ("kind", "neighbours"),
+    ("kind", "neighbours", "method"),
     [
-        ("normal", "add-remove-one"),
-        ("normal", "substitute-one"),
-        pytest.param("correlated", "add-remove-one", marks=pytest.mark.slow),
-        pytest.param("box", "add-remove-one", marks=pytest.mark.slow),
-        ("skewed", "add-remove-one"),
-        pytest.param("binary", "add-remove-one", marks=pytest.mark.slow),
+        ("normal", "add-remove-one", "sketch"),
+        ("normal", "substitute-one", "sketch"),
+        pytest.param("correlated", "add-remove-one", "sketch", marks=pytest.mark.slow),
+        pytest.param("box", "add-remove-one", "sketch", marks=pytest.mark.slow),
+        ("skewed", "add-remove-one", "sketch"),
+        pytest.param("binary", "add-remove-one", "sketch", marks=pytest.mark.slow),
+        *((kind, "add-remove-one", "auto") for kind in ("normal", "correlated", "box", "skewed", "binary")),
+        ("normal", "substitute-one", "auto"),
     ],
 )
-def test_a_linear_model_of_8_features_is_recovered_at_epsilon_1(kind: str, neighbours: str) -> None:
+def test_a_linear_model_of_8_features_is_recovered_at_epsilon_1(
+    kind: str, neighbours: str, method: str
+) -> None:
     generator = np.random.default_rng(1)
     X, lower, upper = features_of(kind, generator)
     signal = X @ generator.standard_normal(FEATURES)
     y = 3.0 + signal + 0.65 * signal.std() * generator.standard_normal(len(X))
     bound = float(np.ceil(np.abs(y).max()))
     model = regressor(
-        lower=lower, upper=upper, target_lower=-bound, target_upper=bound, neighbours=neighbours
+        lower=lower,
+        upper=upper,
+        target_lower=-bound,
+        target_upper=bound,
+        neighbours=neighbours,
+        method=method,
     ).fit(X[:POINTS], y[:POINTS])
+    assert model.model_ == ("sketch" if method == "sketch" else "moments")
     exact = LinearRegression().fit(X[:POINTS], y[:POINTS])
     held_out = X[POINTS:], y[POINTS:]
     assert model.score(*held_out) >= 0.9 * exact.score(*held_out)
@@ -100,7 +114,7 @@ def test_without_a_reference_the_same_release_says_next_to_nothing() -> None:
     generator = np.random.default_rng(1)
     X = features_of("normal", generator)[0][:40_000]
     y = X.sum(axis=1) / 3.0 + 0.5 * generator.standard_normal(len(X))
-    fits = [regressor(assisted=assisted).fit(X, y).score(X, y) for assisted in (True, False)]
+    fits = [regressor(method="sketch", assisted=assisted).fit(X, y).score(X, y) for assisted in (True, False)]
     assert fits[0] > 0.7
     assert fits[1] < 0.5
 
@@ -120,8 +134,8 @@ def test_the_loss_is_unbiased_over_hash_functions_whatever_points_are_the_refere
             np.stack([(family.hash(given) == cell).mean(axis=0) for cell in range(4)], axis=1)
             for given in (points, reference_points)
         )
-        plain.append(_Loss(family, shares, None, 1.0)(query[:-1]))
-        assisted.append(_Loss(family, shares - expected, reference_points, 1.0)(query[:-1]))
+        plain.append(SurrogateLoss(family, shares, None, 1.0)(query[:-1]))
+        assisted.append(SurrogateLoss(family, shares - expected, reference_points, 1.0)(query[:-1]))
     for losses in (plain, assisted):
         assert abs(np.mean(losses) - exact) < 4.0 * np.std(losses) / math.sqrt(len(losses))
     assert np.std(assisted) < 0.5 * np.std(plain)
@@ -194,17 +208,49 @@ def test_noise_that_protects_is_the_default() -> None:
 
 def test_more_rows_are_made_where_there_is_less_noise() -> None:
     X, y = small()
-    rows = [regressor(epsilon=e).fit(X, y).sketch_.family.rows for e in (1.0, 25.0, None)]
+    with pytest.warns(PoorModelWarning, match="may be worse than the mean"):
+        rows = [regressor(epsilon=1.0, method="sketch").fit(X, y).sketch_.family.rows]
+    rows += [regressor(epsilon=e, method="sketch").fit(X, y).sketch_.family.rows for e in (25.0, None)]
     assert rows == sorted(set(rows))
 
 
 def test_rows_out_of_bounds_are_refused_or_clipped_and_counted() -> None:
     X, y = small()
     X[:3, 0] = 5.0
-    y[3] = 50.0
-    with pytest.raises(DataError, match="4 of 400 rows"):
+    y[2:4] = 50.0
+    with pytest.raises(DataError, match="outside of the public bounds"):
         regressor(epsilon=100.0).fit(X, y)
-    assert regressor(epsilon=100.0, rows=8, out_of_bounds="clip").fit(X, y).n_clipped_ == 4
+    clipped = regressor(epsilon=100.0, rows=8, out_of_bounds="clip").fit(X, y)
+    assert clipped.n_clipped_ == 4
+    assert clipped.n_target_clipped_ == 2
+
+
+@pytest.mark.parametrize(
+    ("features", "target", "told", "advice"),
+    [
+        (0, 2, r"^The target of 2 of 400 rows lies outside", r"\(target_lower and target_upper\)"),
+        (3, 0, r"^Features of 3 of 400 rows \(column 1\) lie outside", r"\(lower and upper\)"),
+        (
+            3, 2, r"^Features of 3 of 400 rows \(column 1\), and the target of 2, lie outside",
+            r"\(lower and upper, target_lower and target_upper\)",
+        ),
+    ],
+)  # fmt: skip
+def test_an_error_says_whether_features_or_the_target_lie_out_of_bounds(
+    features: int, target: int, told: str, advice: str
+) -> None:
+    X, y = small()
+    X[:features, 1], y[:target] = 5.0, 50.0
+    with pytest.raises(DataError, match=told) as error:
+        regressor(noise=never).fit(X, y)
+    assert re.search(advice, str(error.value.advice))
+
+
+def test_columns_out_of_bounds_are_named_as_the_table_names_them() -> None:
+    X, y = small(features=5)
+    X[0, :4] = 5.0
+    with pytest.raises(DataError, match=r"1 of 400 rows \(columns a, b, c and 1 more\)"):
+        regressor(noise=never).fit(pd.DataFrame(X, columns=list("abcde")), y)
 
 
 def test_fewer_points_than_noise_hides_are_refused() -> None:
@@ -220,14 +266,17 @@ def never() -> SimulatedNoise:
     raise AssertionError("Noise was drawn.")
 
 
-def test_a_public_number_of_points_that_is_too_small_is_refused_before_anything_is_spent() -> None:
-    least = least_points(2, 1.0, neighbours=Neighbours.SUBSTITUTE_ONE)
+@pytest.mark.parametrize(("method", "instead"), [("moments", "a delta above 0"), ("sketch", "AdaSSP")])
+def test_a_public_number_of_points_that_is_too_small_is_refused_before_anything_is_spent(
+    method: Method, instead: str
+) -> None:
+    least = least_points(2, 1.0, neighbours=Neighbours.SUBSTITUTE_ONE, method=method)
     X, y = small(points=least - 1)
     with pytest.raises(
-        DataError, match=rf"no more than the mean below {least}.*Nothing was released.*AdaSSP"
+        DataError, match=rf"no more than the mean below {least}.*Nothing was released.*{instead}"
     ):
-        regressor(neighbours="substitute-one", noise=never).fit(X, y)
-    regressor(neighbours="substitute-one").fit(*small(points=least))
+        regressor(neighbours="substitute-one", method=method, noise=never).fit(X, y)
+    regressor(neighbours="substitute-one", method=method).fit(*small(points=math.ceil(least * SURE)))
     regressor(neighbours="substitute-one", rows=10).fit(X, y)
 
 
@@ -237,30 +286,41 @@ def test_a_private_number_of_points_that_is_too_small_gives_the_mean_of_the_targ
         model = regressor(epsilon=1.0).fit(X, y + 3.0)
     assert model.privacy_ is not None
     assert 0.999 < model.privacy_.epsilon <= 1.0 + 1e-12
-    # The size has noise of its own, and the mean is its sum over that: 3 of the bounds' 16.
-    assert model.privacy_.cells[1].scale == pytest.approx(2**15 / 0.8)
+    # The sum is of the target less about its mean by the histogram: a record changes it by that much more.
+    least, most = 2**15 / 0.8, 2**15 / 0.8 * (1.0 + abs(model.marginals_.means[-1]))
+    assert least < model.privacy_.cells[1].scale < most
     assert (model.coef_ == 0.0).all()
     assert model.predict(X) == pytest.approx(np.full(len(X), 3.0), abs=0.5)
     assert model.trust_ == 0.0
-    assert not hasattr(model, "sketch_")
-    again = model.set_params(epsilon=50.0).fit(X, y)
-    assert hasattr(again, "sketch_")
-    with pytest.warns(PoorModelWarning):
-        assert not hasattr(again.set_params(epsilon=1.0).fit(X, y), "sketch_")
+    assert model.model_ == "mean"
+    for method, name in (("moments", "products_"), ("sketch", "sketch_")):
+        again = model.set_params(epsilon=100.0, method=method).fit(X, y)
+        assert hasattr(again, name)
+        assert again.model_ == method
+        with pytest.warns(PoorModelWarning):
+            assert not hasattr(again.set_params(epsilon=0.5).fit(X, y), name)
 
 
 def test_fewest_points_grow_with_parameters_noise_and_what_a_record_changes() -> None:
-    fewest = partial(least_points, neighbours=Neighbours.ADD_REMOVE_ONE)
+    fewest = partial(least_points, neighbours=Neighbours.ADD_REMOVE_ONE, method="sketch")
     assert fewest(8, 1.0) == math.ceil(30 * 54 / 0.8)
     assert fewest(8, 0.1) == pytest.approx(10 * fewest(8, 1.0), abs=10)
-    assert least_points(8, 1.0, neighbours=Neighbours.SUBSTITUTE_ONE) == 2 * fewest(8, 1.0)
+    assert fewest(8, 1.0, neighbours=Neighbours.SUBSTITUTE_ONE) == 2 * fewest(8, 1.0)
     assert fewest(8, 1.0, marginals_share=0.6) == 2 * fewest(8, 1.0)
+    fewest = partial(least_points, neighbours=Neighbours.ADD_REMOVE_ONE)
+    assert fewest(20, 0.1) == pytest.approx(10 * fewest(20, 1.0), abs=10)
+    assert fewest(20, 1.0, neighbours=Neighbours.SUBSTITUTE_ONE) == pytest.approx(2 * fewest(20, 1.0), abs=2)
+    assert fewest(20, 1.0, delta=1e-6) < fewest(20, 1.0) / 3
+    assert fewest(5, 1.0) < fewest(14, 1.0) < fewest(40, 1.0)
 
 
 def test_more_features_than_a_reference_is_fitted_to_are_refused_before_anything_is_spent() -> None:
-    X = np.zeros((100, MOST_FEATURES + 1))
+    X = np.zeros((100, MOST_FEATURES["sketch"] + 1))
     with pytest.raises(ConfigError, match=r"64 features are the most. Nothing was released.*AdaSSP"):
-        regressor(noise=never).fit(X, np.zeros(100))
+        regressor(method="sketch", noise=never).fit(X, np.zeros(100))
+    X = np.zeros((3, MOST_FEATURES["moments"] + 1))
+    with pytest.raises(ConfigError, match=r"1000 features are the most. Nothing was released"):
+        regressor(noise=never).fit(X, np.zeros(3))
 
 
 @pytest.mark.parametrize(
@@ -277,6 +337,13 @@ def test_more_features_than_a_reference_is_fitted_to_are_refused_before_anything
         {"target_upper": -8.0},
         {"target_upper": math.nan},
         {"out_of_bounds": "drop"},
+        {"method": "adassp"},
+        {"method": "moments", "rows": 8},
+        {"method": "moments", "assisted": False},
+        {"delta": -1e-6},
+        {"delta": 1.0},
+        {"delta": 1 / 400},
+        {"epsilon": 1e-30},
     ],
 )
 def test_parameters_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
@@ -297,19 +364,21 @@ def test_adassp_comes_to_least_squares_as_noise_goes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("assisted", [False, True])
+@pytest.mark.parametrize(
+    "model", [{"assisted": False, "rows": 32}, {"rows": 32}, {}], ids=["plain", "assisted", "moments"]
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_it_is_an_estimator_of_scikit_learn(assisted: bool) -> None:
+@pytest.mark.filterwarnings("ignore::hushbid.race.PoorModelWarning")
+def test_it_is_an_estimator_of_scikit_learn(model: dict[str, Any]) -> None:
     check_estimator(
         regressor(
             lower=-10.0,
             upper=10.0,
             target_lower=-10.0,
             target_upper=10.0,
-            epsilon=1000.0,
+            epsilon=100_000.0,
             neighbours="substitute-one",
             out_of_bounds="clip",
-            rows=32,
-            assisted=assisted,
+            **model,
         )
     )

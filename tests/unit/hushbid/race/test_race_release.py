@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.privacy.accounting import ApproximateCost, DiscreteGaussianCost, epsilon_of
+from hushbid.protocol.privacy.noise import SecureNoise, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.lsh import L2Family
 from hushbid.race import SketchPrivacy, calibrate, optimal_rows
 from hushbid.race.marginals import measure_marginals
 from hushbid.race.release import default_size_share
 from hushbid.race.sketch import Sketch
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.accounting import ApproximateCost, DiscreteGaussianCost, epsilon_of
-from protocol.privacy.noise import SecureNoise, SimulatedNoise
-from protocol.privacy.releases import Neighbours
-from protocol.space.lsh import L2Family
 
 ADD, SUBSTITUTE = Neighbours.ADD_REMOVE_ONE, Neighbours.SUBSTITUTE_ONE
 

@@ -13,6 +13,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting import ApproximateCost
+from hushbid.protocol.privacy.noise import Draw, NoiseSource, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.space.lsh import HashFamily
 from hushbid.race import (
     RaceClassifier,
     RaceDensity,
@@ -24,11 +29,6 @@ from hushbid.race import (
     optimal_rows,
 )
 from hushbid.race.sketch import How
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting import ApproximateCost
-from protocol.privacy.noise import Draw, NoiseSource, SimulatedNoise
-from protocol.privacy.releases import Neighbours
-from protocol.space.lsh import HashFamily
 
 Points = npt.NDArray[np.float64]
 

@@ -15,6 +15,10 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hushbid.evidence.experiments.race import LOGISTIC, race
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting import ApproximateCost
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.race import (
     PoorModelWarning,
     RaceClassifier,
@@ -22,10 +26,6 @@ from hushbid.race import (
 )
 from hushbid.race.gaussians import FULL_COLUMNS
 from hushbid.race.staged import READINGS, Budget, Staged, fit_stages
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting import ApproximateCost
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours
 
 Points = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

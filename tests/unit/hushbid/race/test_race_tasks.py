@@ -14,10 +14,10 @@ import pytest
 
 from hushbid.evidence.experiments import race as experiment
 from hushbid.evidence.experiments.race import race
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.accounting import ApproximateCost
+from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.race import RaceClassifier, RaceDensity
-from protocol.errors import ConfigError, DataError
-from protocol.privacy.accounting import ApproximateCost
-from protocol.privacy.noise import SimulatedNoise
 
 Points = npt.NDArray[np.float64]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import hushbid.report.sections as page
-from consumer.events import Delivered, PurchasesChecked
+from hushbid.consumer.events import Delivered, PurchasesChecked
+from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.page import page_of
 from hushbid.report.plots import plots_of
 from hushbid.report.sources import open_sources
-from protocol.names import CONSUMER, CURATOR
 from tests.support.report_sessions import OWNERS, Recorded, record
 
 ROUNDS = 6
@@ -94,7 +94,7 @@ def test_a_redacted_copy_tells_how_many_rounds_there_were(session: Recorded, par
 def test_a_void_box_is_told_with_its_round_by_the_consumer_and_counted_by_the_curator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from consumer.numerics import BlindConsumerNumerics
+    from hushbid.consumer.numerics import BlindConsumerNumerics
 
     honest = BlindConsumerNumerics._check_award
 

@@ -10,16 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from consumer.appraisal import Judgement, Quality
-from consumer.own_figures import Baseline, OwnerPart, OwnFigures
+from hushbid.consumer.appraisal import Judgement, Quality
+from hushbid.consumer.model_figures import Figure, ModelFigures
+from hushbid.consumer.own_figures import Baseline, OwnerPart, OwnFigures
+from hushbid.protocol.errors import ConfigError, DataError, HushbidError, TranscriptDamaged
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.payment import Price
+from hushbid.protocol.space.mmd import mmd2
 from hushbid.report import rounds
 from hushbid.report.figures import Figures, figures_of
+from hushbid.report.page import page_of
 from hushbid.report.sources import open_sources
-from protocol.errors import ConfigError, DataError, HushbidError, TranscriptDamaged
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.payment import Price
-from protocol.space.mmd import mmd2
 from tests.simulation.harness import RULES_FOR_FEW
 from tests.support.report_sessions import OWNERS, Recorded, record
 from tests.support.transcripts import transcript
@@ -243,7 +245,7 @@ def test_with_all_transcripts_nothing_is_missing_but_the_baselines(session: Reco
 
 
 def test_disputes_are_told_by_who_knows_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consumer.numerics.matching", lambda *_: np.array([False]))
+    monkeypatch.setattr("hushbid.consumer.numerics.matching", lambda *_: np.array([False]))
     found = record(tmp_path)
     for parties, why in (((CURATOR,), ""), ((CURATOR, CONSUMER), "the features are not those of the point")):
         figures = found.figures(*parties)
@@ -396,6 +398,22 @@ def test_a_consumer_s_own_result_is_an_evaluation(session: Recorded, tmp_path: P
     assert quality.appraisal.own == own
     names = [(each.name, each.accuracy) for each in quality.appraisal.choices]
     assert names == [("this session", 0.75), ("the validation rows alone", 0.5)]
+    assert quality.appraisal.model is None, "of an older version"
+    model = ModelFigures(metric="r2", judged_on="test", judged=9, own=Figure(0.5, 0.25, 0.75), why="<b>")
+    values["model"] = model.as_json()
+    path.write_text(json.dumps(values))
+    found = session.figures(CONSUMER, evaluation=path).quality.appraisal
+    assert found is not None
+    assert found.model == model
+    page = page_of(session.figures(CONSUMER, evaluation=path))
+    assert "R²" in page
+    assert "&lt;b&gt;" in page
+    assert "told: <b>" not in page
+    values["model"]["own"]["low"] = "<b>"
+    path.write_text(json.dumps(values))
+    with pytest.raises(DataError, match="not those of a consumer"):
+        session.figures(CONSUMER, evaluation=path)
+    values["model"] = model.as_json()
     values["by_owner"]["a"]["gain"] = "<b>"
     path.write_text(json.dumps(values))
     with pytest.raises(DataError, match="not those of a consumer"):

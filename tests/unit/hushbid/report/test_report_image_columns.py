@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consumer.delivered import delivered_table
 from hushbid.cluster.file import open_cluster
+from hushbid.consumer.delivered import delivered_table
+from hushbid.protocol.data import DataColumns
+from hushbid.protocol.errors import ConfigError
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.own_rows import Image, Wanted, own_rows
 from hushbid.report.page import page_of
 from hushbid.report.sources import open_sources
-from protocol.data import DataColumns
-from protocol.errors import ConfigError
 from tests.support.picture_sessions import SCAN_IN_COLOUR, SIDE, Bought, bought_scans
 from tests.unit.hushbid.report.test_report_page import Elements
 

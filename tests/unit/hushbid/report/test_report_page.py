@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 from plotly.offline import get_plotlyjs
 
+from hushbid.protocol.machine.machine import Finish, Started
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.transcript.redaction import redact
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire.values import Item
 from hushbid.report.figures import figures_of
 from hushbid.report.html import Html, data_script, element, fragment, table
 from hushbid.report.page import page_of
 from hushbid.report.plots import plots_of
 from hushbid.report.sources import open_sources
-from protocol.machine.machine import Finish, Started
-from protocol.names import CONSUMER, CURATOR
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.record import Header
-from protocol.transcript.redaction import redact
-from protocol.transcript.session_file import started
-from protocol.wire.values import Item
 from tests.simulation.harness import session_file
 from tests.support.report_sessions import LABEL, OWNERS, Recorded, record
 

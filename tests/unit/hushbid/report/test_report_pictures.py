@@ -15,8 +15,13 @@ import pyarrow.csv as pacsv
 import pytest
 from scipy.spatial.distance import cdist
 
-from consumer.delivered import delivered_table
 from hushbid.cli.app import app
+from hushbid.consumer.delivered import delivered_table
+from hushbid.protocol.data import DataColumns
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.transcript.redaction import redact
 from hushbid.report import pictures as pictures_module
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.own_rows import Image, Wanted, own_rows, read_image
@@ -24,11 +29,6 @@ from hushbid.report.page import page_of
 from hushbid.report.pictures import BARS, MOST_WORDS, Pictures
 from hushbid.report.sources import open_sources
 from hushbid.running.report import write_report
-from protocol.data import DataColumns
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError
-from protocol.names import CONSUMER, CURATOR
-from protocol.transcript.redaction import redact
 from tests.support.picture_sessions import (
     COLUMNS,
     HOSTILE,

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from consumer.appraisal import Judgement
 from hushbid.cli.app import app
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import open_cluster
+from hushbid.consumer.appraisal import Judgement
+from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.running import report as write
 from hushbid.running.report import with_report, write_report
 from hushbid.running.results import RunResult
 from hushbid.running.simulate import simulate
-from protocol.errors import ConfigError, HushbidError
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.settlement import SettlementTerms
 from tests.support.report_sessions import Recorded, record
 from tests.unit.hushbid.cluster.test_cluster import DIGITS
 
@@ -144,6 +144,10 @@ def test_a_recorded_simulation_leaves_a_report(tmp_path: Path) -> None:
     assert appraisal.own == result.own
     assert [each.mmd2 for each in appraisal.choices[:3:2]] == [result.mmd2, result.greedy.plain.mmd2]
     page = result.report.read_text()
+    assert appraisal.model == result.model
+    assert result.model.sentence() in page
+    for learned in ("own rows and bought points", "own rows and as many at random", "no model"):
+        assert f">{learned}<" in page
     assert "What it is worth, by the consumer alone" in page
     assert "should be paid" in page
 

@@ -17,14 +17,14 @@ import typer
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
+from hushbid.protocol.config.key_request import Role, key_request
+from hushbid.protocol.config.party import CuratorFile
+from hushbid.protocol.crypto.identity import PublicIdentity
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.signed_files import read_key_request
+from hushbid.protocol.runtime.keys import KeyPair, new_keypair
 from hushbid.roster.changes import approve, parties, revoke
 from hushbid.roster.file import RosterFile
-from protocol.config.key_request import Role, key_request
-from protocol.config.party import CuratorFile
-from protocol.crypto.identity import PublicIdentity
-from protocol.errors import ConfigError
-from protocol.runtime.files.signed_files import read_key_request
-from protocol.runtime.keys import KeyPair, new_keypair
 from tests.conftest import ROOT
 
 NORTH, SOUTH, CURATOR, CONSUMER = (new_keypair() for _ in range(4))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from hushbid.cluster.parties import Party
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.machine.progress import Progress
 from hushbid.running import launcher
 from hushbid.running.launcher import PartyFailed, run_parties
-from protocol.errors import ExitCode
-from protocol.machine.progress import Progress
 
 ENROLLING = Progress(
     party="curator", phase="enrolling", round=0, rounds=5, points=0, points_planned=20,

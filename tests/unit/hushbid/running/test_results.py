@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from consumer.appraisal import Judgement, Quality, Weighted
-from consumer.own_figures import Baseline, ClassShares, OwnerPart, OwnFigures
 from hushbid.cluster.file import open_cluster
+from hushbid.consumer.appraisal import Judgement, Quality, Weighted
+from hushbid.consumer.model_figures import Figure, ModelFigures
+from hushbid.consumer.own_figures import Baseline, ClassShares, OwnerPart, OwnFigures
+from hushbid.protocol.privacy.payment import PaidStatement, Price
+from hushbid.protocol.privacy.settlement import PrivateSettlement, SettlementTerms
+from hushbid.protocol.session.guarantee import TRUSTED, PrivacyStatement
+from hushbid.protocol.session.odometer import Odometer
 from hushbid.running.results import RunResult, render
 from hushbid.running.simulate import simulate
-from protocol.privacy.payment import PaidStatement, Price
-from protocol.privacy.settlement import PrivateSettlement, SettlementTerms
-from protocol.session.guarantee import TRUSTED, PrivacyStatement
-from protocol.session.odometer import Odometer
 from tests.conftest import ROOT
 
 DEMONSTRATION = ROOT / "configs" / "digits" / "cluster.toml"
@@ -272,12 +273,34 @@ def test_what_the_consumer_tells_by_itself_is_shown() -> None:
     )
     own = OwnFigures(Baseline(0.5, (0.25, 0.75)), Baseline(0.375, (0.125, 0.625)), 3, "test", classes, parts)
     text = " ".join(shown(replace(RESULT, own=own)).split())
-    assert "validation rows alone – – 0.500 0.25–0.75 –" in text
-    assert "class most bought – – 0.375 0.12–0.62 –" in text
     assert "Labels in %, wanted/bought/weighted: 3 75/50/62, 4 25/25/25, others 0/25/12." in text
     assert "+0.25000 +0.48750" in text, "less the MMD² of all"
     found = replace(RESULT, own=own).as_json()
     assert {name: found[name] for name in own.as_json()} == own.as_json()
+
+
+def test_the_first_sentence_says_whether_the_model_gets_better() -> None:
+    own, both = Figure(0.5, 0.4, 0.6), Figure(0.75, 0.7, 0.8)
+    model = ModelFigures(
+        metric="accuracy",
+        judged_on="test",
+        judged=120,
+        own=own,
+        own_and_bought=both,
+        own_and_uniform=own,
+        gain=Figure(0.25, 0.125, 0.375),
+        kind="labels",
+        total=30.0,
+    )
+    told = replace(RESULT, model=model)
+    first, *_ = [line for line in shown(told, width=400).split("\n") if not line.startswith("demo ")]
+    assert first.strip() == (
+        "The model gets better: 75.0 % right on 120 test rows with own rows and bought points, 50.0 % with "
+        "own rows alone (+25.0 points, 95 % interval +12.5 to +37.5); as many at random: 50.0 %."
+    )
+    assert as_json(told)["model"]["sentence"] == first.strip()
+    assert as_json(told)["model"]["own_and_bought"] == {"value": 0.75, "low": 0.7, "high": 0.8}
+    assert as_json(RESULT)["model"]["own"] is None
 
 
 def test_the_demonstration_fits_a_terminal_of_80_columns_and_40_lines() -> None:

@@ -21,11 +21,11 @@ import tomli_w
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
+from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.data.images import arrays_as_lists
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
 from hushbid.tables.schema_files import MOST_CATEGORIES, arrays_of
-from protocol.data import DataColumns, load_dataset
-from protocol.data.images import arrays_as_lists
-from protocol.data.schema import Schema
-from protocol.errors import DataError
 
 ROWS: dict[str, Any] = {
     "age": [31, 44, 90],

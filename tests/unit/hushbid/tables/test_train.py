@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 
 import hushbid
 from hushbid.cli.app import app
-from hushbid.tables.estimators import SUGGESTED, made, takes_weights
-from protocol.data import DataColumns, load_dataset
-from protocol.errors import ConfigError, DataError
+from hushbid.consumer.estimators import SUGGESTED, made, takes_weights
+from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.errors import ConfigError, DataError
 
 LOWER, UPPER = -1.0, np.array([3.0, 1.0])
 RNG = np.random.default_rng(4)
@@ -228,7 +228,7 @@ def test_all_that_is_suggested_is_there_and_takes_weights() -> None:
 
 @pytest.mark.slow
 def test_every_estimator_is_fitted_or_refused(place: Path) -> None:
-    from hushbid.tables.estimators import _estimators
+    from hushbid.consumer.estimators import _estimators
 
     fitted, refusals = set(), set()
     for name in _estimators():
@@ -238,3 +238,77 @@ def test_every_estimator_is_fitted_or_refused(place: Path) -> None:
         except (ConfigError, DataError):
             refusals.add(name)
     assert len(fitted) >= 70, refusals
+
+
+def own_rows(place: Path, *, turned: bool = False) -> None:
+    """24 own rows, of which 20 have a label."""
+    features = LOWER + np.random.default_rng(9).random((24, 2)) * (UPPER - LOWER)
+    labels = (((features[:, 0] - LOWER) / 4.0 > 0.5) != turned).astype(np.int64)
+    np.savez(place / "own.npz", features=features, labels=labels, labelled=np.arange(24) < 20)
+
+
+def test_own_rows_are_learned_from_with_weight_one_and_points_as_they_say(place: Path) -> None:
+    own_rows(place)
+    options = ("--validation", str(place / "own.npz"), "--test", str(place / "test.npz"))
+    found = told(place, *options)
+    assert (found["own_rows"], found["weights_used"], found["weights_why"]) == (20, True, "")
+    model = found["model"]
+    assert model["estimator"] == "LogisticRegression"
+    assert model["own_and_bought"]["value"] == found["scores"]["accuracy"]
+    assert model["training_weights"]["total"] > 0.0
+    assert model["sentence"] in " ".join(train(place, *options).stdout.split())
+    own_rows(place, turned=True)
+    misled = told(place, *options)
+    assert misled["model"]["training_weights"] == {"kind": "none", "total": 0.0}
+    assert misled["model"]["own"]["value"] == misled["scores"]["accuracy"] < 0.5
+    assert told(place)["model"] is None
+
+
+def test_an_estimator_without_weights_gets_rows_repeated(place: Path) -> None:
+    own_rows(place)
+    found = told(place, "--validation", str(place / "own.npz"), "--estimator", "KNeighborsClassifier")
+    assert found["weights_used"] is False
+    assert found["weights_why"] == (
+        "KNeighborsClassifier takes no sample weights: rows are repeated in proportion"
+    )
+    assert found["model"]["judged_on"] == "validation"
+
+
+def test_own_rows_without_a_label_are_refused(place: Path) -> None:
+    np.savez(place / "own.npz", features=TEST, labels=TRUTH, labelled=np.zeros(50, dtype=bool))
+    assert "own.npz has no labels" in refused(place, "--validation", str(place / "own.npz"))
+    np.savez(place / "own.npz", features=TEST, labels=TRUTH.astype(str))
+    assert "the labels are text" in refused(place, "--validation", str(place / "own.npz"))
+
+
+def test_amounts_are_learned_with_own_rows(place: Path) -> None:
+    write(place, labels=3.0 * SCALED[:, 0] + 0.25)
+    np.savez(place / "own.npz", features=TEST[:25], labels=3.0 * TEST_SCALED[:25, 0] + 0.25)
+    np.savez(place / "test.npz", features=TEST[25:], labels=3.0 * TEST_SCALED[25:, 0] + 0.25)
+    found = told(
+        place,
+        "--estimator",
+        "Ridge",
+        "--validation",
+        str(place / "own.npz"),
+        "--test",
+        str(place / "test.npz"),
+    )
+    assert found["model"]["metric"] == "r2"
+    assert found["model"]["own_and_bought"]["value"] == pytest.approx(found["scores"]["r2"])
+    assert found["model"]["gain"]["value"] > 0.0
+
+
+def test_own_rows_of_one_class_are_told_and_an_estimator_that_fails_is_no_bug(place: Path) -> None:
+    np.savez(place / "own.npz", features=TEST[:20], labels=np.ones(20, dtype=int))
+    found = told(place, "--validation", str(place / "own.npz"), "--test", str(place / "test.npz"))
+    assert "own rows have one class" in found["model"]["why"]
+    own_rows(place, turned=True)
+    options = ("--validation", str(place / "own.npz"), "--test", str(place / "test.npz"))
+    misled = told(place, *options)
+    assert (misled["points"], misled["weights_used"]) == (0, False)
+    assert "deserve no weight" in misled["weights_why"]
+    failing = refused(
+        place, *options, "--estimator", "KNeighborsClassifier", "--parameter", "n_neighbors=500"
+    )
+    assert "KNeighborsClassifier cannot be fitted" in failing

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from consumer.valuation import value
 from hushbid.cli.app import app
+from hushbid.consumer.valuation import value
 
 LOWER, UPPER, GAMMA = -1.0, np.array([3.0, 1.0]), 2.0
 RNG = np.random.default_rng(4)

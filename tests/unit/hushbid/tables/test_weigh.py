@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from consumer.matching import match
 from hushbid.cli.app import app
-from protocol.config.invitation import invitation
-from protocol.data import DataColumns, load_dataset
-from protocol.errors import DataError
-from protocol.space.features import PairedSpace
+from hushbid.consumer.matching import match
+from hushbid.protocol.config.invitation import invitation
+from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.space.features import PairedSpace
 from tests.support.session_files import text
 from tests.unit.protocol.runtime.test_invitation import CURATOR, session, written
 
@@ -315,7 +315,10 @@ def test_weights_have_the_label_shares_that_are_asked_for(place: Path, balance: 
     assert shares_of(place) == pytest.approx({0: first, 1: 1.0 - first})
     assert plain[0] != pytest.approx(first, abs=1e-3)
     assert (before["balance"], found["balance"]) == (None, balance)
-    assert found["weighted"]["mmd2"] >= before["weighted"]["mmd2"], "a condition more"
+    free = json.loads(weigh(place, "--label-weight", "0", "--json").stdout)["weighted"]
+    held = json.loads(weigh(place, "--label-weight", "0", "--balance", balance, "--json").stdout)["weighted"]
+    assert (free["label_weight"], before["weighted"]["label_weight"]) == (0.0, 0.6)
+    assert held["mmd2"] >= free["mmd2"], "a condition more"
     assert found["weighted"]["gap"] <= 1e-7
     assert "label shares" in weigh(place, "--balance", balance).stdout
 
@@ -358,3 +361,25 @@ def test_a_consumer_that_has_an_invitation_alone_reads_its_tables_by_it(place: P
     refused = weigh(place, *options, "--session", str(file))
     assert refused.exit_code == 4
     assert "signature is not one of the curator" in refused.stderr
+
+
+def test_training_weights_go_with_the_points_and_the_model_is_told(place: Path) -> None:
+    labels = np.where(np.arange(40) < 30, np.arange(40) % 4 // 3, 0)
+    np.savez(place / "validation.npz", features=WANTED, labels=labels, labelled=np.arange(40) < 30)
+    found = json.loads(weigh(place, "--json").stdout)
+    assert found["model"]["own_rows"] == 30
+    assert found["model"]["judged_on"] == "validation"
+    with np.load(place / "delivered.npz") as archive:
+        assert archive["training_weights"].shape == archive["weights"].shape
+        assert archive["training_weights"].sum() == pytest.approx(found["model"]["training_weights"]["total"])
+        assert archive["label_weight"] == 0.6
+    assert found["model"]["sentence"] in " ".join(weigh(place).stdout.split())
+    np.savez(place / "validation.npz", features=WANTED)
+    assert weigh(place, "--output", str(place / "weighed.csv")).exit_code == 0
+    assert "training_weight" in (place / "weighed.csv").read_text().splitlines()[0]
+
+
+def test_a_strength_of_labels_that_cannot_hold_is_refused(place: Path) -> None:
+    refused = weigh(place, "--label-weight", "1")
+    assert refused.exit_code == 4
+    assert "strength of labels" in refused.stderr

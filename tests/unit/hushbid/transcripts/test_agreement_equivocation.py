@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import Broadcast
 from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
-from protocol.names import CONSUMER, CURATOR
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import Broadcast
 from tests.support.forgeries import (
     TWO_FACED_ROUND,
     VICTIM,

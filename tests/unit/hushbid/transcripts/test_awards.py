@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from curator.blind import BlindCurator
-from curator.party import curator_party
+from hushbid.curator.blind import BlindCurator
+from hushbid.curator.party import curator_party
+from hushbid.owner.blind import BlindOwner
+from hushbid.owner.numerics import BlindOwnerNumerics
+from hushbid.owner.party import owner_party
+from hushbid.protocol.crypto.blinding import MASK_BYTES
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.wire.blind import Award, SealedBroadcast
+from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
 from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
-from owner.blind import BlindOwner
-from owner.numerics import BlindOwnerNumerics
-from owner.party import owner_party
-from protocol.crypto.blinding import MASK_BYTES
-from protocol.names import CONSUMER, CURATOR
-from protocol.wire.blind import Award, SealedBroadcast
-from protocol.wire.codec import Direction, decode_message, encode_message
 from tests.support.forgeries import Recording, recorded, rewritten, session_of, with_frame, written
 
 ROUNDS = 4

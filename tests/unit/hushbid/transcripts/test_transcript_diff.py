@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from hushbid.protocol.errors import ConfigError, DataError, TranscriptDamaged
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.wire.messages import Hello, Ready, Target
+from hushbid.protocol.wire.values import Fields, Item, pack_value
 from hushbid.transcripts.diff import compare
 from hushbid.transcripts.diff_view import render_comparison
-from protocol.errors import ConfigError, DataError, TranscriptDamaged
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.record import Header
-from protocol.wire.messages import Hello, Ready, Target
-from protocol.wire.values import Fields, Item, pack_value
 from tests.support import recorded_frames, transcripts
 from tests.support.recorded_frames import TICK, ask, bid, broadcast, frame, timer, weights
 from tests.support.transcripts import Step, fixed_salts

@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 
+from hushbid.protocol.errors import ConfigError, DataError, TranscriptDamaged, TranscriptUnwritable
+from hushbid.protocol.transcript.record import encode_header
+from hushbid.protocol.transcript.verify import verify
+from hushbid.protocol.wire.codec import encode_message
+from hushbid.protocol.wire.messages import Broadcast
+from hushbid.protocol.wire.values import Item, Value, pack_value, unpack_value
 from hushbid.transcripts import export as export_module
 from hushbid.transcripts.export import Exported, Format, export, export_lines
-from protocol.errors import ConfigError, DataError, TranscriptDamaged, TranscriptUnwritable
-from protocol.transcript.record import encode_header
-from protocol.transcript.verify import verify
-from protocol.wire.codec import encode_message
-from protocol.wire.messages import Broadcast
-from protocol.wire.values import Item, Value, pack_value, unpack_value
 from tests.docs.pages import Page, names_in
 from tests.support.transcripts import (
     HEADER,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from hushbid.protocol.errors import ConfigError, DataError, TranscriptDamaged
+from hushbid.protocol.wire.values import Fields, Item
 from hushbid.transcripts.view import EVERYTHING, Choice, missing_lines, named, render_lines, show
-from protocol.errors import ConfigError, DataError, TranscriptDamaged
-from protocol.wire.values import Fields, Item
 from tests.support import recorded_frames
 from tests.support.transcripts import Step, redact, transcript
 

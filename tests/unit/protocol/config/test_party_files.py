@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hushbid.cluster.file import ConsumerSection
-from protocol.config.loading import validated
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.errors import ConfigError
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.errors import ConfigError
 from tests.conftest import ROOT
 from tests.support.session_files import text
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 
-from protocol.config.loading import validated
-from protocol.config.session import SessionFile
-from protocol.data import DataColumns, load_dataset
-from protocol.errors import ConfigError, DataError
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.errors import ConfigError, DataError
 from tests.support.session_files import SESSION
 
 AGE: dict[str, Any] = {"name": "age", "kind": "integer", "lower": 18, "upper": 99, "missing": 40}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from protocol.config.meaning import encoded_meaning
-from protocol.config.wishes import REFUSED
-from protocol.errors import ConfigError, ExitCode
-from protocol.session.session import open_session
+from hushbid.protocol.config.meaning import encoded_meaning
+from hushbid.protocol.config.wishes import REFUSED
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.session.session import open_session
 from tests.support.session_files import load
 
 EVERY = {"alpha": 1.0, "beta": 2.0, "gamma": 2.5}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol.crypto.blinding import (
+from hushbid.protocol.crypto.blinding import (
     BROADCAST_EXTRA,
     MASK_BYTES,
     NOT_SENT,
@@ -24,8 +24,8 @@ from protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.wire.arrays import pack_array
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.wire.arrays import pack_array
 
 SEED = hashlib.sha256(b"the map's seed").digest()
 SESSION = bytes(range(16))

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zmq.utils import z85
 
-from protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
-from protocol.errors import ConfigError
+from hushbid.protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
+from hushbid.protocol.errors import ConfigError
 
 ALICE = Identity(bytes(range(32)))
 seeds = st.binary(min_size=32, max_size=32)

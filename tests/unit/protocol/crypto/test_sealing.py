@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol import limits
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import (
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import (
     BETWEEN_BYTES,
     SEAL_BYTES,
     SIGNATURE_BYTES,
@@ -33,9 +33,9 @@ from protocol.crypto.sealing import (
     unpack_content,
     verify_signature,
 )
-from protocol.data.attributes import Attributes, pack_attributes
-from protocol.errors import ConfigError, DataError, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.wire.arrays import ARRAY_EXT, Array, pack_array
+from hushbid.protocol.data.attributes import Attributes, pack_attributes
+from hushbid.protocol.errors import ConfigError, DataError, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.wire.arrays import ARRAY_EXT, Array, pack_array
 
 CONSUMER, OWNER, OTHER = (
     Identity(hashlib.sha256(name).digest()) for name in (b"consumer", b"owner", b"other")

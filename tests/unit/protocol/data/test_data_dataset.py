@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol import limits
-from protocol.data import Dataset, check_dataset, feature_table
-from protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
-from protocol.errors import DataError
+from hushbid.protocol import limits
+from hushbid.protocol.data import Dataset, check_dataset, feature_table
+from hushbid.protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
+from hushbid.protocol.errors import DataError
 
 SECRET = 7351.25
 
@@ -210,7 +210,7 @@ class TestAttributes:
 
 class TestFeatureTable:
     @staticmethod
-    def hash(points: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
+    def hash(points: npt.NDArray[Any], _labels: object = None) -> npt.NDArray[np.int16]:
         return np.column_stack([points.sum(axis=1), points[:, 0]]).astype(np.int16)
 
     POINTS = dataset(np.arange(600_000, dtype=np.int32).reshape(-1, 3) % 97)

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from protocol.data import DataColumns, check_dataset, load_dataset
-from protocol.errors import DataError, ExitCode
+from hushbid.protocol.data import DataColumns, check_dataset, load_dataset
+from hushbid.protocol.errors import DataError, ExitCode
 
 SECRET = "7351.25"
 """A value that stands in every bad file that can hold one."""

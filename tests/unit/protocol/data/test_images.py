@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.data.frames import as_arrow
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
 from hushbid.tables.frames import like, write_table
-from protocol.data import DataColumns, load_dataset
-from protocol.data.frames import as_arrow
-from protocol.data.schema import Schema
-from protocol.errors import DataError
 
 GREY = {"name": "scan", "kind": "image", "size": [3, 2]}
 COLOUR = GREY | {"channels": 3}

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.data.column import Column
-from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError, HushbidError
+from hushbid.protocol.data.column import Column
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import ConfigError, DataError, HushbidError
 
 AGE = {"name": "age", "kind": "integer", "lower": -5, "upper": 2**53}
 INCOME = {"name": "income", "kind": "number", "lower": -1.5, "upper": 1e300}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.config.session import TimeoutSection
-from protocol.machine.machine import Connected, Lost, Returned
-from protocol.machine.presence import CuratorPresence
-from protocol.names import CURATOR
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.machine.machine import Connected, Lost, Returned
+from hushbid.protocol.machine.presence import CuratorPresence
+from hushbid.protocol.names import CURATOR
 
 TIMEOUTS = TimeoutSection(beat=0.5, silence=3.0)
 LOST, RETURNED = Lost(CURATOR), Returned(CURATOR)

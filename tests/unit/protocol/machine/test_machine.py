@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.machine import ConsumerMachine
-from owner.machine import OwnerMachine
-from protocol import limits
-from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import (
+from hushbid.consumer.machine import ConsumerMachine
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import (
     Connected,
     Effect,
     Finish,
@@ -27,11 +27,19 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
-from protocol.names import CURATOR
-from protocol.session.session import open_session
-from protocol.wire.codec import Direction, decode_message
-from protocol.wire.link import Link
-from protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Close, Hello, Message, Refused, Welcome
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.link import Link
+from hushbid.protocol.wire.messages import (
+    PROTOCOL_VERSION,
+    Broadcast,
+    Close,
+    Hello,
+    Message,
+    Refused,
+    Welcome,
+)
 from tests.simulation.harness import FAREWELL, HEAD_SIGNED, MAP, names, session_file, weights_of
 
 # -- links -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from protocol.machine.progress import Pace, Progress
+from hushbid.protocol.machine.progress import Pace, Progress
 
 SEEN = Progress(
     party="curator", phase="rounds", round=12, rounds=50, points=44, points_planned=200,

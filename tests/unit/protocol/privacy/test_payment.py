@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from protocol.privacy.payment import PaidStatement, Price
+from hushbid.protocol.privacy.payment import PaidStatement, Price
 
 VALUES = {"north": 6.0, "south": 2.0, "east": 1.9, "west": -3.0}
 

@@ -10,28 +10,28 @@ import numpy.typing as npt
 import pytest
 import tomli_w
 
-from curator.machine import CuratorMachine
+from hushbid.curator.machine import CuratorMachine
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import noise_values
 from hushbid.plan.setting import plan_setting
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import BudgetExceeded, ConfigError
+from hushbid.protocol.machine.machine import Charge
+from hushbid.protocol.machine.weighing import NOISE_BATCH, DrawNoise, NoiseDrawn
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.privacy.accounting import epsilon_of
+from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.privacy.settlement import UNITS, PrivateSettlement, SettlementTerms, worths
+from hushbid.protocol.session.guarantee import OWNERS_DATA
+from hushbid.protocol.session.odometer import odometers, promised
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.wire.messages import Broadcast
 from hushbid.report.page import page_of
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
 from hushbid.transcripts.replay import replayed
-from protocol.config.loading import validated
-from protocol.config.session import SessionFile
-from protocol.data import Dataset
-from protocol.errors import BudgetExceeded, ConfigError
-from protocol.machine.machine import Charge
-from protocol.machine.weighing import NOISE_BATCH, DrawNoise, NoiseDrawn
-from protocol.names import CURATOR
-from protocol.privacy.accounting import epsilon_of
-from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import Neighbours
-from protocol.privacy.settlement import UNITS, PrivateSettlement, SettlementTerms, worths
-from protocol.session.guarantee import OWNERS_DATA
-from protocol.session.odometer import odometers, promised
-from protocol.session.session import Session, open_session
-from protocol.wire.messages import Broadcast
 from tests.simulation.harness import CuratorBench, Player, corners, names, session_file, weights_of
 from tests.support.report_sessions import record
 
@@ -150,7 +150,7 @@ def test_the_odometer_ends_with_the_settlement() -> None:
 def test_what_was_spent_is_read_off_the_odometer_and_never_understated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("protocol.session.odometer.READINGS", 3)
+    monkeypatch.setattr("hushbid.protocol.session.odometer.READINGS", 3)
     session = open_session(private_file())
     [odometer, consumers] = odometers(session, 6, settled=True)
     assert odometer.rounds == (0, 3, 6)

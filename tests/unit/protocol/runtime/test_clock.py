@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from protocol.runtime.clock import Clock
+from hushbid.protocol.runtime.clock import Clock
 
 
 def test_it_is_the_machines_own_where_that_is_ahead() -> None:

@@ -14,9 +14,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
-from protocol.runtime.command import option, run_verb, takes, verb
-from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
+from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
+from hushbid.protocol.runtime.command import option, run_verb, takes, verb
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 Captured = pytest.CaptureFixture[str]
 HOSTILE = "too \x1b[2J\x9b31m late\r\x07\u202e; \nhushbid: all is well"

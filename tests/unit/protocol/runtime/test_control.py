@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from consumer.role import Consumer
-from curator.role import Curator
-from owner.role import Owner
-from protocol.errors import ConfigError, Stopped
-from protocol.machine.progress import Progress
-from protocol.runtime.blas_threads import one_blas_thread
-from protocol.runtime.control import Control
-from protocol.runtime.telemetry.vitals import Seen, Vitals
+from hushbid.consumer.role import Consumer
+from hushbid.curator.role import Curator
+from hushbid.owner.role import Owner
+from hushbid.protocol.errors import ConfigError, Stopped
+from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.runtime.blas_threads import one_blas_thread
+from hushbid.protocol.runtime.control import Control
+from hushbid.protocol.runtime.telemetry.vitals import Seen, Vitals
 from tests.simulation.harness import names, session_file
 
 BEGUN = Progress(

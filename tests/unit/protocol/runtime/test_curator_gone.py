@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from owner.party import owner_party
-from protocol.config.session import TimeoutSection
-from protocol.data import Dataset
-from protocol.errors import ExitCode
-from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.driver import Driver
-from protocol.runtime.network import connection
-from protocol.runtime.network.dealer import DealerEndpoint, Happening
-from protocol.runtime.telemetry.vitals import Vitals
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import NullJournal
-from protocol.transcript.session_file import started
-from protocol.wire.codec import Frame, encode_frame, encode_message, said_to
-from protocol.wire.messages import CONTROL_SEQUENCE, PROTOCOL_VERSION, Welcome
+from hushbid.owner.party import owner_party
+from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.runtime.driver import Driver
+from hushbid.protocol.runtime.network import connection
+from hushbid.protocol.runtime.network.dealer import DealerEndpoint, Happening
+from hushbid.protocol.runtime.telemetry.vitals import Vitals
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import NullJournal
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire.codec import Frame, encode_frame, encode_message, said_to
+from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, PROTOCOL_VERSION, Welcome
 from tests.simulation.harness import names, session_file
 from tests.unit.protocol.wire.test_wire import FRAMES
 

@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from consumer.party import consumer_party
+from hushbid.consumer.party import consumer_party
 from hushbid.evidence.sweep.session import small_session
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.machine.machine import Computation
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from hushbid.protocol.runtime.drawn_ahead import BULK_VALUES, DrawnAhead, expect_noise
 from hushbid.simulation.simulator import Crash, Simulation
-from protocol.data import Dataset
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.machine.machine import Computation
-from protocol.names import CONSUMER
-from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
-from protocol.runtime.drawn_ahead import BULK_VALUES, DrawnAhead, expect_noise
 
 SIZE = 140
 VECTOR = Draw("discrete-gaussian", 1000.0, SIZE)
@@ -349,7 +349,7 @@ def _adding(expected: Counter[Draw]) -> Callable[[Draw, int], None]:
 
 
 def test_a_blind_consumer_that_starts_again_knows_what_noise_it_drew() -> None:
-    """`consumer.process` has the rest drawn ahead once the machine is where its transcript ends."""
+    """`hushbid.consumer.process` has the rest drawn ahead once the machine is where its transcript ends."""
     session = small_session("blind", release="gaussian", rounds=5, owners=2)
     starts: list[list[tuple[str, int]]] = []
 

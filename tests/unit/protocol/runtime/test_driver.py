@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curator.machine import CuratorMachine
-from curator.party import curator_party
-from protocol import limits
-from protocol.errors import LocalProtocolError, Offence, TranscriptUnwritable
-from protocol.machine.machine import Effect, Event, Finish, Lost, Received, Started
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.driver import Driver
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import NullJournal
-from protocol.wire.codec import (
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_party
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError, Offence, TranscriptUnwritable
+from hushbid.protocol.machine.machine import Effect, Event, Finish, Lost, Received, Started
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.runtime.driver import Driver
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import NullJournal
+from hushbid.protocol.wire.codec import (
     Direction,
     Frame,
     decode_frame,
@@ -28,7 +28,7 @@ from protocol.wire.codec import (
     encode_message,
     said_to,
 )
-from protocol.wire.messages import (
+from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Bid,
     Hello,
@@ -39,7 +39,7 @@ from protocol.wire.messages import (
     Target,
     fixed,
 )
-from protocol.wire.values import Item, pack_value
+from hushbid.protocol.wire.values import Item, pack_value
 from tests.simulation.harness import FAREWELL, candidate_of, names, sealed_candidate_of, session_file
 
 OWNER = names(1)[0]

@@ -7,22 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curator.connections import REPLACED
-from curator.party import curator_party
-from owner.machine import OwnerMachine
-from protocol.errors import DataError, ExitCode, ReplayDivergence
-from protocol.machine.machine import Computation, Event, Lost
-from protocol.names import CONSUMER, CURATOR
-from protocol.privacy.noise import SimulatedNoise
-from protocol.runtime.driver import Driver
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import Header
-from protocol.transcript.replay import EventReader
-from protocol.transcript.session_file import started
-from protocol.wire.codec import Direction, decode_frame, decode_message, said_to
-from protocol.wire.messages import Bid, Broadcast, Close, Delivery, Message, Receipt, fixed
+from hushbid.curator.connections import REPLACED
+from hushbid.curator.party import curator_party
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.errors import DataError, ExitCode, ReplayDivergence
+from hushbid.protocol.machine.machine import Computation, Event, Lost
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.runtime.driver import Driver
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.transcript.replay import EventReader
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message, said_to
+from hushbid.protocol.wire.messages import Bid, Broadcast, Close, Delivery, Message, Receipt, fixed
 from tests.simulation.harness import MAP, candidate_of, farewell_of, names, session_file
 from tests.simulation.snapshots import snapshot
 from tests.support.transcripts import redact

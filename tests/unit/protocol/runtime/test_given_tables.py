@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from protocol.data import DataColumns
-from protocol.errors import ConfigError
-from protocol.runtime.given_tables import keep_table
+from hushbid.protocol.data import DataColumns
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.given_tables import keep_table
 
 
 def test_a_table_that_cannot_be_written_leaves_the_one_of_before(

@@ -37,7 +37,7 @@ def test_an_interrupt_while_a_program_imports_ends_it_as_later_ones_do(program: 
 
 CLOSED = """
 import os, sys
-from protocol.runtime.interrupts import run_main
+from hushbid.protocol.runtime.interrupts import run_main
 
 def main():
     sys.stdout.write("said"), sys.stderr.write("said")

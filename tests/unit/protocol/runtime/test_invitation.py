@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import tomli_w
 
-from owner.role import Owner
-from protocol.config.invitation import Invitation, invitation
-from protocol.config.session import SessionFile
-from protocol.config.signed import signed
-from protocol.errors import ConfigError
-from protocol.runtime.files.signed_files import read_invitation, read_session
-from protocol.runtime.keys import new_keypair
+from hushbid.owner.role import Owner
+from hushbid.protocol.config.invitation import Invitation, invitation
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.config.signed import signed
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.signed_files import read_invitation, read_session
+from hushbid.protocol.runtime.keys import new_keypair
 from tests.support.session_files import changed
 
 CURATOR, CONSUMER, NORTH, STRANGER = (new_keypair() for _ in range(4))

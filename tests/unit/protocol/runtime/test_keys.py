@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from protocol.crypto.identity import Identity
-from protocol.errors import KeyFileError
-from protocol.runtime.keys import (
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.errors import KeyFileError
+from hushbid.protocol.runtime.keys import (
     PublicKey,
     curve_fingerprints,
     new_keypair,

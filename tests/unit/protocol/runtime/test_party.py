@@ -8,15 +8,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from consumer.role import Consumer
-from owner.role import Owner
-from protocol.config.party import ConsumerFile, OwnerFile
-from protocol.crypto.identity import Identity, PublicIdentity, simulated_identity
-from protocol.crypto.sealing import head_statement, verify_signature
-from protocol.errors import ConfigError
-from protocol.privacy.noise import Draw, SecureNoise, SimulatedNoise
-from protocol.runtime.party import check_durability, claimed, head_signer, party_noise, sealing_identity
-from protocol.session.session import Session, open_session
+from hushbid.consumer.role import Consumer
+from hushbid.owner.role import Owner
+from hushbid.protocol.config.party import ConsumerFile, OwnerFile
+from hushbid.protocol.crypto.identity import Identity, PublicIdentity, simulated_identity
+from hushbid.protocol.crypto.sealing import head_statement, verify_signature
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise import Draw, SecureNoise, SimulatedNoise
+from hushbid.protocol.runtime.party import (
+    check_durability,
+    claimed,
+    head_signer,
+    party_noise,
+    sealing_identity,
+)
+from hushbid.protocol.session.session import Session, open_session
 from tests.support.session_files import load
 
 HERE, THERE = "tcp://127.0.0.1:5790", "tcp://curator.example.org:5790"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ConfigError, DataError, TranscriptDamaged
-from protocol.runtime import party
-from protocol.runtime.party import open_journal, transcript_path
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import Journal, MemoryJournal
-from protocol.wire.values import Item
+from hushbid.protocol.errors import ConfigError, DataError, TranscriptDamaged
+from hushbid.protocol.runtime import party
+from hushbid.protocol.runtime.party import open_journal, transcript_path
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import Journal, MemoryJournal
+from hushbid.protocol.wire.values import Item
 from tests.support.session_files import load
 from tests.support.transcripts import HEADER, STEPS, read_transcript, record_spans, transcript
 
@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_is_refused(path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from protocol.transcript.journal import Journal
+from hushbid.protocol.transcript.journal import Journal
 journal = Journal.reopen(Path(sys.argv[1]), durability="flush")
 print("held", flush=True)
 sys.stdin.read()

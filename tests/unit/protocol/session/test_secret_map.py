@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from protocol import limits
-from protocol.crypto.identity import Identity
-from protocol.errors import Offence, RemoteProtocolError
-from protocol.names import CONSUMER
-from protocol.session.secret_map import open_map, seal_map
-from protocol.session.session import Session
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.secret_map import open_map, seal_map
+from hushbid.protocol.session.session import Session
 from tests.support.sealed_parties import OWNERS, sealed_session
 
 SEED, NONCE = bytes(range(32)), bytes(range(24))

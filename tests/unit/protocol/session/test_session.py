@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.errors import ConfigError, ExitCode
-from protocol.privacy.acquisition import RULES
-from protocol.privacy.releases import RELEASES
-from protocol.session.guarantee import PrivacyStatement
-from protocol.session.session import Session, open_session
-from protocol.session.sizes import longest_to_curator
-from protocol.space.features import FEATURE_SPACES
-from protocol.space.features.lsh import LshSpace
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.session.guarantee import PrivacyStatement
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.session.sizes import longest_to_curator
+from hushbid.protocol.space.features import FEATURE_SPACES
+from hushbid.protocol.space.features.lsh import LshSpace
 from tests.support.session_files import load
 
 GAUSSIAN = {"mechanism": "gaussian", "sigma": 50.0}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from protocol.session.settling import HandedOver, settle
-from protocol.wire.messages import Candidate
+from hushbid.protocol.session.settling import HandedOver, settle
+from hushbid.protocol.wire.messages import Candidate
 
 RNG = np.random.default_rng(8)
 TARGET = RNG.normal(0, 0.2, 12)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import LocalProtocolError
-from protocol.space.copies import Copies
-from protocol.space.grid import Features
-from protocol.space.scoring import Best, Pool
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.space.copies import Copies
+from hushbid.protocol.space.grid import Features
+from hushbid.protocol.space.scoring import Best, Pool
 
 SESSION = b"a session's name"
 WEIGHTS = np.array([3, 1], dtype=np.int32)

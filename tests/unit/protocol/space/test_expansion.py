@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from protocol.space.expansion import (
+from hushbid.protocol.space.expansion import (
     COSINE_BITS,
     NORMAL_BITS,
     Expansion,

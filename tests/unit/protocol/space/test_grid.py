@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from protocol import limits
-from protocol.space.grid import (
+from hushbid.protocol import limits
+from hushbid.protocol.space.grid import (
     FEATURE_UNIT,
     SCORE_UNIT,
     WEIGHT_UNIT,

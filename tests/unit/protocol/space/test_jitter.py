@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from protocol.errors import ConfigError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Setting, release_mechanism
-from protocol.privacy.releases.filtered_gaussian import ClippedStream
-from protocol.privacy.releases.prior import Prior
-from protocol.session.session import open_session
-from protocol.space.grid import FEATURE_UNIT
-from protocol.space.jitter import JITTER_DEVIATION, Jitter, jitter_weight, scores_of
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Setting, release_mechanism
+from hushbid.protocol.privacy.releases.filtered_gaussian import ClippedStream
+from hushbid.protocol.privacy.releases.prior import Prior
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space.grid import FEATURE_UNIT
+from hushbid.protocol.space.jitter import JITTER_DEVIATION, Jitter, jitter_weight, scores_of
 from tests.simulation.harness import names, session_file
 
 SESSION = bytes(range(16))

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.space.jitter import Jitter
-from protocol.space.mapped import let_go
-from protocol.space.shortlist import FixedScreen
+from hushbid.protocol.space.jitter import Jitter
+from hushbid.protocol.space.mapped import let_go
+from hushbid.protocol.space.shortlist import FixedScreen
 
 ROWS, COLUMNS = 2**16, 64
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.errors import DataError
-from protocol.space import mmd
-from protocol.space.features import FeatureMap, feature_map
-from protocol.space.grid import features_to_float
+from hushbid.protocol.errors import DataError
+from hushbid.protocol.space import mmd
+from hushbid.protocol.space.features import FeatureMap, feature_map
+from hushbid.protocol.space.grid import features_to_float
 from tests.support.exact_points import marginal_gains
 
 GAMMA = 0.7

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.space.grid import exact_scores
-from protocol.space.jitter import Jitter, scores_of
-from protocol.space.prices import MAX_PRICE, UNITS, Prices, bill, bill_lines, in_units, per_price
-from protocol.space.scoring import Best, Pool
+from hushbid.protocol.space.grid import exact_scores
+from hushbid.protocol.space.jitter import Jitter, scores_of
+from hushbid.protocol.space.prices import MAX_PRICE, UNITS, Prices, bill, bill_lines, in_units, per_price
+from hushbid.protocol.space.scoring import Best, Pool
 from tests.support.exact_points import round_features
 
 SCORES = st.integers(-(2**62), 2**62)

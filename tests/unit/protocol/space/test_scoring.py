@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import LocalProtocolError
-from protocol.space.grid import Features, Weights, exact_scores
-from protocol.space.jitter import Jitter
-from protocol.space.scoring import Best, Points, Pool
-from protocol.space.shortlist import FixedScreen, GrowingScreen
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.space.grid import Features, Weights, exact_scores
+from hushbid.protocol.space.jitter import Jitter
+from hushbid.protocol.space.scoring import Best, Points, Pool
+from hushbid.protocol.space.shortlist import FixedScreen, GrowingScreen
 from tests.support.exact_points import round_features
 
 NORM_BOUND = 1.1

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocol.space.shortlist import FixedScreen
+from hushbid.protocol.space.shortlist import FixedScreen
 from tests.conftest import ROOT
 
 NORM_BOUND = 1.1
@@ -22,7 +22,7 @@ SLACK = 2**24
 BUILD = """
 import resource, sys
 import numpy as np
-from protocol.space.shortlist import FixedScreen
+from hushbid.protocol.space.shortlist import FixedScreen
 
 rows, dimension, allowed = map(int, sys.argv[2:])
 FixedScreen(np.ones((2, dimension), dtype=np.int16), norm_bound=1.0)  # what the libraries take once

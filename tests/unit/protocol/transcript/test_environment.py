@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.transcript.environment import environment_differences, environment_fingerprint
-from protocol.wire.values import Value
+from hushbid.protocol.transcript.environment import environment_differences, environment_fingerprint
+from hushbid.protocol.wire.values import Value
 
 
 def names(key: str) -> tuple[str, ...]:

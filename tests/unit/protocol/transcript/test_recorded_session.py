@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.config.session import SessionFile
-from protocol.data import Dataset, dataset_digest
-from protocol.errors import ConfigError, DataError
-from protocol.machine.machine import Started
-from protocol.privacy.acquisition import RULES, Logistic
-from protocol.runtime.party import transcript_header
-from protocol.session.session import open_session
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import RecordedItem
-from protocol.transcript.session_file import (
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import Dataset, dataset_digest
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.machine.machine import Started
+from hushbid.protocol.privacy.acquisition import RULES, Logistic
+from hushbid.protocol.runtime.party import transcript_header
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import RecordedItem
+from hushbid.protocol.transcript.session_file import (
     check_same_start,
     check_version,
     recorded_digest,
     recorded_session,
     started,
 )
-from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
-from protocol.wire.values import Item
+from hushbid.protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
+from hushbid.protocol.wire.values import Item
 from tests.docs.test_configs import CLUSTERS, path_of, separate_session, session_of
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import HEADER, redact

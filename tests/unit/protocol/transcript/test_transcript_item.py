@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from protocol.errors import LocalProtocolError
-from protocol.wire.arrays import pack_array
-from protocol.wire.values import Value, pack_value, unpack_value
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.wire.arrays import pack_array
+from hushbid.protocol.wire.values import Value, pack_value, unpack_value
 from tests.support.transcripts import VALUES, same
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import ConfigError, ExitCode, LocalProtocolError, TranscriptUnwritable
-from protocol.transcript.journal import Durability, Journal, JournalLike, MemoryJournal, NullJournal
-from protocol.wire.values import Item
+from hushbid.protocol.errors import ConfigError, ExitCode, LocalProtocolError, TranscriptUnwritable
+from hushbid.protocol.transcript.journal import Durability, Journal, JournalLike, MemoryJournal, NullJournal
+from hushbid.protocol.wire.values import Item
 from tests.support.transcripts import HEADER, STEPS, fixed_salts, header_end, read_transcript, transcript
 
 
@@ -147,7 +147,7 @@ class Calls:
             calls.append(descriptor)
             return real(descriptor, *arguments)
 
-        monkeypatch.setattr(f"protocol.transcript.journal.os.{name}", counted)
+        monkeypatch.setattr(f"hushbid.protocol.transcript.journal.os.{name}", counted)
         return calls
 
 
@@ -202,7 +202,7 @@ class FullDisk:
             self.room -= size
             return real(descriptor, data[:size])
 
-        monkeypatch.setattr("protocol.transcript.journal.os.write", write)
+        monkeypatch.setattr("hushbid.protocol.transcript.journal.os.write", write)
 
 
 @given(room=st.integers(0, len(transcript()) - header_end(transcript()) - 1), piece=st.integers(1, 200))
@@ -262,7 +262,7 @@ def test_a_failed_fsync_is_followed_by_writing_again(path: Path, monkeypatch: py
         def fsync(descriptor: int) -> None:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-        failing.setattr("protocol.transcript.journal.os.fsync", fsync)
+        failing.setattr("hushbid.protocol.transcript.journal.os.fsync", fsync)
         append_all(journal)
         with pytest.raises(TranscriptUnwritable, match="Input/output error"):
             journal.commit()
@@ -283,7 +283,7 @@ def test_what_could_not_be_cut_is_cut_by_the_next_commit(path: Path, monkeypatch
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
         FullDisk(failing, room=50)
-        failing.setattr("protocol.transcript.journal.os.ftruncate", ftruncate)
+        failing.setattr("hushbid.protocol.transcript.journal.os.ftruncate", ftruncate)
         with pytest.raises(TranscriptUnwritable):
             journal.commit()
         assert read_transcript(path).torn_bytes == 50
@@ -303,7 +303,7 @@ def test_an_interrupt_in_the_middle_of_a_write_leaves_no_half_record(
             real(descriptor, data[:50])
             raise KeyboardInterrupt
 
-        interrupted.setattr("protocol.transcript.journal.os.write", write)
+        interrupted.setattr("hushbid.protocol.transcript.journal.os.write", write)
         with pytest.raises(KeyboardInterrupt):
             journal.commit()
     journal.close()

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from protocol.errors import DataError, TranscriptDamaged
-from protocol.transcript.reader import TranscriptReader
-from protocol.transcript.record import MAGIC
-from protocol.transcript.verify import verify
+from hushbid.protocol.errors import DataError, TranscriptDamaged
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.protocol.transcript.record import MAGIC
+from hushbid.protocol.transcript.verify import verify
 from tests.support.transcripts import (
     HEADER,
     STEPS,

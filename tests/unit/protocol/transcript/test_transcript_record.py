@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from protocol.errors import LocalProtocolError, TranscriptDamaged
-from protocol.transcript.record import SALT_BYTES, encode_record
-from protocol.wire.values import Item, Value, pack_value
+from hushbid.protocol.errors import LocalProtocolError, TranscriptDamaged
+from hushbid.protocol.transcript.record import SALT_BYTES, encode_record
+from hushbid.protocol.wire.values import Item, Value, pack_value
 from tests.support.transcripts import (
     HEADER,
     STEP_LISTS,

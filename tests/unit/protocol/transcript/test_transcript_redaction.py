@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from protocol.errors import DataError, TranscriptDamaged
-from protocol.transcript.record import Frame
-from protocol.transcript.redaction import Redaction, redact, redact_record
-from protocol.transcript.verify import verify
-from protocol.wire.values import Item, pack_value
+from hushbid.protocol.errors import DataError, TranscriptDamaged
+from hushbid.protocol.transcript.record import Frame
+from hushbid.protocol.transcript.redaction import Redaction, redact, redact_record
+from hushbid.protocol.transcript.verify import verify
+from hushbid.protocol.wire.values import Item, pack_value
 from tests.support import transcripts
 from tests.support.transcripts import (
     HEADER,

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.sealing import head_statement, sign
+from hushbid.protocol.machine.machine import HeadSigned
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.journal import MemoryJournal
+from hushbid.protocol.transcript.record import Record, RecordedItem
+from hushbid.protocol.transcript.session_file import started
+from hushbid.protocol.transcript.verify import Signature, verify
+from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
+from hushbid.protocol.wire.messages import Ask, Close, Farewell, fixed
+from hushbid.protocol.wire.values import Item
 from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
-from protocol.crypto.identity import Identity
-from protocol.crypto.sealing import head_statement, sign
-from protocol.machine.machine import HeadSigned
-from protocol.names import CONSUMER, CURATOR
-from protocol.session.session import Session, open_session
-from protocol.transcript.journal import MemoryJournal
-from protocol.transcript.record import Record, RecordedItem
-from protocol.transcript.session_file import started
-from protocol.transcript.verify import Signature, verify
-from protocol.wire.codec import Direction, decode_message, encode_message
-from protocol.wire.messages import Ask, Close, Farewell, fixed
-from protocol.wire.values import Item
 from tests.support import session_files
 from tests.support.forgeries import (
     frame_in,

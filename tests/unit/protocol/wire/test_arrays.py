@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol import limits
-from protocol.wire.arrays import Array, ArrayError, OversizedArray, pack_array, unpack_array
+from hushbid.protocol import limits
+from hushbid.protocol.wire.arrays import Array, ArrayError, OversizedArray, pack_array, unpack_array
 
 DTYPES = ["uint8", "int16", "int32", "int64", "float32", "float64"]
 

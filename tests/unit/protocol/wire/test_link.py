@@ -9,9 +9,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from protocol import limits
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.wire.link import Link
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.wire.link import Link
 
 
 class Sent(NamedTuple):
@@ -33,7 +33,7 @@ class End:
         self.seen: list[Sent] = []
 
     def receive(self, frame: Sent) -> None:
-        """As `protocol.machine.base` does: check, drop what was had before, accept what is next."""
+        """As `hushbid.protocol.machine.base` does: check, drop what was had before, accept what is next."""
         self.link.check_acknowledged(frame.acknowledged)
         if self.link.is_new(frame.sequence):
             self.taken.append(frame.body)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol import limits
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
-from protocol.session.session import Session, open_session
-from protocol.session.sizes import longest_to_curator
-from protocol.wire.codec import HEADER_BYTES, encode_message
-from protocol.wire.messages import (
+from hushbid.protocol import limits
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.session.sizes import longest_to_curator
+from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
+from hushbid.protocol.wire.messages import (
     Batch,
     Bid,
     Candidate,

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from protocol import limits
-from protocol.wire import messages
-from protocol.wire.blind import BlindBid
-from protocol.wire.codec import HEADER_BYTES, Direction, decode_message, encode_message
-from protocol.wire.messages import (
+from hushbid.protocol import limits
+from hushbid.protocol.wire import messages
+from hushbid.protocol.wire.blind import BlindBid
+from hushbid.protocol.wire.codec import HEADER_BYTES, Direction, decode_message, encode_message
+from hushbid.protocol.wire.messages import (
     Batch,
     BatchedCandidate,
     Beat,
@@ -43,7 +43,7 @@ from tests.support.message_cases import CASES, TO_CONSUMER, plain, sealed, value
 
 
 def every_message() -> dict[str, type[Message]]:
-    """All message classes of `protocol.wire.messages`, by kind."""
+    """All message classes of `hushbid.protocol.wire.messages`, by kind."""
     found = [value for value in vars(messages).values() if isinstance(value, type)]
     kinds = [value for value in found if issubclass(value, Message) and value is not Message]
     return {cls.model_fields["kind"].default: cls for cls in kinds}

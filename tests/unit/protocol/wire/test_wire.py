@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from protocol import limits
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.wire.arrays import pack_array
-from protocol.wire.codec import (
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.wire.arrays import pack_array
+from hushbid.protocol.wire.codec import (
     FRAME_VERSION,
     HEADER_BYTES,
     Direction,
@@ -26,7 +26,7 @@ from protocol.wire.codec import (
     encode_frame,
     encode_message,
 )
-from protocol.wire.messages import Beat, Bid, Candidate, Message, SealedCandidate, fixed
+from hushbid.protocol.wire.messages import Beat, Bid, Candidate, Message, SealedCandidate, fixed
 from tests.support.message_cases import (
     CASES,
     FROM_CONSUMER,
@@ -237,7 +237,7 @@ def test_a_body_of_countless_parts_fails_at_the_first_too_many(
         unpacked += 1
         return None
 
-    monkeypatch.setattr("protocol.wire.codec.unpack_extension", unpack)
+    monkeypatch.setattr("hushbid.protocol.wire.codec.unpack_extension", unpack)
     body = countless(part, 15)
     assert len(body) > limits.MAX_MESSAGE_BYTES // 16
     tracemalloc.start()

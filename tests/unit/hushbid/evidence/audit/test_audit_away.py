@@ -12,12 +12,12 @@ from hushbid.evidence.audit.attack import SessionAttack
 from hushbid.evidence.audit.circles import LIKE_X
 from hushbid.evidence.audit.points import points_at
 from hushbid.evidence.audit.suites import SUITES
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ExitCode, LocalProtocolError
+from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.session.session import open_session
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
-from protocol.data import Dataset
-from protocol.errors import ExitCode, LocalProtocolError
-from protocol.runtime.driver import Outgoing
-from protocol.session.session import open_session
 from tests.simulation.harness import names, session_file
 
 COLUMNS = 3

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from consumer.blind import BlindConsumer
+from hushbid.consumer.blind import BlindConsumer
 from hushbid.evidence.audit import blind
 from hushbid.evidence.audit.attack import SessionAttack
 from hushbid.evidence.audit.suites import SUITES

@@ -13,8 +13,8 @@ from hushbid.evidence.audit.attack import Stated
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.run import FEWEST_TRIALS, AuditResult, audit, choose
 from hushbid.evidence.audit.suites import SUITES
-from protocol.errors import ConfigError, ExitCode
-from protocol.privacy.releases import Neighbours
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.privacy.releases import Neighbours
 from tests.docs.pages import Page
 
 PAGE = Page("docs/audit.md")
@@ -105,6 +105,7 @@ def test_a_fault_replaces_one_part_of_a_suite_that_passes_without_it(name: str) 
         {"session"},
         {"session", "data"},
         {"session", "data", "curator"},
+        {"labels"},  # what they are filled in with
     )
     blind = ({"consumer"}, {"consumer", "owner"}, {"curator"}, {"curator", "owner"})
     assert changed in (blind if name.startswith("blind-") else parts)

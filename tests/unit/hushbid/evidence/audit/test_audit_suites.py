@@ -9,9 +9,9 @@ import numpy as np
 from hushbid.evidence.audit import near_ties, sessions, switching
 from hushbid.evidence.audit.attack import SessionAttack, public_map
 from hushbid.evidence.audit.suites import SUITES
+from hushbid.protocol.privacy.releases import Prior
+from hushbid.protocol.space.grid import FEATURE_BITS
 from hushbid.simulation.simulator import Simulation
-from protocol.privacy.releases import Prior
-from protocol.space.grid import FEATURE_BITS
 
 SEED = 5
 

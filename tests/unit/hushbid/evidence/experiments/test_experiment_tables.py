@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cli.experiment_tables import SHOWN, _print, _table
-from protocol.errors import ConfigError
-from protocol.runtime.ledger.known_ledgers import known_ledgers_path
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.ledger.known_ledgers import known_ledgers_path
 
 
 def test_no_figure_is_cut_off_in_a_narrow_terminal(

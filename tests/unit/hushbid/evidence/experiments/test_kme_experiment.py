@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hushbid.evidence.experiments.kme import SETTINGS, KmeRow, kme
-from protocol.errors import ConfigError, DataError
+from hushbid.protocol.errors import ConfigError, DataError
 
 RECORDS = 5_000
 

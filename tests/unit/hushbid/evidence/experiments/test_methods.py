@@ -12,8 +12,8 @@ from hushbid.evidence.experiments.exact_greedy import _Rough, exact_greedy
 from hushbid.evidence.experiments.market import Market
 from hushbid.evidence.experiments.methods import METHODS, check_methods, proportional
 from hushbid.evidence.experiments.purchases import judged
-from protocol.errors import ConfigError
-from protocol.space.mmd import kernel_means
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.mmd import kernel_means
 from tests.support.exact_points import marginal_gains
 
 P = 12

@@ -16,20 +16,21 @@ from hushbid.datasets import Partition, Table
 from hushbid.evidence.experiment_options import OPTIONS, KmeOptions
 from hushbid.evidence.experiments.rare import deal_rare
 from hushbid.evidence.purchase_options import InsuranceOptions
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 DATA = {
     "selection": None,
     "regression": None,
     "kme": "kme-mixture-2d.npz",
     "race": "codrna.npz",
+    "worth": "occupancy.npz",
     "insurance": "allstate.csv.gz",
     "rivals": "allstate.csv.gz",
     "privacy-utility": "allstate.csv.gz",
     "scaling": None,
 }
 """Of the quick forms; the others take MNIST."""
-DIRECTORIES = ("kme", "race")
+DIRECTORIES = ("kme", "race", "worth")
 """Who takes a directory, and not a file."""
 
 

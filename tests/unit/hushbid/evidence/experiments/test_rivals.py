@@ -12,8 +12,8 @@ import pytest
 from hushbid.evidence.experiments import compression
 from hushbid.evidence.experiments.merf import COUNT_UNIT, fitted_points, merf, noisy_sums
 from hushbid.evidence.experiments.rivals import RIVALS, RivalRow, rivals
-from protocol.errors import ConfigError
-from protocol.privacy.accounting.gaussian import gaussian_epsilon
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting.gaussian import gaussian_epsilon
 
 CLASSES = np.array([0, 1, 2])
 

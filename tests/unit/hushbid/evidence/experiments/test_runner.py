@@ -31,7 +31,7 @@ from hushbid.evidence.experiments.cells import Cell, CellFiles, Configuration, M
 from hushbid.evidence.experiments.cells import software as software_here
 from hushbid.evidence.experiments.results import Figure, _scale_by_magnitude
 from hushbid.evidence.experiments.runner import Experiment, Outcome, run
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 
 RUNS: list[tuple[float, int]] = []
 """What was measured in this process."""

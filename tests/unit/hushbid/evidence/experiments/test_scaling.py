@@ -6,8 +6,8 @@ import pytest
 
 from hushbid.evidence.experiments.privacy_utility import privacy_utility
 from hushbid.evidence.experiments.scaling import ScalingRow, scaling
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES
 
 P = 4
 

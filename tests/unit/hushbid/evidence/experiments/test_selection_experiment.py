@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.evidence.experiments.selection import Row, selection
-from protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError
 from tests.conftest import ROOT
 
 

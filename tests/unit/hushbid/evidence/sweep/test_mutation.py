@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from hushbid.evidence.sweep.mutation import MUTATIONS, Mutator
-from protocol import limits
-from protocol.errors import HushbidError
-from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
-from protocol.wire.messages import Batch, Bid, Candidates, Hello, Message, Ready, unfixed
+from hushbid.protocol import limits
+from hushbid.protocol.errors import HushbidError
+from hushbid.protocol.wire.codec import (
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+)
+from hushbid.protocol.wire.messages import Batch, Bid, Candidates, Hello, Message, Ready, unfixed
 from tests.simulation.harness import CuratorBench, corners, names, session_file, weights_of
 
 WEIGHTS = weights_of(1, 2, 3, 4)

@@ -12,10 +12,10 @@ from hushbid.cli.app import main
 from hushbid.evidence.sweep.crash_sweep import Setting, uncrashed
 from hushbid.evidence.sweep.crashes import Which, crashes_of, every, read_crashes, same_steps, write_crashes
 from hushbid.evidence.sweep.session import Course, Step, compared, small_session
+from hushbid.owner.numerics import OwnerNumerics
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.simulation.simulator import UNRECORDED, Crash
-from owner.numerics import OwnerNumerics
-from protocol.errors import ConfigError
-from protocol.privacy.acquisition import RULES
 
 SHORT = Setting("ask-all", "exact", 3, 2)
 OPTIONS = ("--rule", "ask-all", "--release", "exact", "--rounds", "3", "--jobs", "1")

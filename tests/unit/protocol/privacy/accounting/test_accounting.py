@@ -13,9 +13,14 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import norm
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import BoundedRangeCost, LaplaceCost, compose_as_claimed, epsilon_of
-from protocol.privacy.accounting.zcdp import epsilon_of_rho, epsilons_of_rho, gaussian_rho, rho_of_epsilon
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import BoundedRangeCost, LaplaceCost, compose_as_claimed, epsilon_of
+from hushbid.protocol.privacy.accounting.zcdp import (
+    epsilon_of_rho,
+    epsilons_of_rho,
+    gaussian_rho,
+    rho_of_epsilon,
+)
 from tests.support.losses import compose, delta_of_rho
 
 T, EPSILON, DELTA = 1656, 0.01, 0.01  # the release of D_v in §4 of the paper

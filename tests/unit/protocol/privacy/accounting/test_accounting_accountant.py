@@ -11,8 +11,8 @@ import dp_accounting
 import numpy as np
 import pytest
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import (
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     BoundedRangeCost,
     Cost,
@@ -24,13 +24,13 @@ from protocol.privacy.accounting import (
     merge_costs,
     odometer,
 )
-from protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
-from protocol.privacy.accounting.distribution import (
+from hushbid.protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
+from hushbid.protocol.privacy.accounting.distribution import (
     approximate_profile,
     bounded_range_profile,
     numerical_allowance,
 )
-from protocol.privacy.accounting.zcdp import epsilon_of_rho
+from hushbid.protocol.privacy.accounting.zcdp import epsilon_of_rho
 from tests.support.losses import compose, delta_of
 
 ALL_KINDS: list[Cost] = [

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import (
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     BoundedRangeCost,
     Cost,
@@ -22,10 +22,10 @@ from protocol.privacy.accounting import (
     epsilon_of,
     for_two_steps,
 )
-from protocol.privacy.accounting.adaptive import APPROXIMATE_SHARE
-from protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
-from protocol.privacy.accounting.gaussian import gaussian_delta
-from protocol.privacy.accounting.zcdp import bounded_range_rho, epsilon_of_rho, pure_rho
+from hushbid.protocol.privacy.accounting.adaptive import APPROXIMATE_SHARE
+from hushbid.protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
+from hushbid.protocol.privacy.accounting.gaussian import gaussian_delta
+from hushbid.protocol.privacy.accounting.zcdp import bounded_range_rho, epsilon_of_rho, pure_rho
 from tests.support.losses import delta_of
 
 DELTA = 1e-5

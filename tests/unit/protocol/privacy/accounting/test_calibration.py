@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.errors import ConfigError
-from protocol.privacy.accounting import (
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.accounting import (
     BoundedRangeCost,
     Cost,
     LaplaceCost,
@@ -17,8 +17,12 @@ from protocol.privacy.accounting import (
     gaussian_sigma,
     mwem_step_epsilon,
 )
-from protocol.privacy.accounting.calibration import mwem_step_cost
-from protocol.privacy.accounting.gaussian import discrete_gaussian_epsilon, gaussian_epsilon, gaussian_mu
+from hushbid.protocol.privacy.accounting.calibration import mwem_step_cost
+from hushbid.protocol.privacy.accounting.gaussian import (
+    discrete_gaussian_epsilon,
+    gaussian_epsilon,
+    gaussian_mu,
+)
 
 FEATURE_UNITS = 2.0**15
 """Grid units in one unit of φ."""

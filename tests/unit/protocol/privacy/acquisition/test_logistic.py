@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from curator.choosing import Choosing
-from protocol.errors import ConfigError, ExitCode
-from protocol.privacy.accounting import ask_epsilon, epsilon_of
-from protocol.privacy.acquisition import AcquisitionRule, Logistic, Standing, acquisition_rule
-from protocol.privacy.acquisition.ranks import bid_ranks
-from protocol.privacy.releases import Neighbours
-from protocol.session.session import open_session
-from protocol.space.grid import Scores, Weights, exact_scores, round_weights
-from protocol.space.scoring import NO_SCORE, Pool
-from protocol.wire.messages import Ask, Broadcast, Offer, unfixed
+from hushbid.curator.choosing import Choosing
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.privacy.accounting import ask_epsilon, epsilon_of
+from hushbid.protocol.privacy.acquisition import AcquisitionRule, Logistic, Standing, acquisition_rule
+from hushbid.protocol.privacy.acquisition.ranks import bid_ranks
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space.grid import Scores, Weights, exact_scores, round_weights
+from hushbid.protocol.space.scoring import NO_SCORE, Pool
+from hushbid.protocol.wire.messages import Ask, Broadcast, Offer, unfixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.simulation.lemma import make_case, play
 from tests.support.exact_points import round_features
@@ -441,7 +441,7 @@ def test_the_curators_ranks_are_against_others_data_without_the_summary(
 
     original = Choosing._ranks
     monkeypatch.setattr(Choosing, "_ranks", look)
-    monkeypatch.setattr("protocol.privacy.acquisition.published.Published.ranked", True)
+    monkeypatch.setattr("hushbid.protocol.privacy.acquisition.published.Published.ranked", True)
     rng = np.random.default_rng(5)
     for _ in range(40):
         case = make_case(rng)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.errors import ConfigError, LocalProtocolError, ReplayDivergence
-from protocol.privacy.noise import (
+from hushbid.protocol.errors import ConfigError, LocalProtocolError, ReplayDivergence
+from hushbid.protocol.privacy.noise import (
     NOISE_SOURCES,
     Draw,
     NoiseSource,
@@ -18,7 +18,7 @@ from protocol.privacy.noise import (
     SecureNoise,
     SimulatedNoise,
 )
-from protocol.privacy.noise.base import MAX_DISCRETE_SCALE
+from hushbid.protocol.privacy.noise.base import MAX_DISCRETE_SCALE
 
 UNIFORM = Draw("uniform", 1.0, 5)
 LAPLACE = Draw("laplace", 3.0, 5)

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.errors import ConfigError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
-from protocol.privacy.releases.base import largest_coordinate
-from protocol.privacy.releases.mwem import tilted_mean
-from protocol.space.grid import FEATURE_UNIT
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
+from hushbid.protocol.privacy.releases.base import largest_coordinate
+from hushbid.protocol.privacy.releases.mwem import tilted_mean
+from hushbid.protocol.space.grid import FEATURE_UNIT
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol import limits
-from protocol.errors import LocalProtocolError
-from protocol.privacy.releases.prior import ONE, SMALLEST_SPREAD, Prior
-from protocol.space.features import feature_map
-from protocol.space.grid import FEATURE_UNIT, Features
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.privacy.releases.prior import ONE, SMALLEST_SPREAD, Prior
+from hushbid.protocol.space.features import feature_map
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features
 
 D = 140
 

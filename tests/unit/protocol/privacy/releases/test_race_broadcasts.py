@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.accounting import (
+from hushbid.protocol.errors import ConfigError, LocalProtocolError
+from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     LaplaceCost,
     count_epsilon,
     epsilon_of,
     shifted_count_cost,
 )
-from protocol.privacy.accounting.gaussian import gaussian_mu
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Neighbours, Prior, Setting, release_mechanism
-from protocol.privacy.releases.race import RaceRelease
-from protocol.space.features import feature_map
-from protocol.space.features.lsh import row_unit
-from protocol.space.grid import FEATURE_UNIT, features_to_float
+from hushbid.protocol.privacy.accounting.gaussian import gaussian_mu
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Neighbours, Prior, Setting, release_mechanism
+from hushbid.protocol.privacy.releases.race import RaceRelease
+from hushbid.protocol.space.features import feature_map
+from hushbid.protocol.space.features.lsh import row_unit
+from hushbid.protocol.space.grid import FEATURE_UNIT, features_to_float
 
 D, CELLS, SEEDS, ROUNDS, DELTA = 80, 4, 150, 400, 1e-5
 ROWS = D // CELLS

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol import limits
-from protocol.errors import LocalProtocolError
-from protocol.privacy.releases.statistic import ONE, Statistic
-from protocol.space.grid import Features, Totals
+from hushbid.protocol import limits
+from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.privacy.releases.statistic import ONE, Statistic
+from hushbid.protocol.space.grid import Features, Totals
 
 LOWEST, HIGHEST = -(2**15), 2**15 - 1
 

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from curator.enrolment import check_target
-from protocol import limits
-from protocol.errors import ConfigError, DataError, LocalProtocolError, RemoteProtocolError
-from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases import Prior, Setting, Statistic, release_mechanism
-from protocol.privacy.releases.statistic import BASIS_BITS
-from protocol.privacy.releases.subspace import SubspaceRelease
-from protocol.session.prior import prior_of
-from protocol.session.session import open_session
-from protocol.space.features import feature_map
-from protocol.space.grid import FEATURE_UNIT, Features, features_to_float
-from protocol.wire.messages import SubspaceTarget, Target
+from hushbid.curator.enrolment import check_target
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError, DataError, LocalProtocolError, RemoteProtocolError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Prior, Setting, Statistic, release_mechanism
+from hushbid.protocol.privacy.releases.statistic import BASIS_BITS
+from hushbid.protocol.privacy.releases.subspace import SubspaceRelease
+from hushbid.protocol.session.prior import prior_of
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space.features import feature_map
+from hushbid.protocol.space.grid import FEATURE_UNIT, Features, features_to_float
+from hushbid.protocol.wire.messages import SubspaceTarget, Target
 from tests.support.session_files import load
 
 D, SEEDS, F, DELTA = 60, 40, 12, 1e-5

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ConfigError, DataError, TranscriptUnwritable
-from protocol.runtime.files.box_file import BoxFile, KeptBoxes, read_boxes
+from hushbid.protocol.errors import ConfigError, DataError, TranscriptUnwritable
+from hushbid.protocol.runtime.files.box_file import BoxFile, KeptBoxes, read_boxes
 
 BOXES = [b"", b"a", bytes(range(256)) * 20, b"\xff" * 7]
 

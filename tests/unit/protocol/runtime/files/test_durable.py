@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import pytest
 
-from protocol.runtime.files.durable import in_place_of, new_file
+from hushbid.protocol.runtime.files.durable import in_place_of, new_file
 
 WRITERS = pytest.mark.parametrize("writer", [new_file, in_place_of])
 

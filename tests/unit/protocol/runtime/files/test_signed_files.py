@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import tomli_w
 
-from protocol import limits
-from protocol.config.key_request import key_request
-from protocol.errors import ConfigError
-from protocol.runtime.files.signed_files import read_invitation, read_key_request
-from protocol.runtime.keys import new_keypair
+from hushbid.protocol import limits
+from hushbid.protocol.config.key_request import key_request
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.signed_files import read_invitation, read_key_request
+from hushbid.protocol.runtime.keys import new_keypair
 
 READERS: list[tuple[Callable[[Path], Any], int]] = [
     (read_key_request, limits.MAX_REQUEST_FILE_BYTES),

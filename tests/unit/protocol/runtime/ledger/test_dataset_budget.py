@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from owner.machine import OwnerMachine
-from protocol.config.party import BudgetSection, OwnerFile
-from protocol.data import Dataset
-from protocol.errors import BudgetExceeded, ConfigError
-from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
-from protocol.session.session import Session, open_session
+from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.config.party import BudgetSection, OwnerFile
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import BudgetExceeded, ConfigError
+from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
+from hushbid.protocol.session.session import Session, open_session
 from tests.unit.protocol.runtime.test_party import session
 
 RUN, ANOTHER = "ab" * 32, "cd" * 32

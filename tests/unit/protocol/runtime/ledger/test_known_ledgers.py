@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.config.party import BudgetSection
-from protocol.data import DataColumns, Dataset, load_dataset, rows_digest, shared_rows
-from protocol.data.rows import rows_as
-from protocol.errors import BudgetExceeded, ConfigError, DataError
-from protocol.privacy.accounting import LaplaceCost
-from protocol.runtime.files.line_file import LineFile
-from protocol.runtime.ledger.known_ledgers import FORMAT, KnownRows, known_ledgers_path
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
-from protocol.runtime.ledger.spending import Spending
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.data import DataColumns, Dataset, load_dataset, rows_digest, shared_rows
+from hushbid.protocol.data.rows import rows_as
+from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError
+from hushbid.protocol.privacy.accounting import LaplaceCost
+from hushbid.protocol.runtime.files.line_file import LineFile
+from hushbid.protocol.runtime.ledger.known_ledgers import FORMAT, KnownRows, known_ledgers_path
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.runtime.ledger.spending import Spending
 
 RELATION = "add-remove-one"
 ROWS = np.random.default_rng(5).random((40, 3), dtype=np.float32)

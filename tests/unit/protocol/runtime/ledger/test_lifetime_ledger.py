@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from protocol.config.party import BudgetSection
-from protocol.errors import BudgetExceeded, ConfigError, DataError, HushbidError
-from protocol.privacy.accounting import (
+from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError, HushbidError
+from hushbid.protocol.privacy.accounting import (
     ApproximateCost,
     Cost,
     DiscreteGaussianCost,
@@ -26,9 +26,9 @@ from protocol.privacy.accounting import (
     adaptive_epsilon,
     epsilon_of,
 )
-from protocol.privacy.accounting.costs import GaussianCost
-from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
-from protocol.runtime.ledger.spending import Spending
+from hushbid.protocol.privacy.accounting.costs import GaussianCost
+from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from hushbid.protocol.runtime.ledger.spending import Spending
 
 BUDGET = BudgetSection(epsilon=2.0)
 RELATION = "add-remove-one"
@@ -332,8 +332,8 @@ def test_a_ledger_of_the_first_format_is_read_and_goes_on(path: Path) -> None:
 def test_a_second_holder_is_turned_away_until_the_first_is_done(path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger\n"
-        "from protocol.errors import ConfigError\n"
+        "from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger\n"
+        "from hushbid.protocol.errors import ConfigError\n"
         "try: LifetimeLedger.open(\n"
         "    Path(sys.argv[1]), budget=None, neighbours='add-remove-one', rows=None).close()\n"
         "except ConfigError as error: print(error.what)\n"
@@ -387,9 +387,9 @@ def test_a_crash_in_the_middle_of_a_write_loses_that_charge_alone(path: Path) ->
         ledger.charge(session("before"))
     script = (
         "import os, sys; from datetime import date; from pathlib import Path\n"
-        "from protocol.privacy.accounting import LaplaceCost\n"
-        "from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger\n"
-        "from protocol.runtime.ledger.spending import Spending\n"
+        "from hushbid.protocol.privacy.accounting import LaplaceCost\n"
+        "from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger\n"
+        "from hushbid.protocol.runtime.ledger.spending import Spending\n"
         "ledger = LifetimeLedger.open(\n"
         "    Path(sys.argv[1]), budget=None, neighbours='add-remove-one', rows=None)\n"
         "whole = os.write\n"

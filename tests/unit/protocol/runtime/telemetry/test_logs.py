@@ -9,8 +9,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocol.runtime.telemetry.log_events import LOG_EVENTS, LogEvent
-from protocol.runtime.telemetry.logs import LINES_PER_MINUTE, LogFormat, SessionLog, log, set_up_logging
+from hushbid.protocol.runtime.telemetry.log_events import LOG_EVENTS, LogEvent
+from hushbid.protocol.runtime.telemetry.logs import (
+    LINES_PER_MINUTE,
+    LogFormat,
+    SessionLog,
+    log,
+    set_up_logging,
+)
 
 Captured = pytest.CaptureFixture[str]
 HOSTILE = "alpha\x1b[2J\n2026-01-01T00:00:00.000Z curator INFO peer.here eve is here\u202e"

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from protocol.errors import ConfigError, ConnectionFailed
-from protocol.privacy.acquisition import RULES
-from protocol.runtime.telemetry.metrics import COUNTERS, parse_metrics_address, serving_metrics
-from protocol.runtime.telemetry.status_file import Status, status_path
-from protocol.runtime.telemetry.vitals import TELLS_OF_ASKS, Seen, Vitals
+from hushbid.protocol.errors import ConfigError, ConnectionFailed
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.runtime.telemetry.metrics import COUNTERS, parse_metrics_address, serving_metrics
+from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
+from hushbid.protocol.runtime.telemetry.vitals import TELLS_OF_ASKS, Seen, Vitals
 from tests.processes import cluster
 from tests.simulation.harness import names, session_file
 

@@ -17,11 +17,17 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cli.health import trouble
-from protocol.errors import HushbidError, TimedOut
-from protocol.machine.machine import Computation
-from protocol.runtime.driver import Numerics
-from protocol.runtime.telemetry.status_file import Status, find_statuses, process_start, status_path
-from protocol.runtime.telemetry.vitals import STATUS_SECONDS, AnnouncedNumerics, RoundTimes, Seen, Vitals
+from hushbid.protocol.errors import HushbidError, TimedOut
+from hushbid.protocol.machine.machine import Computation
+from hushbid.protocol.runtime.driver import Numerics
+from hushbid.protocol.runtime.telemetry.status_file import Status, find_statuses, process_start, status_path
+from hushbid.protocol.runtime.telemetry.vitals import (
+    STATUS_SECONDS,
+    AnnouncedNumerics,
+    RoundTimes,
+    Seen,
+    Vitals,
+)
 from tests.simulation.harness import names, session_file
 
 SESSION = session_file(owners=names(3), points=7, rule="ask-all")
@@ -421,7 +427,8 @@ def test_a_health_check_loads_nothing_that_is_slow() -> None:
     """Five containers ask every five seconds. Of other verbs, nothing is there."""
     program = (
         "import atexit, sys; from hushbid.cli.app import main; sys.argv = ['hushbid', 'health', '.']\n"
-        "there = {'numpy', 'zmq', 'pyarrow', 'protocol.config.session', 'curator', 'owner', 'consumer'}\n"
+        "there = {'numpy', 'zmq', 'pyarrow', 'hushbid.protocol.config.session'}\n"
+        "there |= {'hushbid.curator', 'hushbid.owner', 'hushbid.consumer'}\n"
         "verbs = lambda: {name for name in sys.modules if name.startswith('hushbid.cli.')}\n"
         "atexit.register(lambda: print(*there & set(sys.modules), *verbs())); main()"
     )

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol import limits
-from protocol.errors import ConfigError
-from protocol.space.features import FEATURE_SPACES, FourierMap, feature_map, feature_space
-from protocol.space.features.fourier import ANGLE_BITS, FourierSpace, waves
+from hushbid.protocol import limits
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.expansion import ANGLE_BITS
+from hushbid.protocol.space.features import FEATURE_SPACES, FourierMap, feature_map, feature_space
+from hushbid.protocol.space.features.fourier import FourierSpace, waves
 from tests.unit.protocol.space.test_expansion import slow_cosine, slow_normal
 
 MAPS = ("paired", "cosine")

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.errors import ConfigError
-from protocol.space.features import feature_map
-from protocol.space.features.lsh import LshMap, LshSpace, row_unit
-from protocol.space.grid import features_to_float
-from protocol.space.lsh import FAMILIES
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.features import feature_map
+from hushbid.protocol.space.features.lsh import LshMap, LshSpace, row_unit
+from hushbid.protocol.space.grid import features_to_float
+from hushbid.protocol.space.lsh import FAMILIES
 
 COLUMNS = 4
 PARAMETERS: dict[str, Any] = {

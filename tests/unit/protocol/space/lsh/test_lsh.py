@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol.errors import ConfigError, DataError, LocalProtocolError
-from protocol.space.lsh import FAMILIES, AsymmetricFamily, HashFamily, L1Family, L2Family
-from protocol.space.lsh.projection import MAX_REACH, ExactProjection
-from protocol.space.lsh.signed import SignedFamily
+from hushbid.protocol.errors import ConfigError, DataError, LocalProtocolError
+from hushbid.protocol.space.lsh import FAMILIES, AsymmetricFamily, HashFamily, L1Family, L2Family
+from hushbid.protocol.space.lsh.projection import MAX_REACH, ExactProjection
+from hushbid.protocol.space.lsh.signed import SignedFamily
 
 COMMON: dict[str, Any] = {"rows": 7, "width": 64, "lower": [-0.5] * 3, "upper": [0.5] * 3, "seed": 1}
 

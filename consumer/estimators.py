@@ -1,5 +1,7 @@
 """Estimators of scikit-learn by name: what there is, what takes weights, and what parameters each has."""
 
+# ruff: noqa: PLC0415
+
 from __future__ import annotations
 
 import difflib
@@ -9,10 +11,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from protocol.errors import ConfigError
-from protocol.extras import need
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.extras import need
 
-__all__ = ["SUGGESTED", "is_regressor", "made", "takes_weights"]
+__all__ = ["SUGGESTED", "check_model_seed", "is_regressor", "made", "takes_weights", "unknown"]
 
 SUGGESTED: Final = (
     "LogisticRegression",
@@ -51,8 +53,6 @@ def made(name: str, parameters: Mapping[str, Any], *, seed: int) -> Any:
         ConfigError: There is none of that name, or it is made of other estimators; it has no such parameter;
             the seed is too large; or scikit-learn is not installed.
     """
-    from consumer.downstream import check_model_seed
-
     need("sklearn", "A model of delivered points")
     kinds = _estimators()
     if name not in kinds:
@@ -73,6 +73,24 @@ def made(name: str, parameters: Mapping[str, Any], *, seed: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a class will be gone in a later release of scikit-learn
         return kind(**{**_DEFAULTS.get(name, {}), **seeded, **parameters})
+
+
+def unknown(name: str) -> str | None:
+    """None if scikit-learn has an estimator of that name; else what it may have been meant for, or empty."""
+    kinds = _estimators()
+    return None if name in kinds else _near(name, kinds)
+
+
+def check_model_seed(seed: int) -> None:
+    """Refuse a model's seed that scikit-learn does not take.
+
+    Raises:
+        ConfigError: It is no number of 32 bits.
+    """
+    if not 0 <= seed < 2**32:
+        raise ConfigError(
+            f"The model's seed is {seed}.", advice=f"Set seed to a whole number from 0 to {2**32 - 1}."
+        )
 
 
 def takes_weights(estimator: Any) -> bool:

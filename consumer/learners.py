@@ -1,0 +1,254 @@
+"""Models that the consumer trains to judge its purchase: of classes, or of amounts.
+
+scikit-learn is imported only when a model is made. Its import takes longer than all others of a consumer
+together, and only a consumer with labels needs it, after the delivery.
+"""
+
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
+
+from hushbid.consumer import estimators
+from hushbid.consumer.estimators import check_model_seed
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.extras import missing, need
+
+__all__ = ["MODELS", "Learned", "Learner", "check_model", "counted", "learner"]
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[Any]
+
+_JUDGING: Final = "A model that points are judged by, on test points with labels,"
+_LEAST: Final = 1e-3
+"""Smallest probability of a class that a loss counts with: a model that is sure and wrong is not wrong
+without end.
+"""
+
+MODELS: Final[Mapping[str, tuple[tuple[str, str, Mapping[str, Any]], tuple[str, str, Mapping[str, Any]]]]] = {
+    "logistic": (
+        ("sklearn.linear_model", "LogisticRegression", {"max_iter": 1000}),
+        ("sklearn.linear_model", "Ridge", {}),
+    ),
+    "boosted": (
+        ("sklearn.ensemble", "HistGradientBoostingClassifier", {}),
+        ("sklearn.ensemble", "HistGradientBoostingRegressor", {}),
+    ),
+    "linear-svm": (("sklearn.svm", "LinearSVC", {}), ("sklearn.svm", "LinearSVR", {})),
+    # One hidden layer of 32 units, as in DPDS appendix G (without its dropout).
+    "mlp": (
+        ("sklearn.neural_network", "MLPClassifier", {"hidden_layer_sizes": (32,)}),
+        ("sklearn.neural_network", "MLPRegressor", {"hidden_layer_sizes": (32,), "max_iter": 1000}),
+    ),
+}
+"""Short names of models: the classifier and the regressor of scikit-learn, each with module, class and
+options.
+"""
+
+
+def check_model(name: str, *, trained: bool) -> None:
+    """Refuse a downstream model that does not exist.
+
+    Args:
+        name: One of `MODELS`, or the name of a classifier or regressor of scikit-learn.
+        trained: Whether a model will be trained, as there are labels to judge it by; that needs scikit-learn.
+
+    Raises:
+        ConfigError: There is no such model, or scikit-learn is needed and missing.
+    """
+    if trained:
+        need("sklearn", _JUDGING)
+    if name in MODELS:
+        return
+    if not missing("sklearn"):
+        advice = estimators.unknown(name)
+        if advice is None:
+            estimators.made(name, {}, seed=0)
+            return
+    else:
+        advice = "scikit-learn is not installed, whose estimators could be named as well."
+    raise ConfigError(
+        f"There is no downstream model named {name!r}.",
+        advice=f"Choose one of: {', '.join(MODELS)}; or an estimator of scikit-learn. {advice}",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Learner:
+    """An estimator of scikit-learn that is not fitted yet.
+
+    Attributes:
+        estimator: It.
+        amounts: Whether it learns amounts; otherwise it learns classes, as whole numbers from 0.
+        takes_weights: Whether its ``fit`` takes ``sample_weight``. If not, rows are repeated in proportion to
+            their weights.
+        standardizes: Whether it learns amounts less their mean, over their standard deviation: a network or a
+            support vector machine depends on their unit. An estimator that is named gets them as they are.
+    """
+
+    estimator: Any
+    amounts: bool
+    takes_weights: bool
+    standardizes: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its class."""
+        return type(self.estimator).__name__
+
+    def learn(self, points: Rows, labels: Rows, weights: Floats | None = None) -> Learned:
+        """A model of these rows.
+
+        Args:
+            points: Scaled, shape (n, columns), at least one with a weight above 0.
+            labels: Shape (n,), float64 amounts or int64 classes.
+            weights: Shape (n,); None: all count 1. Rows of weight 0 are left out.
+
+        Raises:
+            DataError: The estimator cannot be fitted to them. Names no label.
+        """
+        from sklearn.base import clone
+
+        points, labels, options = counted(points, labels, weights, takes_weights=self.takes_weights)
+        if len(labels) < 2 if self.amounts else bool((labels == labels[0]).all()):
+            return Learned(None, self.amounts, labels[0])
+        middle, unit = (float(labels.mean()), float(labels.std()) or 1.0) if self.standardizes else (0.0, 1.0)
+        if self.standardizes:
+            labels = (labels - middle) / unit
+        model = clone(self.estimator)
+        with _trying(self.name):
+            model.fit(points, labels, **options)
+        return Learned(model, self.amounts, None, middle, unit)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned:
+    """A fitted model, whose amounts are `middle` + `unit` · what it says; without one always `constant`."""
+
+    model: Any
+    amounts: bool
+    constant: Any
+    middle: float = 0.0
+    unit: float = 1.0
+
+    def predicted(self, points: Rows) -> Rows:
+        """The class or the amount of each point.
+
+        Raises:
+            DataError: The model cannot be asked of them.
+        """
+        if self.model is None:
+            return np.full(len(points), self.constant)
+        with _trying(type(self.model).__name__):
+            said = np.asarray(self.model.predict(points)).reshape(len(points))
+        return self.middle + self.unit * said if self.amounts else said
+
+    def losses(self, points: Rows, labels: Rows) -> Floats:
+        """How wrong it is at each point: of an amount the squared error, of a class -log of its probability.
+
+        A classifier without probabilities loses 1 where it is wrong. Raises as `predicted`.
+        """
+        if self.amounts:
+            return np.asarray((self.predicted(points) - labels) ** 2, dtype=np.float64)
+        if self.model is None or not hasattr(self.model, "predict_proba"):
+            wrong = np.asarray(self.predicted(points) != labels, dtype=np.float64)
+            return wrong if self.model is not None else -np.log(_LEAST) * wrong
+        with _trying(type(self.model).__name__):
+            chances = np.asarray(self.model.predict_proba(points))
+        places = {label: place for place, label in enumerate(self.model.classes_.tolist())}
+        columns = np.array([places.get(label, -1) for label in labels.tolist()])
+        held = np.where(columns >= 0, chances[np.arange(len(labels)), columns], 0.0)
+        return np.asarray(-np.log(np.clip(held, _LEAST, 1.0)))
+
+
+def learner(model: Any, *, seed: int, amounts: bool) -> Learner | str:
+    """The estimator of a name, or why it does not learn such labels.
+
+    Args:
+        model: One of `MODELS`, or the name of an estimator of scikit-learn, or one itself.
+        seed: Of all draws of one that is named.
+        amounts: Whether the labels are amounts.
+
+    Raises:
+        ConfigError: There is no such model, the seed is too large, or scikit-learn is missing.
+    """
+    need("sklearn", _JUDGING)
+    check_model_seed(seed)
+    short = isinstance(model, str) and model in MODELS
+    if short:
+        module, name, options = MODELS[model][amounts]
+        kind = getattr(import_module(module), name)
+        seeded = {"random_state": seed} if "random_state" in kind().get_params() else {}
+        estimator = kind(**options, **seeded)
+    else:
+        estimator = model
+        if isinstance(model, str):
+            check_model(model, trained=True)
+            estimator = estimators.made(model, {}, seed=seed)
+        if estimators.is_regressor(estimator) != amounts:
+            learns, has = ("classes", "amounts") if amounts else ("amounts", "classes")
+            return f"{type(estimator).__name__} learns {learns}, and the labels are {has}"
+    return Learner(estimator, amounts, estimators.takes_weights(estimator), short and amounts)
+
+
+@contextmanager
+def _trying(name: str) -> Iterator[None]:
+    """Raise what scikit-learn raises as a `DataError` that quotes nothing: it may quote rows and labels.
+
+    Its warnings are nobody's: a model that stopped early is still a model, and figures show how good it is.
+    """
+    # Models here are small. Threads of OpenMP that wait for a processor another program has cost minutes.
+    with warnings.catch_warnings(), _openmp(len(sys.modules)).limit(limits=1):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+            raise DataError(
+                f"{name} cannot be fitted to these points, or asked of others: scikit-learn raised "
+                f"{type(error).__name__}.",
+                advice="Choose another model.",
+            ) from error
+
+
+@lru_cache(maxsize=1)
+def _openmp(_imported: int) -> ThreadpoolController:
+    """The process's OpenMP. It is searched for anew after imports alone, as that takes 10 ms."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def counted(
+    points: Rows, labels: Rows, weights: Floats | None, *, takes_weights: bool
+) -> tuple[Rows, Rows, dict[str, Floats]]:
+    """Rows and options for ``fit``: rows of weight 0 are left out, and repeated where no weights are taken.
+
+    Args:
+        points: Shape (n, columns), with `labels`, shape (n,).
+        weights: Shape (n,), at least one above 0; None: all count 1.
+    """
+    if weights is None:
+        return points, labels, {}
+    held = weights > 0.0
+    points, labels, weights = points[held], labels[held], weights[held]
+    if takes_weights:
+        return points, labels, {"sample_weight": weights}
+    rows = _repeated(weights)
+    return points[rows], labels[rows], {}
+
+
+def _repeated(weights: Floats) -> npt.NDArray[np.intp]:
+    """Rows in proportion to their weights, as many as there are weights (systematic: nothing is drawn)."""
+    ends = np.cumsum(weights) * (len(weights) / weights.sum())
+    found = np.searchsorted(ends, np.arange(len(weights)) + 0.5, side="left")
+    return np.minimum(found, len(weights) - 1)  # the last end may be too low by rounding

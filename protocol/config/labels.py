@@ -1,0 +1,116 @@
+"""``[labels]``: the part of labels in the choice. All of it is public."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Self
+
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from hushbid.protocol.config.section import Section
+from hushbid.protocol.data.dataset import Dataset
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.space.labels import LabelCode
+
+__all__ = ["SIMILARITY", "LabelsSection"]
+
+SIMILARITY: Final = 0.5
+"""Between 0.6 and 0.3, of which neither was better on nine datasets (docs/experiments.md has 0.5)."""
+MOST_CLASSES: Final = 1_000
+_OR_LEAVE: Final = "Or leave [labels] out, for all parties: points are then chosen by their features alone."
+
+Amount = Annotated[float, Field(allow_inf_nan=False)]
+Class = (
+    Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    | Annotated[str, StringConstraints(min_length=1, max_length=200)]
+)
+
+
+class LabelsSection(Section):
+    """``[labels]``: classes, or the range of amounts. If present, it is in the session's digest."""
+
+    classes: Annotated[list[Class], Field(max_length=MOST_CLASSES)] = Field(default_factory=list)
+    """Every class that an owner's or the consumer's point may have; empty: labels are amounts."""
+    lower: Amount | None = None
+    """Smallest amount that a label may be."""
+    upper: Amount | None = None
+    similarity: Annotated[float, Field(gt=0, lt=1)] = SIMILARITY
+    """What the kernel of two points is multiplied by where they differ in their class, or by all of the range
+    (`hushbid.protocol.space.labels`). The smaller, the more labels count.
+    """
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _are_whole_or_text(cls, classes: Any) -> Any:
+        """Say what a class may be, in place of what each kind of it lacks."""
+        for place, each in enumerate(classes if isinstance(classes, list) else ()):
+            if isinstance(each, bool) or not isinstance(each, int | str):
+                raise ValueError(
+                    f"a class is a whole number or text, and number {place + 1} is neither: write it as it "
+                    "stands in the data, or give lower and upper if labels are amounts"
+                )
+        return classes
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> Self:
+        if bool(self.classes) == (self.lower is not None or self.upper is not None):
+            raise ValueError("it takes either classes, or lower and upper for amounts")
+        if not self.classes and (self.lower is None or self.upper is None):
+            raise ValueError("amounts need both lower and upper")
+        if len({type(label) for label in self.classes}) > 1:
+            raise ValueError('classes are all whole numbers or all text: 1 and "1" are two classes')
+        try:
+            _ = self.code
+        except ConfigError as error:
+            raise ValueError(f"{error.what} {error.advice}".rstrip(".")) from None
+        return self
+
+    @property
+    def code(self) -> LabelCode:
+        """What a feature map takes of labels."""
+        return LabelCode(self.similarity, tuple(self.classes), self.lower or 0.0, self.upper or 0.0)
+
+    def check_sold(self, dataset: Dataset) -> None:
+        """Check that each row of an owner has a label of the choice.
+
+        Raises:
+            DataError: One has not; names its row, and no label.
+        """
+        self._check(dataset, "Name the label's column under `columns` in the party's file.")
+        if dataset.labelled is not None:
+            raise DataError(
+                f"{dataset.name}: row {int(dataset.labelled.argmin())} (counted from 0) has no label, and "
+                "labels have a part in the choice.",
+                advice=f"Fill it in or remove the row. {_OR_LEAVE}",
+            )
+
+    def check_wanted(self, validation: Dataset) -> None:
+        """Check that some rows of D_v have a label, and all that have one a label of the choice.
+
+        Raises:
+            DataError: Not so; names no label.
+        """
+        self._check(validation, "Give the validation rows their labels.")
+
+    def _check(self, dataset: Dataset, advice: str) -> None:
+        if dataset.known is None:
+            raise DataError(
+                f"{dataset.name} has no labels, and labels have a part in the choice ([labels] of the "
+                "session file).",
+                advice=f"{advice} {_OR_LEAVE}",
+            )
+        try:
+            self.code.codes(dataset.known)
+        except DataError as error:
+            what = f"{error.what[:1].lower()}{error.what[1:]}"
+            raise DataError(f"{dataset.name}: {what}", advice=error.advice) from None
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if value not in (None, [])}

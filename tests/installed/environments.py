@@ -1,0 +1,114 @@
+"""Archives of the tree, and environments in which they are installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hushbid
+from tests.conftest import ROOT
+from tests.support.sources import copied
+
+__all__ = ["LOCK", "PARTIES", "Built", "Environment", "build", "public_names", "sources"]
+
+LOCK = ROOT / "requirements.lock"
+PARTIES = ("consumer", "curator", "owner", "protocol")
+"""Folders at the top, which are packages in hushbid; and what a user's own files may be called, too."""
+SOURCES = (
+    "pyproject.toml",
+    "hatch_version.py",
+    "README.md",
+    "LICENSE",
+    ".gitignore",
+    "configs",
+    "hushbid",
+    *PARTIES,
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    """An sdist and a wheel of one tree."""
+
+    sdist: Path
+    wheel: Path
+
+
+def sources(place: Path) -> Path:
+    """What an archive is built from."""
+    return copied(place, *SOURCES)
+
+
+def public_names() -> dict[str, Any]:
+    """Each public name of hushbid, and the module that it comes from in this checkout."""
+    return {name: getattr(getattr(hushbid, name), "__module__", None) for name in hushbid.__all__}
+
+
+def build(tree: Path, into: Path) -> Built:
+    """Build both by the backend that pyproject.toml names, as pip and `build` do."""
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(into)]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return Built(next(into.glob("*.tar.gz")), next(into.glob("*.whl")))
+
+
+class Environment:
+    """An environment of its own, and a directory far from the checkout to work in.
+
+    Beside whatever is run there lie a user's own `consumer.py`, `curator.py`, `owner.py` and `protocol.py`.
+
+    Args:
+        place: An empty directory.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.python = place / "environment" / "bin" / "python"
+        self.work = place / "work"
+        self.work.mkdir()
+        for name in PARTIES:
+            (self.work / f"{name}.py").write_text("raise SystemExit('this is not hushbid')\n")
+        self._uv("venv", "--python", sys.executable, str(self.python.parents[1]))
+
+    def install(self, *arguments: str) -> None:
+        """Install from what `make install` has left in uv's cache; from the index if that lacks something."""
+        command = ("pip", "install", "--python", str(self.python), *arguments)
+        try:
+            self._uv(*command, "--offline")
+        except AssertionError:
+            self._uv(*command)
+
+    def _uv(self, *arguments: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "uv", *arguments],
+            cwd=self.place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def ran(self, *arguments: str, code: int = 0) -> str:
+        """What Python says on stdout when it is run with these arguments, in a user's directory."""
+        kept = ("PATH", "HOME", "LANG", "TMPDIR", "OPENBLAS_", "OMP_")
+        variables = {name: value for name, value in os.environ.items() if name.startswith(kept)}
+        done = subprocess.run(
+            [str(self.python), *arguments],
+            cwd=self.work,
+            env=variables | {"XDG_STATE_HOME": str(self.place / "state")},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == code, (arguments, done.stdout[-2000:], done.stderr[-4000:])
+        return done.stdout
+
+    def script(self, name: str, *parts: str) -> str:
+        """What a script of these parts says, which is the user's own file."""
+        (self.work / name).write_text("\n".join(parts), encoding="utf-8")
+        return self.ran(name)
