@@ -17,6 +17,7 @@ from hushbid.curator.verification import check_shape, faults_of
 from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.privacy.acquisition import Standing
 from hushbid.protocol.privacy.acquisition.ranks import bid_ranks
+from hushbid.protocol.session.prior import prior_of
 from hushbid.protocol.space.scoring import NO_SCORE, Best
 from hushbid.protocol.wire.messages import Ask, Offer, PointBid, fixed, unfixed
 
@@ -159,15 +160,27 @@ class Choosing(Rounds):
 
     def _choose(self, present: AbstractSet[str]) -> None:
         """Choose the best points of these owners."""
-        withheld = np.array([owner not in present for owner in self.owners])
-        self._take(
-            self._pool.first(
-                self._require_weights(),
-                self._opened.bought_in(self.round),
-                withheld=withheld if withheld.any() else None,
-            )
-        )
+        away = np.array([owner not in present for owner in self.owners])
+        count, withheld = self._opened.bought_in(self.round), away if away.any() else None
+        if self._rule.herds:
+            self._take(self._herded(count, withheld))
+        else:
+            self._take(self._pool.first(self._require_weights(), count, withheld=withheld))
         self.weighing.end_round()
+
+    def _herded(self, count: int, withheld: npt.NDArray[np.bool_] | None) -> tuple[Best, ...]:
+        """Points of all submissions, chosen by running sums towards the target."""
+        target = self.target
+        if target is None:
+            raise LocalProtocolError("There is no target to choose by.")
+        aim = self._opened.target.aim(target.embedding, prior_of(target))
+        entries = self._pool.herd(aim.statistic.of, aim.mean, count, withheld=withheld)
+        points = [self._pooled[entry] for entry in entries]
+        return tuple(
+            Best(entry, point.score)
+            for entry, point in zip(entries, points, strict=True)
+            if point is not None
+        )
 
     def _take(self, found: Sequence[Best]) -> None:
         for best in found:

@@ -18,6 +18,7 @@ from hushbid.protocol.wire.messages import (
     Batch,
     Bid,
     Broadcast,
+    Call,
     Candidate,
     PointBid,
     SealedBroadcast,
@@ -61,7 +62,21 @@ class Rounds(Closing):
         for charge in charges:
             self._do(charge)
         self._round.weights = computed.weights
-        self._open_bidding(Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name))
+        broadcast = Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name)
+        self._open_bidding(self._call(broadcast) if self._rule.herds else broadcast)
+
+    def _call(self, broadcast: Broadcast) -> Call:
+        target = self.target
+        if target is None:
+            raise LocalProtocolError("There is no target to call for.")
+        return Call(
+            round=broadcast.round,
+            weights=broadcast.weights,
+            noise=broadcast.noise,
+            embedding=target.embedding,
+            seed_total=target.seed_total,
+            seed_size=target.seed_size,
+        )
 
     def _open_bidding(self, message: Broadcast | SealedBroadcast) -> None:
         self.phase = "bidding"

@@ -150,7 +150,9 @@ class CuratorState(Machine):
     def check(self) -> None:
         """The invariants of the curator (DESIGN §1 and §3)."""
         ledger = self.ledger
-        most = min(self.round * self._batch, self._session.session.points)
+        most = self._session.session.points
+        if not self._rule.herds:
+            most = min(self.round * self._batch, most)
         if len(ledger.wins) > most or self.round > self._opened.rounds:
             raise LocalProtocolError(f"{len(ledger.wins)} points were won in {self.round} rounds.")
         if len(self._pool) != len(self._pooled):

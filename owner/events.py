@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
 from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.privacy.releases.aim import Aim
 from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.wire.messages import (
     Candidate,
@@ -70,6 +71,8 @@ class ScorePoints(Computation):
     """The number given to a point that was not bid before; the signature of a sealed point covers it. In a
     batch, it is the first such point's number, and the others' numbers follow.
     """
+    aim: Aim | None = None
+    """What a submission is to come to; None: the best points are to be found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from hushbid.protocol.machine.base import Transition
 from hushbid.protocol.machine.machine import Charge, Event
 from hushbid.protocol.machine.participant import Participant, participant_transitions
 from hushbid.protocol.names import CURATOR
-from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.privacy.releases import Neighbours, Prior
+from hushbid.protocol.privacy.releases.aim import Aim
 from hushbid.protocol.session.points import check_weights
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.messages import (
@@ -27,6 +28,7 @@ from hushbid.protocol.wire.messages import (
     Batch,
     Bid,
     Broadcast,
+    Call,
     Candidate,
     Candidates,
     Offer,
@@ -56,6 +58,7 @@ class OwnerMachine(Participant):
         Transition("mapping", "map-opened", "_on_opened", ("waiting",)),
         Transition("mapping", "map-refused", "_on_map_refused", ("done",)),
         Transition("waiting", "received:broadcast", "_on_broadcast", ("scoring",)),
+        Transition("waiting", "received:call", "_on_broadcast", ("scoring",)),
         Transition("scoring", "scored", "_on_scored", ("waiting",)),
         Transition("waiting", "received:ask", "_on_ask", ("waiting",)),
     )
@@ -98,9 +101,24 @@ class OwnerMachine(Participant):
         self._fail(ExitCode.FAILED, refused.what, refused.advice)
 
     def _on_broadcast(self, peer: str, broadcast: Broadcast) -> None:
+        if self._rule.herds is not isinstance(broadcast, Call):
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"The rule {self._rule.name} has the other kind of broadcast."
+            )
         check_weights(broadcast.weights, self._opened)
+        aim = self._aim_of(broadcast) if isinstance(broadcast, Call) else None
         self._enter_round(broadcast.round)
-        self._do(ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1))
+        self._do(ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1, aim))
+
+    def _aim_of(self, call: Call) -> Aim:
+        dimension = self._opened.space.dimension
+        if call.embedding.shape != (dimension,) or call.seed_total.shape != (dimension,):
+            raise RemoteProtocolError(Offence.MALFORMED, f"A call does not have {dimension} coordinates.")
+        try:
+            prior = Prior.of_total(call.seed_total, call.seed_size)
+        except LocalProtocolError as error:
+            raise RemoteProtocolError(Offence.MALFORMED, "A call's seed set is no set of points.") from error
+        return self._opened.target.aim(call.embedding, prior)
 
     def _enter_round(self, number: int) -> None:
         if not self.round < number <= self._rounds:

@@ -138,11 +138,10 @@ class OwnerNumerics:
 
     def _score(self, effect: ScorePoints) -> Scored:
         table, batch = self._points(), self._session.batch
-        found = table.first(effect.weights, batch)
-        features = [table.features(best.entry) for best in found]
-        points = [self._dataset.features[best.entry] for best in found]
-        attributes = [self._dataset.attributes(best.entry) for best in found]
-        rows, scores = tuple(best.entry for best in found), tuple(best.score for best in found)
+        rows, scores = self._best(effect, batch)
+        features = [table.features(row) for row in rows]
+        points = [self._dataset.features[row] for row in rows]
+        attributes = [self._dataset.attributes(row) for row in rows]
         if self._sealer is None:
             if batch > 1:
                 handed: Any = self._batch(features, points, attributes)
@@ -156,6 +155,16 @@ class OwnerNumerics:
         else:
             sealed = self._sealed(self._sealer, effect, features, boxes)
         return Scored(effect.round, rows, scores, sealed, ephemeral)
+
+    def _best(self, effect: ScorePoints, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The rows to bid, best first or in the order of their choice, and their scores."""
+        table, aim = self._points(), effect.aim
+        if aim is None:
+            found = table.first(effect.weights, count)
+            return tuple(best.entry for best in found), tuple(best.score for best in found)
+        rows = table.herd(aim.statistic.of, aim.mean, count)
+        scores = table.scores(np.array(rows, dtype=np.intp), effect.weights)
+        return rows, tuple(scores.tolist())
 
     def _boxes(self, sealer: Sealer, rows: Sequence[int]) -> tuple[list[bytes], bytes]:
         """The points of these rows, sealed to the consumer, and the ephemeral secrets of their boxes."""

@@ -128,6 +128,7 @@ class WorthOptions(ExperimentOptions):
         models: None: `logistic`.
         choices: Of ``features`` alone, or of ``labels`` too; None: `features`.
         similarity: Of two labels in the choice (`hushbid.protocol.config.labels`); None: its default.
+        rules: ``sealed``, in rounds, or ``tender``; None: `sealed`.
     """
 
     NAME: ClassVar[str] = "worth"
@@ -171,6 +172,9 @@ class WorthOptions(ExperimentOptions):
     )
     similarity: float | None = option(
         float | None, help="Of two labels, where they have a part; default: 0.5."
+    )
+    rules: Sequence[str] | None = option(
+        list[str] | None, "--rule", help="sealed, which buys in rounds, or tender; may be repeated."
     )
 
 

@@ -19,13 +19,13 @@ SHARES: Final = (1000, 200, 100, 50, 25, 10)
 def batches(
     setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float
 ) -> tuple[dict[str, Any], ...]:
-    """A row for each b, smallest first; a single row if the rule asks for one point at a time.
+    """A row for each b, smallest first; one row if the rule asks for one point at a time, or is `tender`.
 
     `round_trip` is in seconds, for a frame and its answer between the curator and another party.
     """
     file = setting.file
-    sizes = {1, file.batch}
-    if setting.session().rule.candidate_with_bid:
+    sizes = {file.batch} if file.herds else {1, file.batch}
+    if not file.herds and setting.session().rule.candidate_with_bid:
         sizes |= {-(-setting.p // share) for share in SHARES}
     # A blind curator waits for the consumer in every round, too.
     trips = 2 if setting.session().rule.blind else 1

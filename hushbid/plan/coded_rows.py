@@ -11,7 +11,7 @@ from hushbid.protocol.data import Dataset
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.labels import UNKNOWN, Labels, one_each
 
-__all__ = ["coded", "dataset_of", "evenly_labelled", "features_of", "with_every_label"]
+__all__ = ["coded", "dataset_of", "evenly_labelled", "every", "features_of", "with_every_label"]
 
 Rows = npt.NDArray[np.float64]
 
@@ -41,6 +41,19 @@ def with_every_label(session: Session, rows: Rows, generator: np.random.Generato
         generator.choice(rows[known, -1], size=count) if known.any() else code.any_codes(count, generator)
     )
     return rows
+
+
+def every(dataset: Dataset, step: int, first: int) -> Dataset:
+    """Each so many-th row of a dataset, from one on; all of them if `step` is 1."""
+    if step == 1:
+        return dataset
+    labels, held = dataset.labels, dataset.labelled
+    return Dataset.from_arrays(
+        dataset.name,
+        dataset.features[first::step],
+        None if labels is None else labels[first::step],
+        labelled=None if held is None else held[first::step],
+    )
 
 
 def evenly_labelled(session: Session, rows: Rows, order: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

@@ -17,6 +17,7 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.accounting.validation import check_delta_of
 from hushbid.protocol.privacy.acquisition import acquisition_rule
 from hushbid.protocol.privacy.releases import RELEASES, Neighbours
+from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = ["RANGE", "Prediction", "Verdict", "Word", "predict", "refusal", "verdict"]
 
@@ -169,7 +170,8 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
     """The expected MMD² of a session with these errors of its releases."""
     uniform = setting.mmd2_uniform
     wanted = setting.spread * setting.drift  # ‖g_v - g_init‖
-    seeds = (setting.file.seed_weight * setting.seed_points / setting.p * wanted) ** 2
+    counted = 0.0 if setting.file.herds else setting.file.seed_weight * setting.seed_points
+    seeds = (counted / setting.p * wanted) ** 2
     seeds /= 1.0 + seeds / (LARGEST_FLOOR * uniform)
     floor = FLOOR * uniform + seeds + _few_rounds(setting) * uniform
     square = _harm(target) + SUMMARY_WEIGHT * _harm(summary)
@@ -185,7 +187,9 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
 
 
 def _few_rounds(setting: PlanSetting) -> float:
-    """The share of U that its number of rounds adds."""
+    """The share of U that its number of rounds adds; none under `tender`, which chooses point by point."""
+    if setting.file.herds:
+        return 0.0
     return float(FEW_ROUNDS / setting.rounds**FEWER_ROUNDS)
 
 
@@ -341,8 +345,12 @@ def _more(setting: PlanSetting) -> list[dict[str, Any]]:
 
 
 def _most_points(setting: PlanSetting) -> int:
-    """A quarter of all points, which leaves a choice."""
-    return min(sum(setting.owner_points) // 4, limits.MAX_POINTS)
+    """A quarter of all points, which leaves a choice; as many as owners can submit, under `tender`."""
+    file, quarter = setting.file, sum(setting.owner_points) // 4
+    if file.herds:
+        submitted = len(file.owners) * (file.session.batch or file.most_in_a_bid)
+        return min(quarter, submitted, MOST_HERDED)
+    return min(quarter, limits.MAX_POINTS)
 
 
 def _more_epsilon(setting: PlanSetting, epsilons: tuple[float, float]) -> dict[str, Any] | None:

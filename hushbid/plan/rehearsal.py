@@ -23,7 +23,7 @@ from hushbid.consumer.downstream import known_labels
 from hushbid.consumer.party import consumer_party
 from hushbid.consumer.verdict import Rehearsal, Staged
 from hushbid.curator.machine import CuratorMachine
-from hushbid.plan.coded_rows import coded, dataset_of, evenly_labelled, features_of, with_every_label
+from hushbid.plan.coded_rows import coded, dataset_of, evenly_labelled, every, features_of, with_every_label
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.schema import Schema
@@ -313,9 +313,10 @@ def _bought(
     seed_set: Points,
     progress: Callable[[float], object],
 ) -> list[Candidate]:
+    sellers = played.file.owners
     simulation = Simulation(
         played,
-        owners={"stand-ins": owner},
+        owners={name: every(owner, len(sellers), place) for place, name in enumerate(sellers)},
         validation=wanted,
         seed_set=Dataset.from_arrays("seed-set", seed_set),
         # Where columns take few values half of D_v may share more rows with it than all of D_v may.
@@ -333,7 +334,10 @@ def _bought(
 
 
 def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
-    """The session with an owner, a map and noise that are all made up; `exact`: without noise."""
+    """The session with an owner, a map and noise that are all made up; `exact`: without noise.
+
+    Under `tender` a message may not bring all p points. There are then as many owners as it takes.
+    """
     values = file.in_force()
     values["session"] |= {
         "batch": 1,
@@ -345,8 +349,11 @@ def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
     }
     for key in ("fixed_cadence", "column_values", "labels"):
         values["session"].pop(key, None)
-    values["features"] |= {"seed": seed}
-    values["acquisition"] = {"rule": AskAll.name}
+    if file.herds:  # sealed, as it is: the consumer draws the map, by the seeded noise
+        values["acquisition"] = {"rule": file.acquisition.rule}
+    else:
+        values["features"] |= {"seed": seed}
+        values["acquisition"] = {"rule": AskAll.name}
     values["noise"] = {"source": "simulated", "seed": seed}
     values["network"] = {"address": "tcp://127.0.0.1:*", "insecure": True}
     values["roster"] = {"owners": {"stand-ins": ""}}
@@ -355,9 +362,13 @@ def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
     if exact:
         values |= {name: {"mechanism": ExactRelease.name} for name in ("target", "summary")}
     made = SessionFile.model_validate(values, strict=False)
-    # Open points can be larger than sealed ones, so that fewer go into a message.
+    # Its points can be larger than the session's, so that fewer go into a message.
     batch = min(file.batch, made.most_in_a_bid)
-    return made.model_copy(update={"session": made.session.model_copy(update={"batch": batch})})
+    session, roster = made.session.model_copy(update={"batch": batch}), made.roster
+    if file.herds:
+        sellers = {f"stand-ins-{number}": "" for number in range(-(-session.points // batch))}
+        roster = roster.model_copy(update={"owners": sellers})
+    return made.model_copy(update={"session": session, "roster": roster})
 
 
 def _compared(

@@ -30,6 +30,7 @@ from hushbid.protocol.wire.messages import (
     BatchedCandidate,
     Bid,
     Broadcast,
+    Call,
     Candidate,
     Candidates,
     Delivery,
@@ -179,6 +180,12 @@ def round_messages(
             candidate=_candidate(setting, session) if with_point else None,
         )
     weights = np.zeros(session.weight_coordinates, dtype=np.int32)
+    if session.rule.herds:
+        dimension = session.space.dimension
+        zeros, total = np.zeros(dimension), np.zeros(dimension, dtype=np.int64)
+        return bid, Call(
+            round=1, weights=weights, noise="secure", embedding=zeros, seed_total=total, seed_size=1
+        )
     return bid, Broadcast(round=setting.p, weights=weights, noise="secure")
 
 

@@ -6,6 +6,7 @@ from hushbid.protocol import limits
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = ["check_purchase"]
 
@@ -38,6 +39,8 @@ def check_purchase(file: SessionFile) -> None:
             "what an ask tells is worked out for scores without jitter.",
             advice="Set jitter = 0, or choose a rule whose bids bring their points: sealed or ask-all.",
         )
+    if rule is not None and rule.herds:
+        _check_tender(file)
     if file.distinct and rule is not None and not rule.candidate_with_bid:
         raise ConfigError(
             f"session.distinct is true, and the rule {rule.name} asks for points: the pool lacks most copies "
@@ -67,4 +70,33 @@ def check_purchase(file: SessionFile) -> None:
             f"session.batch is {batch}, and a bid has room for {most} points of "
             f"{file.features.columns} columns.",
             advice=f"Set batch to {most} or less, or leave it out.",
+        )
+
+
+def _check_tender(file: SessionFile) -> None:
+    """Refuse what one submission of each owner cannot be."""
+    rule, points = file.acquisition.rule, file.session.points
+    if file.jitter:
+        raise ConfigError(
+            f"session.jitter is {file.jitter:g}, and the rule {rule} adds none: it chooses by running sums.",
+            advice="Leave jitter out.",
+        )
+    if file.settlement.private:
+        raise ConfigError(
+            f"The settlement is private, and under the rule {rule} one record can change the whole choice: "
+            "no noise that leaves anything to read hides what it moves.",
+            advice="Leave settlement.private out: the settlement is exact then, and the curator's alone. Or "
+            "choose the rule sealed.",
+        )
+    if points > MOST_HERDED:
+        raise ConfigError(
+            f"session.points is {points}, and the rule {rule} chooses {MOST_HERDED:,} at most.",
+            advice="Buy fewer points, in several sessions, or choose the rule sealed.",
+        )
+    if file.batch * len(file.owners) < points:
+        raise ConfigError(
+            f"{len(file.owners)} owners submit {file.batch} points each under the rule {rule}, and "
+            f"{points} are to be bought.",
+            advice="Raise session.batch, which is what an owner submits; a smaller features.dimension or "
+            "acquisition.box_bytes makes room for more in a message. Or choose the rule sealed.",
         )

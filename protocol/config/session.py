@@ -456,13 +456,16 @@ class SessionFile(DraftSession):
     def batch(self) -> int:
         """b, the points bought per round: by default p/50 rounded up, within 100 and what a bid holds.
 
-        Rules whose points come after their bids ask for one at a time.
+        Rules whose points come after their bids ask for one at a time. Under `tender` it is what an owner
+        submits, by default p or as many as a message holds.
         """
         if self.session.batch is not None:
             return self.session.batch
         rule = RULES.get(self.acquisition.rule)
         if rule is None or not rule.candidate_with_bid:
             return 1
+        if rule.herds:
+            return max(1, min(self.session.points, self.most_in_a_bid))
         return max(1, min(-(-self.session.points // ROUNDS), LARGEST_BATCH, self.most_in_a_bid))
 
     @property
@@ -509,7 +512,7 @@ class SessionFile(DraftSession):
         if given is not None:
             return given
         rule = RULES.get(self.acquisition.rule)
-        if rule is None or not rule.candidate_with_bid:
+        if rule is None or not rule.candidate_with_bid or rule.herds:
             return 0.0
         return JITTER_OF_FEW_COLUMNS if self.features.columns <= FEW_COLUMNS else JITTER
 
@@ -532,8 +535,16 @@ class SessionFile(DraftSession):
         return rule is not None and rule.candidate_with_bid and not rule.blind
 
     @property
+    def herds(self) -> bool:
+        """Whether the rule chooses by running sums, in one round (`AcquisitionRule.herds`)."""
+        rule = RULES.get(self.acquisition.rule)
+        return rule is not None and rule.herds
+
+    @property
     def rounds(self) -> int:
-        """T, the number of rounds: p/b, rounded up."""
+        """T, the number of rounds: p/b, rounded up; 1 under `tender`."""
+        if self.herds:
+            return 1
         return -(-self.session.points // self.batch)
 
     def in_force(self) -> dict[str, Any]:

@@ -106,6 +106,8 @@ class Session:
 
     def bought_in(self, number: int) -> int:
         """Number of points that round 1, 2, … buys; the last round buys the rest of p."""
+        if self.rule.herds:
+            return self.file.session.points
         return min(self.batch, self.file.session.points - self.batch * (number - 1))
 
     @property
@@ -343,6 +345,12 @@ def open_session(file: SessionFile) -> Session:
         delta=file.session.delta,
     )
     session = Session(file=file, space=space, rule=rule, public_map=_public_map(file.features, space, rule))
+    if rule.herds and session.target.directions:
+        raise ConfigError(
+            f"[target]: the rule {rule.name} does not go with {session.target.name}: owners choose by what "
+            "it takes of each point, and are not sent the seed set's directions.",
+            advice='Set mechanism to another, as "filtered-gaussian", or choose the rule sealed.',
+        )
     if session.noise_protects and not file.network.insecure:
         _check_keys(session)
     _ = session.settlement  # raises if the session cannot have it

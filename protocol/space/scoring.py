@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.copies import Copies
-from hushbid.protocol.space.grid import FEATURE_BITS, Features, Scores, Weights, exact_scores
+from hushbid.protocol.space.grid import FEATURE_BITS, Features, Scores, Totals, Weights, exact_scores
+from hushbid.protocol.space.herding import herd
 from hushbid.protocol.space.jitter import LARGEST_JITTER, Jitter, Jitters
 from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
@@ -114,6 +115,20 @@ class Points:
     def withdraw(self, entry: int) -> None:
         """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
         self._withdrawn.add(entry)
+
+    def herd(self, values: Callable[[Features], Totals], mean: Totals, count: int) -> tuple[int, ...]:
+        """Entries that are not withdrawn, chosen by running sums (`hushbid.protocol.space.herding`).
+
+        Args:
+            values: y of φ, int64 of shape (n, width).
+            mean: a, shape (width,).
+            count: The most to choose.
+        """
+        left = np.ones(len(self._features), dtype=np.bool_)
+        left[self._withdrawn.entries] = False
+        found = np.flatnonzero(left)
+        features: Features = np.asarray(self._features[found])
+        return tuple(found[list(herd(values(features), mean, count, features=features))].tolist())
 
     def first(
         self, weights: Weights, count: int, *, tie: Callable[[Features], Any] | None = None
@@ -241,6 +256,38 @@ class Pool:
             Best(copies.seller(best.entry, self._features[best.entry], available), best.score)
             for best in found
         )
+
+    def herd(
+        self,
+        values: Callable[[Features], Totals],
+        mean: Totals,
+        count: int,
+        *,
+        withheld: npt.NDArray[np.bool_] | None = None,
+    ) -> tuple[int, ...]:
+        """Available entries, chosen by running sums (`Points.herd`); a point of several owners counts once.
+
+        Equal points come in the order of their owners, and not of their arrival.
+
+        Args:
+            withheld: As `first` takes it.
+        """
+        ranks = self._ranks[: self._count]
+        available = np.ones(self._count, dtype=np.bool_)
+        available[self._withdrawn.entries] = False
+        if withheld is not None:
+            available &= ~withheld[ranks]
+        once = available.copy()
+        if self._copies is not None:
+            once[self._copies.repeated(available)] = False
+        entries = np.flatnonzero(once)
+        entries = entries[np.argsort(ranks[entries], kind="stable")]
+        features = self._features[entries]
+        chosen = entries[list(herd(values(features), mean, count, features=features))].tolist()
+        copies = self._copies
+        if copies is None:
+            return tuple(chosen)
+        return tuple(copies.seller(entry, self._features[entry], available) for entry in chosen)
 
     def _last_resort(self, entry: int) -> tuple[int, ...]:
         """The order of entries of equal φ."""

@@ -51,6 +51,7 @@ __all__ = [
     "BlindCandidate",
     "BlindPurchase",
     "Broadcast",
+    "Call",
     "Candidate",
     "Candidates",
     "Close",
@@ -269,6 +270,20 @@ class Broadcast(Message):
     weights: fields.Weights
     """w = g̃ - q/(q+b)·g in units of 2^-22, shape (d,)."""
     noise: fields.Name
+
+
+class Call(Broadcast):
+    """The only broadcast under `tender`: with it an owner chooses what to submit, by running sums.
+
+    It follows from the session and the consumer's release: no owner's data are in it.
+    """
+
+    kind: Literal["call"] = "call"  # type: ignore[assignment]
+    embedding: fields.Embedding
+    """g̃, as the target has it, shape (d,)."""
+    seed_total: fields.Totals
+    """Σφ over D_init, likewise."""
+    seed_size: Annotated[int, Field(ge=1, le=2**53)]
 
 
 class Bid(Message):
@@ -498,7 +513,7 @@ ConsumerToCurator: TypeAlias = Annotated[
     Field(discriminator="kind"),
 ]
 CuratorToOwner: TypeAlias = Annotated[
-    Welcome | Refused | Beat | SecretMap | Broadcast | SealedBroadcast | Ask | Close,
+    Welcome | Refused | Beat | SecretMap | Broadcast | Call | SealedBroadcast | Ask | Close,
     Field(discriminator="kind"),
 ]
 CuratorToConsumer: TypeAlias = Annotated[

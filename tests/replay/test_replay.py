@@ -42,6 +42,8 @@ def cluster_file(place: Path, rule: str, release: dict[str, Any]) -> Path:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     table["features"] |= {"dimension": 16, "map": MAPS.get(release["mechanism"], "paired")}
     table["acquisition"] = {"rule": rule}
+    if RULES[rule].herds:
+        table["session"]["batch"] = ROUNDS
     if RULES[rule].sealed:
         del table["features"]["seed"]
     private = release["mechanism"] != "exact"

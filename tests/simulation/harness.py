@@ -117,8 +117,8 @@ CONTROL = (Hello, Welcome, Refused)
 MAP_SEED = 1
 RULES_FOR_FEW = tuple(sorted(RULES.keys() - {Logistic.name}))
 """The rules of sessions as small as those here."""
-RULES_IN_THE_CLEAR = tuple(name for name in RULES_FOR_FEW if not RULES[name].blind)
-"""Those of them whose curator scores points itself: the others have machines of their own."""
+RULES_IN_THE_CLEAR = tuple(name for name in RULES_FOR_FEW if not RULES[name].blind and not RULES[name].herds)
+"""Those of them whose curator scores points itself, round by round."""
 SIGNED = b"\1" * SIGNATURE_BYTES
 """A signature that holds, as far as the bench is concerned."""
 FORGED = bytes(SIGNATURE_BYTES)
@@ -172,7 +172,7 @@ def session_file(
                 min_owners=min_owners,
                 allow_nonprivate=True,
                 fixed_cadence=fixed_cadence,
-                batch=batch,
+                batch=points if RULES[rule].herds and batch == 1 else batch,
                 seed_weight=seed_weight,
                 jitter=jitter,
                 distinct=distinct,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from hushbid.protocol.machine.machine import (
     TimerFired,
 )
 from hushbid.protocol.names import CURATOR
+from hushbid.protocol.privacy.acquisition.tender import Tender
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.space.grid import Features
@@ -35,6 +36,7 @@ from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
     Ask,
     Broadcast,
+    Call,
     Candidate,
     Close,
     Delivery,
@@ -182,6 +184,14 @@ class ParticipantWalk:
 
 
 class OwnerWalk(ParticipantWalk):
+    def open_session(self, rule: str) -> Session:
+        return super().open_session(Tender.name if self.rng.random() < 0.15 else rule)
+
+    def call(self, **changes: Any) -> Call:
+        seeds = {"seed_total": np.ones(4, dtype=np.int64), "seed_size": 3}
+        values: dict[str, Any] = {"embedding": np.zeros(4), **seeds, **changes}
+        return Call(round=self.machine.round + 1, weights=weights_of(1, 2, 3, 4), noise="none", **values)
+
     def make(self) -> OwnerMachine:
         return OwnerMachine(self.session, name="owner-0")
 
@@ -196,6 +206,8 @@ class OwnerWalk(ParticipantWalk):
             if machine._last_bid and self.rng.random() < 0.5:
                 handle = machine._last_bid[0]
                 self.say(Ask(round=machine.round, handle=fixed(handle)))
+            elif self.rule.herds:
+                self.say(self.call())
             elif machine.round < 4:
                 self.say(Broadcast(round=machine.round + 1, weights=weights_of(1, 2, 3, 4), noise="none"))
 
@@ -224,6 +236,10 @@ class OwnerWalk(ParticipantWalk):
             Broadcast(round=max(1, machine.round), weights=weights_of(1, 2, 3, 4), noise="none"),
             Broadcast(round=WRONG, weights=weights_of(1, 2, 3, 4), noise="none"),
             Broadcast(round=machine.round + 1, weights=weights_of(1), noise="none"),
+            self.call(),
+            self.call(embedding=np.zeros(3)),
+            self.call(seed_total=np.ones(5, dtype=np.int64)),
+            self.call(seed_total=np.full(4, 2**40), seed_size=1),
             Ask(round=max(1, machine.round), handle=fixed(WRONG)),
             SecretMap(box=MAP_BOX),
         ]

@@ -23,7 +23,7 @@ from hushbid.evidence.sweep.crashes import (
     same_steps,
     write_crashes,
 )
-from hushbid.evidence.sweep.session import Course, run, small_session
+from hushbid.evidence.sweep.session import Course, goes_with, run, small_session
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -78,13 +78,13 @@ def spread(plan: Sequence[Crashes], count: int, start: int = 0) -> list[Crashes]
 # -- one crash ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("rule", "release"), [pair for pair in product(RULES, RELEASES) if goes_with(*pair)])
 def test_the_session_that_nobody_crashes_in_is_a_whole_one(rule: str, release: str) -> None:
     """What the others are compared with: all points delivered, everybody there, frames and records clean."""
     session, base = uncrashed(setting(rule, release))
     result = base.result
-    assert [win[0] for win in result["wins"]] == list(range(1, ROUNDS + 1))
+    rounds = [1] * ROUNDS if RULES[rule].herds else list(range(1, ROUNDS + 1))
+    assert [win[0] for win in result["wins"]] == rounds
     assert len(result["delivered points"]) == ROUNDS
     assert result["stored points"] == result["delivered points"]
     assert sum(result["points handed over"].values()) >= ROUNDS
@@ -115,7 +115,7 @@ def test_a_crash_of_any_party_at_any_step_of_a_session_that_buys_three_a_round(
     batches = setting(rule, rounds=4)._replace(batch=3)
     _, base = uncrashed(batches)
     assert len(base.result["wins"]) == 12
-    assert {win[0] for win in base.result["wins"]} == {1, 2, 3, 4}
+    assert {win[0] for win in base.result["wins"]} == ({1} if RULES[rule].herds else {1, 2, 3, 4})
     plan = one_moment_each(base, tuple(base.steps))
     if count is not None:
         of_each = ([each for each in plan if each[0].party == party] for party in base.steps)

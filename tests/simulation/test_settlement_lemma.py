@@ -23,7 +23,7 @@ from hushbid.protocol.session.settling import HandedOver, settle, settle_private
 from tests.simulation.harness import CuratorBench, Player, corners, names, weights_of
 from tests.simulation.lemma import Case, make_case, play
 
-EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact and not rule.blind)
+EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact and not (rule.blind or rule.herds))
 WITH_BIDS = [name for name in EXACT_RULES if RULES[name].candidate_with_bid]
 QUICK = ("sealed", "ask-all")
 

@@ -28,6 +28,7 @@ from hushbid.protocol.wire.messages import (
     Beat,
     Bid,
     Broadcast,
+    Call,
     Candidate,
     Candidates,
     Close,
@@ -181,6 +182,18 @@ CASES: dict[str, Case] = {
         Broadcast(round=1000, weights=values(-(2**30), 0, 1, 2**30, dtype="int32"), noise="simulated"),
         TO_OWNER,
         at=(1000, 999),
+    ),
+    "call": _case(
+        Call(
+            round=1,
+            weights=values(-(2**30), 0, 1, 2**30, dtype="int32"),
+            noise="none",
+            embedding=values(0.25, -0.0, 1e-300, -1.0, dtype="float64"),
+            seed_total=values(-(2**40), 0, 1, 2**40, dtype="int64"),
+            seed_size=150,
+        ),
+        TO_OWNER,
+        at=(2, 1),
     ),
     "bid": _case(
         Bid(round=2, exhausted=False, score=fixed(-(2**52)), handle=fixed(2), candidate=candidate("float64")),

@@ -216,6 +216,6 @@ def suite_of(name: str) -> Suite:
     release, rule = RELEASES.get(name), RULES.get(name)
     if release is not None and release.private and not release.small_features:
         return _suite(name, partial(releases.registered, name), _REPLACED, BROADCASTS)
-    if rule is not None and rule.private:
+    if rule is not None and rule.private and not rule.herds:  # its call has no owner's data to attack
         return _suite(name, partial(acquisition.registered, name), _COMES_AND_GOES, SESSIONS)
     raise ConfigError(f"There is no suite named {name!r}.", advice=f"Choose of: {', '.join(SUITES)}.")

@@ -97,6 +97,12 @@ _SOUND_MWEM: Final[Keys] = {"calibration": "sound", "eta": _ETA}
 
 SESSIONS: Final[Mapping[str, SessionMethod]] = {
     "private": _alike("filtered-gaussian"),
+    "tender": _alike(
+        "filtered-gaussian",
+        features={"seed": None, "dimension": 1_024},
+        # A box holds an image, and a message p points.
+        acquisition={"rule": "tender", "box_bytes": 1_024},
+    ),
     "gaussian": _alike("gaussian"),
     "subspace": _alike("subspace", keys={"directions": 140}, features={"dimension": 512}),
     "race": _alike("race", features={"name": "lsh", "dimension": 400, "cells": 4}),
@@ -123,9 +129,9 @@ SESSIONS: Final[Mapping[str, SessionMethod]] = {
         calibrated=False,
     ),
 }
-"""Methods by name. `private` is what hushbid does by default; `published` has the noise, the parameters and
-the auction of DPDS §4, and `published-sound` its mechanism and rounds at an ε that holds; `exact` is the
-papers' greedy choice through the protocol, without noise."""
+"""Methods by name. `private` is what hushbid does by default, and `tender` the rule of that name; `published`
+has the noise, the parameters and the auction of DPDS §4, and `published-sound` its mechanism and rounds at an
+ε that holds; `exact` is the papers' greedy choice through the protocol, without noise."""
 
 
 def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Session:

@@ -42,6 +42,8 @@ OWNER_POINTS: Final = 2_000
 """Most rows of an owner, in all settings."""
 _DIGITS_GAMMA: Final = 0.01
 _POOL: Final = 10_000
+_METHODS: Final = {"sealed": "private", "tender": "tender"}
+"""A rule → the method that buys by it; `private` has another, which buys the same points as `sealed`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,7 @@ class WorthRow(ExperimentRow):
     epsilon: float
     model: str
     choice: str
+    rule: str
     seeds: int
     metric: str | None
     own: float | None
@@ -142,8 +145,10 @@ def _pairs(options: WorthOptions) -> Iterator[tuple[Configuration, int]]:
         "a_number_of_labels": options.labelled or (0, 50, 1000),
         "a_model": options.models or ("logistic",),
         "a_choice": options.choices or ("features",),
+        "a_rule": options.rules or ("sealed",),
     }
     refuse_unknown(chosen["a_choice"], ("features", "labels"), "choice", "Choices")
+    refuse_unknown(chosen["a_rule"], _METHODS, "rule", "Rules")
     refuse_none(a_setting=settings, a_seed=options.every_seed, **chosen)
     for seed, setting, rows in product(options.every_seed, settings, chosen["a_number_of_own_rows"]):
         # As many labels as there are rows are all.
@@ -151,7 +156,7 @@ def _pairs(options: WorthOptions) -> Iterator[tuple[Configuration, int]]:
         for points, epsilon, count in product(chosen["a_number_of_points"], chosen["an_epsilon"], labelled):
             # Without labels there is nothing to choose by but features.
             choices = chosen["a_choice"] if count else ("features",)
-            for choice, model in product(choices, chosen["a_model"]):
+            for choice, rule, model in product(choices, chosen["a_rule"], chosen["a_model"]):
                 yield (
                     {
                         "setting": setting,
@@ -161,6 +166,7 @@ def _pairs(options: WorthOptions) -> Iterator[tuple[Configuration, int]]:
                         "epsilon": epsilon,
                         "model": model,
                         "choice": choice,
+                        "rule": rule,
                     },
                     seed,
                 )
@@ -169,7 +175,7 @@ def _pairs(options: WorthOptions) -> Iterator[tuple[Configuration, int]]:
 def _said(configuration: Configuration, seed: int) -> str:
     said = (
         "{setting}, {own_rows} own rows, {labelled} labelled, p = {points}, ε = {epsilon:g}, {model}, "
-        "by {choice}"
+        "by {choice}, {rule}"
     )
     return f"{said.format(**configuration)}, seed {seed}"
 
@@ -190,16 +196,18 @@ def _beside(market: Market, points: int) -> Mapping[str, Selection]:
     }
 
 
-@lru_cache(maxsize=2)  # one by features, which is the same for all numbers of labels, and one by labels
+@lru_cache(
+    maxsize=4
+)  # by features, which is the same for all numbers of labels, and by labels; by both rules
 def _bought(
-    market: Market, points: int, epsilon: float, labelled: int | None, similarity: float | None
+    market: Market, points: int, epsilon: float, labelled: int | None, similarity: float | None, rule: str
 ) -> Selection:
     """What is bought there, by the labels of so many rows too; None: by features alone."""
     if labelled is not None:
         held = np.zeros(len(market.partition.validation), dtype=np.bool_)
         held[_known_rows(market, labelled)] = True
         market = market.by_labels(held, similarity)
-    return METHODS["private"].choose(market, points, epsilon).selection
+    return METHODS[_METHODS[rule]].choose(market, points, epsilon).selection
 
 
 def _known_rows(market: Market, labelled: int) -> npt.NDArray[np.intp]:
@@ -223,7 +231,9 @@ def _measure(options: WorthOptions, configuration: Configuration, seed: int) -> 
     market = _market(options.data, configuration["setting"], configuration["own_rows"], seed)
     points, labelled = configuration["points"], configuration["labelled"]
     by_labels = labelled if configuration["choice"] == "labels" else None
-    bought = _bought(market, points, configuration["epsilon"], by_labels, options.similarity)
+    bought = _bought(
+        market, points, configuration["epsilon"], by_labels, options.similarity, configuration["rule"]
+    )
     held, scale = market.partition, market.map.space.scale
     known: list[Any] = [None] * len(held.validation)
     rows = _known_rows(market, labelled)
@@ -321,5 +331,5 @@ worth: Final = Experiment(
     measure=_measure,
     row=_row,
     said=_said,
-    figure=Figure("own_rows", "own_and_bought", ("labelled", "model", "choice"), panel="setting"),
+    figure=Figure("own_rows", "own_and_bought", ("labelled", "model", "choice", "rule"), panel="setting"),
 )

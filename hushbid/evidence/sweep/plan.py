@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hushbid.evidence.sweep.session import small_session
+from hushbid.evidence.sweep.session import goes_with, small_session
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.acquisition import RULES
@@ -215,6 +215,8 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     batch = int(sizes.choice(BATCHES)) if RULES[rule].candidate_with_bid else 1
     mild = bool(kind.random() < 0.25)
     release = tuple(RELEASES)[int(kind.integers(len(RELEASES)))]
+    if not goes_with(rule, release):
+        release = "filtered-gaussian"
     min_owners = 1 if kind.random() < 0.5 else int(kind.integers(1, count + 1))
     cadence = None if mild or kind.random() < 0.8 else float(kind.uniform(0.1, 0.6))
     return Plan(

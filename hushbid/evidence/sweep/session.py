@@ -27,7 +27,7 @@ from hushbid.protocol.wire.messages import Close, Farewell
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 
-__all__ = ["Course", "Step", "compared", "result_of", "run", "small_session"]
+__all__ = ["Course", "Step", "compared", "goes_with", "result_of", "run", "small_session"]
 
 COLUMNS: Final = 3
 DIMENSION: Final = 8
@@ -63,14 +63,20 @@ class Course:
         return {party: tuple(_steps(image)) for party, image in self.transcripts.items()}
 
 
+def goes_with(rule: str, release: str) -> bool:
+    """Whether a session can have that rule and that release of D_v."""
+    return not (RULES[rule].herds and "directions" in RELEASES[release].Parameters.model_fields)
+
+
 def small_session(
     rule: str, *, release: str, rounds: int, owners: int, batch: int = 1, distinct: bool = False
 ) -> Session:
     """A session of few features and simulated noise.
 
     It settles privately where its rule and its release guarantee something to the owners, and copies of a
-    point are bought too. With `logistic` the ε of asks is so large that it protects nobody: the rule is for
-    thousands of owners. With `distinct` a point that several owners hold is bought once.
+    point are bought too. A `tender` buys the points of all rounds in one, and does not settle privately. With
+    `logistic` the ε of asks is so large that it protects nobody: the rule is for thousands of owners. With
+    `distinct` a point that several owners hold is bought once.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
@@ -82,12 +88,13 @@ def small_session(
             f"There is no release named {release!r}.", advice=f"Choose of: {', '.join(RELEASES)}."
         )
     names = [f"owner-{number}" for number in range(owners)]
-    settles = RULES[rule].private and RELEASES[release].private and not distinct
+    herds = RULES[rule].herds
+    settles = RULES[rule].private and RELEASES[release].private and not (distinct or herds)
     values = {
         "session": {
             "name": "faults",
             "points": rounds * batch,
-            "batch": batch,
+            "batch": rounds * batch if herds else batch,
             "distinct": distinct,
             "min_owners": 1,
             "allow_nonprivate": True,

@@ -14,6 +14,7 @@ from hushbid.protocol.privacy.acquisition.blind import Blind
 from hushbid.protocol.privacy.acquisition.logistic import Logistic
 from hushbid.protocol.privacy.acquisition.published import Published
 from hushbid.protocol.privacy.acquisition.sealed import Sealed
+from hushbid.protocol.privacy.acquisition.tender import Tender
 from hushbid.protocol.privacy.acquisition.winner_only import WinnerOnly
 from hushbid.protocol.privacy.registry import Registry
 
@@ -29,7 +30,7 @@ __all__ = [
 
 RULES: Final[Registry[AcquisitionRule]] = Registry(
     "an acquisition rule",
-    (Sealed, Blind, AskAll, Logistic, Published, WinnerOnly),
+    (Sealed, Tender, Blind, AskAll, Logistic, Published, WinnerOnly),
     unknown="acquisition.rule: no rule is named {name!r}.",
     wrong="acquisition.{key}",
 )

@@ -68,6 +68,10 @@ class AcquisitionRule(ABC):
     """Whether points travel sealed to the consumer, and the curator does not know the feature map."""
     blind: ClassVar[bool] = False
     """Whether the consumer computes weights and the curator orders masked bids; implies `sealed`."""
+    herds: ClassVar[bool] = False
+    """Whether there is one round, in which each owner submits a choice of its own and the curator chooses of
+    all, both by running sums (`hushbid.protocol.space.herding`); implies `candidate_with_bid`.
+    """
     unpriced: ClassVar[str] = ""
     """Text for people: why prices of points cannot differ, as a clause; empty if they can."""
     curator_sees: ClassVar[str] = (

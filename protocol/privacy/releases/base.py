@@ -21,6 +21,7 @@ from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.privacy.accounting import Cost, merge_costs
 from hushbid.protocol.privacy.noise import Draw, drawn_type
 from hushbid.protocol.privacy.registry import Parameters
+from hushbid.protocol.privacy.releases.aim import Aim
 from hushbid.protocol.privacy.releases.prior import Prior
 from hushbid.protocol.privacy.releases.random_walk import RandomWalk
 from hushbid.protocol.privacy.releases.statistic import Statistic
@@ -321,6 +322,14 @@ class ReleaseMechanism(ABC):
             LocalProtocolError: It depends on a prior that is not known yet.
         """
         return Statistic.identity(self.dimension)
+
+    def aim(self, embedding: npt.NDArray[np.float64], prior: Prior) -> Aim:
+        """What rows whose statistic this is have to come to, to have a released mean embedding.
+
+        Args:
+            embedding: As released, shape (d,).
+        """
+        return Aim.of(self.statistic(prior), embedding / FEATURE_UNIT)
 
     def walk(self, prior: Prior) -> RandomWalk | None:
         """The filter's model of noisy totals; None if there is no filter."""

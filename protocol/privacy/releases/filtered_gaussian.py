@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol.privacy.releases.aim import Aim
 from hushbid.protocol.privacy.releases.gaussian import GaussianRelease
 from hushbid.protocol.privacy.releases.noisy_total import FilteredStream
 from hushbid.protocol.privacy.releases.prior import Prior
 from hushbid.protocol.privacy.releases.random_walk import STEP_VARIANCE, RandomWalk
-from hushbid.protocol.privacy.releases.statistic import Statistic
+from hushbid.protocol.privacy.releases.statistic import ONE, Statistic
 from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["ClippedStream", "FilteredGaussianRelease"]
@@ -84,6 +85,10 @@ class FilteredGaussianRelease(GaussianRelease):
         """φ clipped about the seed set's mean, in the mechanism's basis; the prior must be known."""
         known = self.known(prior)
         return Statistic(self.dimension, known.centre, known.radius, self._basis(known))
+
+    def aim(self, embedding: npt.NDArray[np.float64], prior: Prior) -> Aim:
+        """The mean of y that embeds to it, by the centre and ρ: points are clipped as for the release."""
+        return Aim.of(self.statistic(prior), (embedding / FEATURE_UNIT - prior.centre) / prior.spread * ONE)
 
     def walk(self, prior: Prior) -> RandomWalk:
         """The random walk of totals of y, which start from 0 where the first release is public."""

@@ -59,10 +59,11 @@ def test_winners_and_settlement_are_the_curator_s(rule: str, tmp_path: Path) -> 
     ledger = found.outcome.curator.ledger
     figures = found.figures(CURATOR)
     winners = [OWNERS[place] for place in figures.rounds.winner or () if place is not None]
-    assert winners == [win.owner for win in ledger.wins]
+    # Where a round buys several points, its winner is the seller of the first.
+    assert winners == [win.owner for win in ledger.wins][:: 12 if RULES[rule].herds else 1]
     assert figures.session.bought == len(ledger.wins) == 12
     assert figures.owners.settlement == tuple((found.outcome.curator.settlement() or {}).values())
-    assert figures.owners.won == tuple(Counter(winners)[owner] for owner in OWNERS)
+    assert figures.owners.won == tuple(Counter(win.owner for win in ledger.wins)[owner] for owner in OWNERS)
 
 
 @pytest.mark.parametrize("rule", RULES_FOR_FEW)
