@@ -132,7 +132,9 @@ def why_no_accuracy(train_labels: Labels, test_labels: Labels, *, amounts: bool 
     Returns:
         A sentence without its full stop, which reveals no label; empty if labels are not the reason.
     """
-    if no_classes(test_labels) if amounts is None else amounts:
+    if amounts:
+        return "There is no accuracy: by [labels] of the session, labels are amounts, and R² judges the model"
+    if amounts is None and no_classes(test_labels):
         return f"There is no accuracy: {AMOUNTS}"
     why = why_none_agree(train_labels, test_labels)
     return f"The accuracy is 0: {why}" if why else ""

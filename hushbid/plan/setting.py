@@ -253,6 +253,7 @@ def _measured(setting: PlanSetting, data: ClusterData) -> PlanSetting:
     seeds = hash_seed_set(feature_map, data.seed_set.features).sum(axis=0, dtype=np.int64)
     prior = Prior.of_total(seeds, len(data.seed_set))
     clipped = Statistic(session.space.dimension, prior.centre, prior.radius)
+    setting.file.check_wanted_labels(data.validation)  # names its file, as the map cannot
     drift = clipped.of(hash_dataset(feature_map, data.validation)).mean(axis=0) * FEATURE_UNIT
     sizes = {name: len(dataset) for name, dataset in data.owners.items()}
     drawn = uniform(sizes, setting.p, np.random.default_rng(0))

@@ -65,6 +65,7 @@ class Delivery:
         session: The session file that was named; None: none was.
         public: The session's ``gamma``, ``lower`` and ``upper``, the last two () or (columns,).
         columns: How tables are read.
+        amounts: Whether labels are amounts, by the session's ``[labels]``; None: nothing says it.
     """
 
     path: Path
@@ -72,6 +73,7 @@ class Delivery:
     session: Path | None
     public: dict[str, npt.NDArray[Any]]
     columns: DataColumns
+    amounts: bool | None = None
 
     @classmethod
     def read(cls, delivered: Path | str, session: Path | str | None, columns: Columns) -> Self:
@@ -79,7 +81,7 @@ class Delivery:
 
         Args:
             session: A session file, a cluster file or an invitation, by whose ``[[columns]]``, if any, tables
-                are read.
+                are read, and by whose ``[labels]``, if any, labels are amounts or classes.
 
         Raises:
             ConfigError: The session's file cannot be used; or γ and the bounds are nowhere.
@@ -96,6 +98,7 @@ class Delivery:
             named,
             _public_of(path, arrays, named, file),
             chosen if file is None else file.reading(chosen),
+            None if file is None else file.labels_are_amounts,
         )
 
     @property

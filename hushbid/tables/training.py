@@ -160,6 +160,11 @@ def train(
         model = estimator
     name, regressor = type(model).__name__, is_regressor(model)
     found = Delivery.read(delivered, session, columns)
+    if found.amounts and not regressor:
+        raise ConfigError(
+            f"By [labels] of {found.session} labels are amounts, and {name} learns classes.",
+            advice="Name a regressor: `hushbid train --estimator Ridge`.",
+        )
     held = found.labelled
     labels = _labels(found, name, regressor=regressor)
     judged = None if test is None else _judged(found, Path(test), labels)

@@ -69,6 +69,7 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
         ridge=ridge,
         wanted_labels=resembled.known,
         label_weight=strength,
+        amounts=found.amounts,
     )
     labels = found.known
     plain = judge.quality(points, labels)

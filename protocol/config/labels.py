@@ -50,10 +50,11 @@ class LabelsSection(Section):
     def _are_whole_or_text(cls, classes: Any) -> Any:
         """Say what a class may be, in place of what each kind of it lacks."""
         for place, each in enumerate(classes if isinstance(classes, list) else ()):
-            if isinstance(each, bool) or not isinstance(each, int | str):
+            whole = isinstance(each, int) and not isinstance(each, bool) and -(2**63) <= each < 2**63
+            if not whole and not isinstance(each, str):
                 raise ValueError(
-                    f"a class is a whole number or text, and number {place + 1} is neither: write it as it "
-                    "stands in the data, or give lower and upper if labels are amounts"
+                    f"a class is a whole number of 64 bits or text, and number {place + 1} of the list is "
+                    "neither: write it as it stands in the data, or give lower and upper for amounts"
                 )
         return classes
 

@@ -124,3 +124,64 @@ def test_what_is_neither_a_session_nor_a_cluster_file_is_refused(place: Path) ->
     )
     assert done.exit_code == 4
     assert "other.toml" in done.stderr
+
+
+# -- labels that the session calls amounts -------------------------------------------------------------------
+
+
+@pytest.fixture
+def amounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A simulated session whose labels are whole numbers, few of which differ, and amounts by [labels]."""
+    generator = np.random.default_rng(6)
+    for name, count in (("north", 80), ("south", 80), ("seeds", 20), ("test", 40), ("validation", 40)):
+        x = generator.random((count, 2))
+        rows = [f"{a:.6f},{b:.6f},{round(4 * a + b)}" for a, b in x]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,score", *rows]) + "\n")
+    cluster = {
+        "session": {"name": "amounts", "points": 40, "allow_nonprivate": True},
+        "features": {"gamma": 1.0, "seed": 1, "dimension": 32, "columns": 2},
+        "labels": {"lower": 0.0, "upper": 5.0},
+        "target": {"mechanism": "exact"},
+        "summary": {"mechanism": "exact"},
+        "acquisition": {"rule": "ask-all"},
+        "owners": {
+            name: {"data": f"{name}.csv", "columns": {"label": "score"}} for name in ("north", "south")
+        },
+        "consumer": {
+            "validation": "validation.csv",
+            "seed_set": "seeds.csv",
+            "test": "test.csv",
+            "columns": {"label": "score"},
+        },
+    }
+    (tmp_path / "cluster.toml").write_text(tomli_w.dumps(cluster))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_whole_numbers_that_a_session_calls_amounts_are_amounts_to_every_verb(amounts: Path) -> None:
+    done = run("simulate", "cluster.toml", "--record", "record", "--json")
+    assert done.exit_code == 0, done.output
+    simulated = json.loads(done.stdout)
+    assert simulated["model"]["metric"] == "r2"
+    assert simulated["accuracy"] is None
+    tables = ("--validation", "validation.csv", "--test", "test.csv", "--label", "score")
+    by_session = (*tables, "--session", "cluster.toml", "--json")
+    weighed = json.loads(run("weigh", "record/delivered.npz", *by_session).stdout)
+    assert (weighed["model"]["metric"], weighed["accuracy"]) == ("r2", None)
+    assert weighed["model"]["own"]["value"] == pytest.approx(simulated["model"]["own"]["value"])
+    assert "by [labels] of the session" in weighed["labels_why"]
+    trained = json.loads(run("train", "record/delivered.npz", *by_session, "--estimator", "Ridge").stdout)
+    assert trained["model"]["metric"] == "r2"
+    refused = run("train", "record/delivered.npz", *by_session)
+    assert refused.exit_code == 4
+    assert "LogisticRegression learns classes" in refused.stderr
+    assert "--estimator Ridge" in refused.stderr
+
+
+def test_a_plan_names_the_file_whose_labels_the_session_refuses(amounts: Path) -> None:
+    (amounts / "validation.csv").write_text("a,b,score\n0.1,0.2,9\n" + "0.3,0.4,2\n" * 20)
+    for verb in ("plan", "simulate"):
+        refused = run(verb, "cluster.toml")
+        assert refused.exit_code == 4
+        assert "validation.csv: row 0" in " ".join(refused.stderr.split())
