@@ -42,7 +42,8 @@ def _show(result: Mapping[str, Any]) -> None:
     terms = SettlementTerms(**result["settlement_terms"])
     unit = " points (its standard error)" if terms.private else ""
     lines = [
-        f"{result['points_delivered']} points were chosen in {result['rounds']} rounds; "
+        f"{result['points_delivered']} points were chosen in {result['rounds']} "
+        f"round{'' if result['rounds'] == 1 else 's'}; "
         f"{result['points_accessed']} raw points were seen.",
         *(
             f"{owner} was absent from {rounds} round{'s' if rounds > 1 else ''}."

@@ -34,7 +34,7 @@ def _show(result: Mapping[str, Any]) -> None:
 
     lines = [
         f"{result['owner']}: {result['handed_over']} of {result['points']} points were handed over in "
-        f"{result['rounds']} rounds.",
+        f"{result['rounds']} round{'' if result['rounds'] == 1 else 's'}.",
         *privacy_lines(result["privacy"]),
         f"Transcript: {result['transcript']}",
     ]

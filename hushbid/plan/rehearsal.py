@@ -41,6 +41,7 @@ from hushbid.simulation.simulator import Simulation
 __all__ = [
     "FEWEST",
     "MOST",
+    "TOO_FEW_LABELS",
     "Points",
     "kernel_beside",
     "looked_at",
@@ -53,6 +54,9 @@ __all__ = [
 
 FEWEST: Final = 8
 """Rows of D_v that can be parted into what is wanted and what owners have of it."""
+TOO_FEW_LABELS: Final = (
+    f"it takes {FEWEST} rows of validation data that have a label, where the choice looks at labels"
+)
 MOST: Final = 50_000
 """Points that are bought in a rehearsal: stand-in owners have `_TIMES` as many, all in memory."""
 
@@ -80,9 +84,7 @@ def why_not_rehearsed(session: Session, rows: int, labels: Labels | None) -> str
     if rows < FEWEST:
         return f"it takes {FEWEST} rows of validation data"
     if session.space.labels is not None and len(known_labels(() if labels is None else labels)) < FEWEST:
-        return (
-            f"it takes {FEWEST} rows of validation data that have a label, where the choice looks at labels"
-        )
+        return TOO_FEW_LABELS
     if session.file.session.points > MOST:
         return f"it buys {MOST:,} points at most"
     return ""

@@ -17,7 +17,7 @@ from hushbid.consumer.prospect import prospect
 from hushbid.consumer.verdict import Prospect, Verdict
 from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import predict
-from hushbid.plan.rehearsal import looked_at, rehearse, why_not_rehearsed
+from hushbid.plan.rehearsal import TOO_FEW_LABELS, looked_at, rehearse, why_not_rehearsed
 from hushbid.plan.setting import setting_of
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.dataset import Array
@@ -218,10 +218,11 @@ def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tupl
             f"Noise is all that is compared. Take a smaller `features.gamma`, which is {gamma:g}: {_START}",
         )
     if found.expected is not None:
+        label = "Label more rows of the validation data. " if verdict.why == TOO_FEW_LABELS else ""
         return (
             "by the rule of thumb of `hushbid plan` noise drowns the choice (it was not played: "
             f"{verdict.why})",
-            _MORE_SIGNAL,
+            f"{label}{_MORE_SIGNAL}",
         )
     if found.weights_alone:
         return (

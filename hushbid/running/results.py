@@ -325,8 +325,9 @@ def _table() -> Table:
 def _facts(result: RunResult) -> Text:
     speed = result.rounds_per_second
     pace = f" ({speed:,.0f} rounds/s)" if speed is not None else ""
+    rounds = f"{result.rounds} round{'' if result.rounds == 1 else 's'}"
     text = Text(
-        f"{result.points_delivered} of {result.p} points were delivered after {result.rounds} rounds "
+        f"{result.points_delivered} of {result.p} points were delivered after {rounds} "
         f"with {result.owners} owners in {result.wall_seconds:.2f} s{pace}. "
         f"The curator saw {result.points_accessed_curator} raw points: parsimony {result.parsimony:.2f} "
         f"(over p + m = {result.p + result.m})."

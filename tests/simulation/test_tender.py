@@ -183,6 +183,18 @@ def test_an_owner_is_sent_the_same_whatever_the_others_hold(first: int) -> None:
         assert heard(opened, DATA | others(case)) == expected
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_an_owner_is_sent_the_same_in_ten_thousand_cases() -> None:
+    """Of what the other owners hold, and of how much is bought."""
+    for setting in range(100):
+        rng = np.random.default_rng([setting, 1])
+        opened = session(dimension=int(rng.choice([4, 8, 16])), points=int(rng.integers(2, 12)))
+        expected = heard(opened, DATA)
+        for case in range(100):
+            assert heard(opened, DATA | others(100 * setting + case)) == expected, (setting, case)
+
+
 def test_an_owner_is_sent_the_same_where_another_fails() -> None:
     opened = session(timeouts=TimeoutSection(round=5.0))
     expected = heard(opened, DATA)

@@ -13,7 +13,7 @@ from hushbid.consumer.appraisal import Judge
 from hushbid.consumer.verdict import Rehearsal, Staged
 from hushbid.plan.coded_rows import coded, evenly_labelled
 from hushbid.plan.rehearsal import FEWEST, MOST, looked_at, rehearse
-from hushbid.plan.verdict import Rehearsing, Sets
+from hushbid.plan.verdict import Rehearsing, Sets, what_is_wrong
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.column import Column
 from hushbid.protocol.data.schema import Schema
@@ -253,6 +253,9 @@ def test_too_few_labelled_rows_to_rehearse_with_are_named_and_the_rule_of_thumb_
     )
     assert found.rehearsal is not None
     assert found.rehearsal.expected is not None
+    what, advice = what_is_wrong(session(1.0, labels=CLASSES), sets.validation.features, found)
+    assert f"{FEWEST} rows of validation data that have a label" in what
+    assert advice.startswith("Label more rows")
 
 
 def test_each_half_of_a_rehearsal_has_labelled_rows() -> None:
