@@ -221,6 +221,7 @@ _WORTH: Final = _Shown(
         _Column("ε", "epsilon", "g"),
         _Column("model", "model"),
         _Column("by", "choice"),
+        _Column("rule", "rule"),
         _Column("own", "own", ".3f"),
         _Column("own + bought", "own_and_bought", ".3f"),
         _Column("own + random", "own_and_uniform", ".3f"),

@@ -58,3 +58,8 @@ def test_a_screening_experiment_leaves_the_user_s_list_of_ledgers_alone(
     assert not places[0].is_relative_to(own_state)
     assert not places[0].parent.parent.exists()
     assert known_ledgers_path().is_relative_to(own_state)
+
+
+def test_rows_of_worth_are_told_from_each_other_by_all_that_they_were_tried_with() -> None:
+    tried = {"setting", "own_rows", "labelled", "points", "epsilon", "model", "choice", "rule"}
+    assert tried <= {column.of for column in SHOWN["worth"].columns}
