@@ -61,13 +61,16 @@ class TargetReleased(Event):
     noise: tuple[npt.NDArray[Any], ...]
     basis: npt.NDArray[np.int16] | None = None
     """Directions of the seed set (`Prior.basis`), int16 of shape (F, d); None if no release needs them."""
+    finer: npt.NDArray[np.float64] | None = None
+    """The curator's release, if it has one of its own (`hushbid.protocol.privacy.releases.nested`)."""
 
     def item(self) -> Item:
         item = Event.item(self)
-        if self.basis is not None:
-            return item
-        # Left out if there is none, so that records from before the field existed keep their bytes.
-        return item._replace(private={name: item.private[name] for name in item.private if name != "basis"})
+        # Left out if there is none, so that records from before the fields existed keep their bytes.
+        absent = {name for name in ("basis", "finer") if getattr(self, name) is None}
+        return item._replace(
+            private={name: item.private[name] for name in item.private if name not in absent}
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.messages import (
     Candidate,
     Delivery,
+    NestedTarget,
     Purchase,
     Receipt,
     SubspaceTarget,
@@ -59,7 +60,7 @@ class ConsumerMachine(Participant):
         self._sealed = session.rule.sealed
         self._turns = session.turns
         self._filter = session.target_filter()
-        costs = session.target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
+        costs = session.charged_target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
         self.charge = Charge(Neighbours.SUBSTITUTE_ONE.value, 1, 1, costs)
         """The session's cost to D_v."""
         self.delivered: list[Delivered] = []
@@ -183,6 +184,8 @@ def target_of(released: TargetReleased) -> Target:
         "maps": released.maps,
         "noise": released.noise_name,
     }
+    if released.finer is not None:
+        return NestedTarget(**fields, finer=released.finer)
     if released.basis is None:
         return Target(**fields)
     return SubspaceTarget(**fields, basis=released.basis.ravel())

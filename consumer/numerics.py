@@ -67,7 +67,7 @@ from hushbid.protocol.space.jitter import scores_of
 from hushbid.protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
 from hushbid.protocol.space.scoring import score_bound
 from hushbid.protocol.wire.blind import Account, BlindPurchase
-from hushbid.protocol.wire.messages import Candidate, Purchase, unfixed
+from hushbid.protocol.wire.messages import Candidate, Purchase, SubmittedCandidate, unfixed
 
 __all__ = ["BlindConsumerNumerics", "ConsumerNumerics"]
 
@@ -137,13 +137,16 @@ class ConsumerNumerics:
             noise_name=released.noise_name,
             noise=released.noise,
             basis=prior.basis,
+            finer=released.finer,
         )
 
     def _draw(self, feature_map: FeatureMap, prior: Prior) -> TargetRelease:
         mechanism = self._session.target
         name = self._session.noise_name(mechanism)
         stream = mechanism.stream(prior=prior)
-        return release_target(stream, feature_map, self._validation, self._noise, noise_name=name)
+        return release_target(
+            stream, feature_map, self._validation, self._noise, noise_name=name, nested=self._session.nested
+        )
 
     def _draw_map(self) -> tuple[bytes, bytes]:
         """Draw a secret map's seed, and seal it to each owner; empty if the map is public."""
@@ -242,7 +245,8 @@ class ConsumerNumerics:
         if isinstance(candidate, Candidate):
             return candidate, ""
         try:
-            content = open_sealed(candidate.box, self._require_identity().sealing)
+            number = unfixed(purchase.handle) if isinstance(candidate, SubmittedCandidate) else None
+            content = open_sealed(candidate.box, self._require_identity().sealing, number=number)
         except RemoteProtocolError:
             return None, "the box does not open"
         found = self._unpacked(content)

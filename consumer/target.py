@@ -19,6 +19,7 @@ from hushbid.protocol.data import Dataset, dataset_digest
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.protocol.privacy.releases import ReleaseStream
+from hushbid.protocol.privacy.releases.nested import Nested
 from hushbid.protocol.session.points import hash_dataset, hash_seed_set
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap
@@ -44,12 +45,14 @@ class TargetRelease:
         noise: The noise drawn for it.
         size: m, the number of points in D_v.
         noise_name: Name of the noise source.
+        finer: The curator's release, if it has one of its own.
     """
 
     embedding: npt.NDArray[np.float64]
     noise: tuple[npt.NDArray[Any], ...]
     size: int
     noise_name: str
+    finer: npt.NDArray[np.float64] | None = None
 
 
 def release_target(
@@ -59,6 +62,7 @@ def release_target(
     noise: NoiseSource,
     *,
     noise_name: str,
+    nested: Nested | None = None,
 ) -> TargetRelease:
     """Release the mean embedding of D_v with newly drawn noise.
 
@@ -67,13 +71,20 @@ def release_target(
         feature_map: φ.
         validation: D_v.
         noise_name: Name of the noise source.
+        nested: A finer release that goes to the curator, from which this one follows; None: there is none.
     """
     points = hash_dataset(feature_map, validation)
-    drawn = tuple(noise.draw(draw) for draw in stream.mechanism.draws(0))
+    draws = stream.mechanism.draws(0) if nested is None else nested.draws
+    drawn = tuple(noise.draw(draw) for draw in draws)
     for values in drawn:
         values.flags.writeable = False
-    total = stream.statistic.of(points).sum(axis=0)
-    return TargetRelease(stream.release(0, total, len(points), drawn), drawn, len(points), noise_name)
+    total, size = stream.statistic.of(points).sum(axis=0), len(points)
+    if nested is None:
+        return TargetRelease(stream.release(0, total, size, drawn), drawn, size, noise_name)
+    finer = nested.finer.stream(prior=stream.prior).release(0, total, size, drawn[:1])
+    together = drawn[0] + drawn[1]
+    together.flags.writeable = False
+    return TargetRelease(stream.release(0, total, size, (together,)), drawn, size, noise_name, finer)
 
 
 def map_identity(feature_map: FeatureMap) -> bytes:

@@ -95,6 +95,7 @@ def _rows() -> tuple[Transition, ...]:
         if row.phase != "asking"
         and row.trigger not in _OF_OTHERS | _COMPUTED
         and (row.phase, row.trigger) != ("pacing", "timer:cadence")
+        and row.handler != "_close_enrolment"
     ]
     early = ("enrolling", "verifying", "pacing")
     return (

@@ -19,7 +19,7 @@ from hushbid.protocol.privacy.acquisition import Standing
 from hushbid.protocol.privacy.acquisition.ranks import bid_ranks
 from hushbid.protocol.session.prior import prior_of
 from hushbid.protocol.space.scoring import NO_SCORE, Best
-from hushbid.protocol.wire.messages import Ask, Offer, PointBid, fixed, unfixed
+from hushbid.protocol.wire.messages import Ask, NestedTarget, Offer, PointBid, fixed, unfixed
 
 __all__ = ["Choosing"]
 
@@ -170,11 +170,11 @@ class Choosing(Rounds):
 
     def _herded(self, count: int, withheld: npt.NDArray[np.bool_] | None) -> tuple[Best, ...]:
         """Points of all submissions, chosen by running sums towards the target."""
-        target = self.target
-        if target is None:
-            raise LocalProtocolError("There is no target to choose by.")
-        aim = self._opened.target.aim(target.embedding, prior_of(target))
-        entries = self._pool.herd(aim.statistic.of, aim.mean, count, withheld=withheld)
+        target = self._require_target()
+        wanted = target.finer if isinstance(target, NestedTarget) else target.embedding
+        aim = self._opened.target.aim(wanted, prior_of(target))
+        terms = self._opened.terms
+        entries = self._pool.herd(aim.statistic.of, aim.mean, count, withheld=withheld, terms=terms)
         points = [self._pooled[entry] for entry in entries]
         return tuple(
             Best(entry, point.score)

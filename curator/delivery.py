@@ -12,6 +12,7 @@ from hushbid.protocol.wire.messages import (
     Delivery,
     Purchase,
     SealedCandidate,
+    SubmittedCandidate,
     fixed,
 )
 
@@ -49,6 +50,10 @@ def parts_of(wins: Sequence[HandedOver]) -> tuple[Delivery, ...]:
 
 def _content_bytes(candidate: Candidate | SealedCandidate) -> int:
     if isinstance(candidate, SealedCandidate):
-        digests = len(candidate.digests) if isinstance(candidate, BatchedCandidate) else 0
-        return len(candidate.box) + len(candidate.signature) + digests
+        signed = len(candidate.signature)
+        if isinstance(candidate, BatchedCandidate):
+            signed += len(candidate.digests)
+        elif isinstance(candidate, SubmittedCandidate):
+            signed += len(candidate.path)
+        return len(candidate.box) + signed
     return candidate.point.nbytes + len(candidate.attributes)

@@ -9,7 +9,7 @@ from hushbid.protocol.errors import Offence, RemoteProtocolError
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT
 from hushbid.protocol.wire.link import Link
-from hushbid.protocol.wire.messages import Hello, SubspaceTarget, Target
+from hushbid.protocol.wire.messages import Hello, NestedTarget, SubspaceTarget, Target
 
 __all__ = ["check_hello", "check_target"]
 
@@ -78,7 +78,17 @@ def check_target(target: Target, session: Session) -> None:
         raise RemoteProtocolError(
             Offence.MALFORMED, f"The target's embeddings do not have {dimension} coordinates."
         )
-    if float(np.abs(target.embedding).max()) > limits.MAX_EMBEDDING:
+    finer = target.finer if isinstance(target, NestedTarget) else None
+    if (finer is not None) is not (session.nested is not None):
+        raise RemoteProtocolError(
+            Offence.MALFORMED, "The target has a release for the curator alone, or lacks it."
+        )
+    if finer is not None and finer.shape != (dimension,):
+        raise RemoteProtocolError(
+            Offence.MALFORMED, f"The curator's release does not have {dimension} coordinates."
+        )
+    largest = max(float(np.abs(each).max()) for each in (target.embedding, finer) if each is not None)
+    if largest > limits.MAX_EMBEDDING:
         raise RemoteProtocolError(
             Offence.MALFORMED, f"A coordinate of the target is over the limit of {limits.MAX_EMBEDDING:.0f}."
         )

@@ -35,7 +35,6 @@ from hushbid.protocol.machine.base import Transition, expand
 from hushbid.protocol.machine.machine import Event, Started
 from hushbid.protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from hushbid.protocol.names import CONSUMER, listed
-from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.link import Link
 from hushbid.protocol.wire.messages import Hello, Ready, SecretMap, Target, Welcome
 
@@ -73,6 +72,9 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("enrolling", "received:target", "_on_target", ("enrolling", "weighing")),
     Transition("enrolling", "received:ready", "_on_ready", ("enrolling", "weighing")),
     Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("weighing", "closing")),
+    # Under `tender` the only round begins with the target, and owners may enrol until the time is over.
+    Transition("weighing", "timer:enrolment", "_close_enrolment", ("weighing",)),
+    Transition("bidding", "timer:enrolment", "_close_enrolment", ("bidding", "verifying", "delivering")),
     # A round.
     Transition("weighing", "noise-drawn", "_on_noise", ("weighing",)),
     Transition("weighing", "weights-computed", "_on_weights", ("bidding", "closing")),
@@ -137,10 +139,6 @@ class CuratorMachine(Peers):
     PHASES: ClassVar[tuple[str, ...]] = PHASES
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = TRANSITIONS
     OUTCOMES: ClassVar[tuple[type[Event], ...]] = (NoiseDrawn, WeightsComputed, CandidatesChecked)
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self._unenrolled = set(self.owners)
 
     def _on_started(self, event: Started) -> None:
         self._set_timer("enrolment", self._session.timeouts.enrolment)
@@ -208,15 +206,17 @@ class CuratorMachine(Peers):
         self._enrol(owner)
         if self.phase == "enrolling":
             self._begin_if_complete()
-        else:
-            self._resume(owner)
+            return
+        self._resume(owner)
+        if not self._unenrolled:
+            self._close_enrolment()
 
     def _enrol(self, owner: str) -> None:
         self.seats[owner].enrolled = True
         self._unenrolled.discard(owner)
 
     def _begin_if_complete(self) -> None:
-        if self._maps is not None and not self._unenrolled:
+        if self._maps is not None and (self._rule.herds or not self._unenrolled):
             self._begin()
 
     def _on_enrolment_over(self) -> None:
@@ -239,5 +239,16 @@ class CuratorMachine(Peers):
             self._begin()
 
     def _begin(self) -> None:
-        self._clear_timer("enrolment")
+        if not (self._entering and self._unenrolled):
+            self._clear_timer("enrolment")
+            self._entering = False
         self._start_round()
+
+    def _close_enrolment(self) -> None:
+        """Let owners have their time for an answer from now on; who comes later is too late."""
+        if self._entering:
+            self._entering = False
+            self._clear_timer("enrolment")
+            if self.phase == "bidding":
+                self._set_timer("round", self._half or self._session.timeouts.round)
+                self._close_bidding_if_complete()

@@ -73,12 +73,18 @@ class Peers(Choosing):
         answers = self._half or timeouts.round
         return {
             "enrolling": ("enrolment", timeouts.enrolment),
-            "bidding": ("pause", timeouts.pause) if self.paused else ("round", answers),
+            "bidding": self._due_while_bidding(answers),
             "asking": ("cadence" if self._half else "round", answers),
             "pacing": ("cadence", self._half),
             "delivering": ("delivery", timeouts.delivery),
             "closing": ("closing", timeouts.closing),
         }
+
+    def _due_while_bidding(self, answers: float) -> tuple[str, float]:
+        timeouts = self._session.timeouts
+        if self._entering:
+            return "enrolment", timeouts.enrolment
+        return ("pause", timeouts.pause) if self.paused else ("round", answers)
 
     def _connect(self, owner: str) -> None:
         seat = self.seats[owner]

@@ -20,6 +20,7 @@ from hushbid.protocol.wire.messages import (
     Broadcast,
     Call,
     Candidate,
+    Next,
     PointBid,
     SealedBroadcast,
     SealedCandidate,
@@ -66,9 +67,7 @@ class Rounds(Closing):
         self._open_bidding(self._call(broadcast) if self._rule.herds else broadcast)
 
     def _call(self, broadcast: Broadcast) -> Call:
-        target = self.target
-        if target is None:
-            raise LocalProtocolError("There is no target to call for.")
+        target = self._require_target()
         return Call(
             round=broadcast.round,
             weights=broadcast.weights,
@@ -87,11 +86,12 @@ class Rounds(Closing):
         for owner, seat in self.seats.items():
             if seat.free and self._has_turn(owner):
                 self._broadcast(owner, message, body)
-        self._set_timer("round", self._half or self._session.timeouts.round)
+        if not self._entering:
+            self._set_timer("round", self._half or self._session.timeouts.round)
 
     def _broadcast(self, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None) -> None:
         seat = self.seats[owner]
-        seat.broadcast = message.round
+        seat.broadcast, seat.parts = message.round, 0
         seat.weights = self._round.weights
         self._round.awaited.add(owner)
         self._send(owner, message, body)
@@ -122,7 +122,11 @@ class Rounds(Closing):
         """Check a bid, keep it, and queue its points, if any, for verification."""
         seat = self._due_from(owner, message.round)
         bids = self._checked_bids(message, seat)
-        self._answered(owner, bids[0])
+        seat.parts += 1
+        if seat.parts == self._opened.messages:
+            self._answered(owner, bids[0])
+        elif self.phase == "bidding":
+            self._send(owner, Next(round=message.round))
         for bid in bids:
             if not bid.exhausted:
                 seat.times[bid.handle] = seat.times.get(bid.handle, 0) + 1
@@ -184,6 +188,8 @@ class Rounds(Closing):
         """Close bidding once nobody is waited for and enough owners are present."""
         if not self._round.overdue and (self._half or self._round.awaited or self._missed()):
             return
+        if self._rule.herds and not self._round.overdue and not self._all_submitted():
+            return
         if len(self._bids()) < self._session.session.min_owners:
             if not self.paused:
                 self._set_timer("pause", self._session.timeouts.pause)
@@ -194,6 +200,11 @@ class Rounds(Closing):
         if self._half:
             self._set_timer("cadence", self._half)
         self._verify_or_decide()
+
+    def _all_submitted(self) -> bool:
+        """Whether nothing more can come; else who is away may come back, as long as there is time."""
+        coming = (seat for seat in self.seats.values() if seat.enrolled or self._entering)
+        return all(seat.has_bid(self.round) or seat.out for seat in coming)
 
     def _missed(self) -> list[str]:
         """Owners that were lost a short while ago and owe only this round's bid."""

@@ -23,6 +23,8 @@ class Seat:
     connected: bool = False
     broadcast: int = 0
     """Round of the broadcast that it has not answered; 0 if none."""
+    parts: int = 0
+    """Messages of its answer that came so far (`Session.messages`)."""
     weights: Weights | None = None
     """The weight of that broadcast, or of its last bid."""
     bid: PointBid | None = None

@@ -160,7 +160,9 @@ class CuratorLog:
 
     def _note_stage(self) -> None:
         before, self._stage = self._stage, stage_of(self._machine.phase)
-        if before == "enrolling" and self._stage == "rounds":
+        # To a tender owners may come as long as it is open.
+        last = "rounds" if self._machine.calls else "enrolling"
+        if (before, self._stage) in ((last, "rounds"), (last, "delivering")):
             missing = [owner for owner, seat in self._machine.seats.items() if not seat.enrolled]
             owners = len(self._machine.owners)
             self.say(

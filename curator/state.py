@@ -66,6 +66,10 @@ class CuratorState(Machine):
         self.seed_weight = session.file.seed_weight
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}
+        self._unenrolled = set(self.owners)
+        """Owners that have not enrolled."""
+        self._entering = self._rule.herds
+        """Whether owners may still enrol, although the only round has begun."""
         self.consumer_enrolled = False
         self.consumer_connected = False
         self._expected_back: dict[str, float] = {}
@@ -111,6 +115,11 @@ class CuratorState(Machine):
         return False
 
     @property
+    def calls(self) -> bool:
+        """Whether there is one round, which owners may enrol in as long as it is open (`tender`)."""
+        return self._rule.herds
+
+    @property
     def seconds(self) -> float:
         """Seconds from the first broadcast to the end of the last round, the curator's downtime included."""
         return max(0.0, self._decided - self._began)
@@ -144,6 +153,11 @@ class CuratorState(Machine):
         if self._round.weights is None:
             raise LocalProtocolError("There is no broadcast weight yet.")
         return self._round.weights
+
+    def _require_target(self) -> Target:
+        if self.target is None:
+            raise LocalProtocolError("There is no target yet.")
+        return self.target
 
     # -- invariants -------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from hushbid.protocol.space.features import FeatureSpace
 from hushbid.protocol.space.grid import Features, Weights
 from hushbid.protocol.space.jitter import Jitter, scores_of
 from hushbid.protocol.wire.blind import BlindBid
-from hushbid.protocol.wire.messages import Batch, Bid, Candidate, SealedCandidate
+from hushbid.protocol.wire.messages import Batch, Bid, Candidate, SealedCandidate, Submission
 
 __all__ = ["UncheckedBid", "Unverified", "bid_holds", "check_batch", "check_shape", "faults_of"]
 
@@ -46,7 +46,12 @@ class UncheckedBid:
 def check_batch(message: Bid | Batch, session: Session) -> None:
     """Raise `RemoteProtocolError` (`MALFORMED`) unless a bid has the required number of places."""
     points = len(message.handles) if isinstance(message, Batch) else 1
-    if isinstance(message, Batch) is (session.batch == 1) or points != session.batch:
+    if session.rule.herds is not isinstance(message, Submission):
+        raise RemoteProtocolError(
+            Offence.MALFORMED, f"A {message.kind} came: the rule {session.rule.name} has other answers."
+        )
+    alone = session.batch == 1 and not session.rule.herds
+    if isinstance(message, Batch) is alone or points != session.batch:
         raise RemoteProtocolError(
             Offence.MALFORMED,
             f"A bid in this session has room for {session.batch} points, not {points}.",

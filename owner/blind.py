@@ -14,7 +14,14 @@ from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
 
 __all__ = ["BlindOwner"]
 
-_OTHERWISE: Final = ("received:broadcast", "received:call", "scored", "received:ask", "_on_welcome")
+_OTHERWISE: Final = (
+    "received:broadcast",
+    "received:call",
+    "received:next",
+    "scored",
+    "received:ask",
+    "_on_welcome",
+)
 """Triggers that do not exist where the curator is blind, and one handler that another row replaces."""
 
 

@@ -31,10 +31,12 @@ from hushbid.protocol.wire.messages import (
     Call,
     Candidate,
     Candidates,
+    Next,
     Offer,
     Ready,
     SealedCandidates,
     SecretMap,
+    Submission,
     Welcome,
     fixed,
     sizes,
@@ -60,6 +62,7 @@ class OwnerMachine(Participant):
         Transition("waiting", "received:broadcast", "_on_broadcast", ("scoring",)),
         Transition("waiting", "received:call", "_on_broadcast", ("scoring",)),
         Transition("scoring", "scored", "_on_scored", ("waiting",)),
+        Transition("waiting", "received:next", "_on_next", ("scoring",)),
         Transition("waiting", "received:ask", "_on_ask", ("waiting",)),
     )
 
@@ -77,6 +80,10 @@ class OwnerMachine(Participant):
         """Number of rounds in which a broadcast arrived."""
         self.handed_over = 0
         """Number of points handed over."""
+        self._call: ScorePoints | None = None
+        """The last request for points."""
+        self._sent = 0
+        """Number of messages of the answer that were sent."""
         self._handles: dict[int, int] = {}
         self._mapped = False
         """Whether the secret map has arrived."""
@@ -108,7 +115,9 @@ class OwnerMachine(Participant):
         check_weights(broadcast.weights, self._opened)
         aim = self._aim_of(broadcast) if isinstance(broadcast, Call) else None
         self._enter_round(broadcast.round)
-        self._do(ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1, aim))
+        self._call = ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1, aim)
+        self._sent = 0
+        self._do(self._call)
 
     def _aim_of(self, call: Call) -> Aim:
         dimension = self._opened.space.dimension
@@ -140,7 +149,8 @@ class OwnerMachine(Participant):
         if isinstance(scored.handed, Candidates | SealedCandidates):
             padding = [0] * (self._batch - len(handles))
             scores = sizes([*scored.scores, *padding])
-            bid: Bid | Batch = Batch(
+            kind = Submission if self._rule.herds else Batch
+            bid: Bid | Batch = kind(
                 round=scored.round, scores=scores, handles=sizes(handles + padding), candidates=scored.handed
             )
         else:
@@ -159,6 +169,17 @@ class OwnerMachine(Participant):
                 self._hand_over(row)
         self.phase = "waiting"
         self._send(CURATOR, bid)
+        self._sent += 1
+
+    def _on_next(self, peer: str, message: Next) -> None:
+        """Choose on from what was sent: the answer takes more messages."""
+        call = self._call
+        if call is None or message.round != call.round or self._sent >= self._opened.messages:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, "More was asked for than the messages of a submission."
+            )
+        self.phase = "scoring"
+        self._do(ScorePoints(call.round, call.weights, len(self._handles) + 1, call.aim))
 
     def _on_ask(self, peer: str, ask: Ask) -> None:
         if self._last_bid is None or (ask.round, unfixed(ask.handle)) != (self.round, self._last_bid[0]):

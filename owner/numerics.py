@@ -39,7 +39,9 @@ from hushbid.protocol.crypto.sealing import (
     candidate_statement,
     pack_content,
     seal,
+    seal_numbered,
     sign,
+    submission_statement,
     verify_signature,
 )
 from hushbid.protocol.data import Dataset
@@ -52,6 +54,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap
 from hushbid.protocol.space.grid import Features, Weights
 from hushbid.protocol.space.scoring import Points, score_bound
+from hushbid.protocol.wire.merkle import Tree
 from hushbid.protocol.wire.messages import Array, Candidate, Candidates, SealedCandidate, SealedCandidates
 
 __all__ = ["BlindOwnerNumerics", "OwnerNumerics", "Sealer"]
@@ -148,9 +151,9 @@ class OwnerNumerics:
             else:
                 handed = self._opened(features, points, attributes)
             return Scored(effect.round, rows, scores, handed, b"")
-        boxes, ephemeral = self._boxes(self._sealer, rows)
+        boxes, ephemeral = self._boxes(self._sealer, rows, effect.handle)
         sealed: Any
-        if batch > 1:
+        if batch > 1 or self._session.rule.herds:
             sealed = self._sealed_batch(self._sealer, effect, features, boxes)
         else:
             sealed = self._sealed(self._sealer, effect, features, boxes)
@@ -166,12 +169,19 @@ class OwnerNumerics:
         scores = table.scores(np.array(rows, dtype=np.intp), effect.weights)
         return rows, tuple(scores.tolist())
 
-    def _boxes(self, sealer: Sealer, rows: Sequence[int]) -> tuple[list[bytes], bytes]:
-        """The points of these rows, sealed to the consumer, and the ephemeral secrets of their boxes."""
+    def _boxes(self, sealer: Sealer, rows: Sequence[int], first: int) -> tuple[list[bytes], bytes]:
+        """The points of these rows, sealed to the consumer, and the ephemeral secrets of their boxes.
+
+        Where they are numbered from `first` on, they have one secret together.
+        """
         dataset, size = self._dataset, self._session.box_bytes
         contents = [
             pack_content(_read_only(dataset.features[row]), dataset.attributes(row), size) for row in rows
         ]
+        if self._session.rule.herds and rows:
+            ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES)
+            numbered = dict(enumerate(contents, start=first))
+            return seal_numbered(numbered, sealer.consumer.sealing, ephemeral), ephemeral
         ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES * len(rows)) if rows else b""
         boxes = [
             seal(content, sealer.consumer.sealing, ephemeral[at : at + EPHEMERAL_BYTES])
@@ -218,8 +228,14 @@ class OwnerNumerics:
         handles = [*range(effect.handle, effect.handle + len(boxes)), *[0] * missing]
         boxes = [*boxes, *[self._blank_box] * missing]
         features = [*features, *[self._blank_features] * missing]
-        digests = b"".join(map(batched_digest, handles, boxes, features))
-        statement = batch_statement(self._session.identifier, sealer.name, effect.round, digests)
+        leaves = list(map(batched_digest, handles, boxes, features))
+        digests = b"".join(leaves)
+        place = self._session.identifier, sealer.name, effect.round
+        if self._session.rule.herds:
+            tree = Tree(leaves)
+            statement = submission_statement(*place, tree.depth, tree.root)
+        else:
+            statement = batch_statement(*place, digests)
         return SealedCandidates.model_construct(
             features=_read_only(np.concatenate(features)),
             boxes=b"".join(boxes),
@@ -281,7 +297,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         best = table.first(weights, session.batch, tie=lambda row: -mask.tie(row))
         found = [each.entry for each in best]
         missing = session.batch - len(found)
-        boxes, ephemeral = self._boxes(sealer, found)
+        boxes, ephemeral = self._boxes(sealer, found, effect.handle)
         boxes += [self._blank_box] * missing
         rows = (*found, *[NOTHING] * missing)
         self._sent += rows

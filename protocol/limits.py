@@ -26,6 +26,8 @@ The curator's socket accepts no frame longer than this plus the session's allowa
 
 MAX_BATCH: Final = 1024
 """Most points in one bid."""
+DEEPEST_PATH: Final = 10
+"""Most nodes in the path of a submitted point: log2 of `MAX_BATCH`."""
 
 MAX_MESSAGE_FIELDS: Final = 16
 """Most fields of a message or of a part of one."""

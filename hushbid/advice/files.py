@@ -22,6 +22,7 @@ from hushbid.protocol.data import DataColumns
 from hushbid.protocol.data.column import Column
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.runtime.files.signed_files import read_invitation
 from hushbid.protocol.session.session import open_session
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
@@ -43,8 +44,8 @@ _TEMPLATE: Final = """\
 
 [session]
 name = "{name}"
-points = {points}  # p, the most points that are bought: {batch} in each of {rounds} rounds
-delta = {delta}  # the δ that both ε below go with
+points = {points}  # p, the most points that are bought: {bought}
+delta = {delta}  # the δ of every ε below
 {column_values}nonce = ""  # a session is run once: another nonce makes it another
 
 [features]  # no seed: the consumer draws the map, and the curator never has it
@@ -57,13 +58,8 @@ mechanism = "filtered-gaussian"
 epsilon = {epsilon}  # {epsilon_from}
 neighbours = "substitute-one"
 
-[summary]  # how the curator releases the mean embedding of the summary, in every round
-mechanism = "filtered-gaussian"
-epsilon = {epsilon}  # over all rounds
-neighbours = "add-remove-one"
-
-[acquisition]
-rule = "sealed"
+{summary}[acquisition]
+rule = "{rule}"
 {labels}
 [noise]
 source = "secure"
@@ -77,6 +73,13 @@ consumer = ""
 
 [roster.owners]  # their names, as the keys will be approved
 {owners}
+"""
+_SUMMARY_TEMPLATE: Final = """\
+[summary]  # how the curator releases the mean embedding of the summary, in every round
+mechanism = "filtered-gaussian"
+epsilon = {epsilon}  # over all rounds
+neighbours = "add-remove-one"
+
 """
 _BOUNDS_TEMPLATE: Final = """\
 columns = {columns}
@@ -181,8 +184,13 @@ def write_session(path: Path, advice: Advice, *, name: str) -> None:
     text = _TEMPLATE.format(
         name=name,
         points=file.session.points,
-        batch=file.batch,
-        rounds=file.rounds,
+        bought=(
+            "each owner submits as many, and the curator chooses"
+            if file.herds
+            else f"{file.batch} in each of {file.rounds} rounds"
+        ),
+        rule=file.acquisition.rule,
+        summary="" if file.herds else _SUMMARY_TEMPLATE.format(epsilon=file.summary.parameters["epsilon"]),
         delta=file.session.delta,
         column_values=""
         if values is None
@@ -220,7 +228,7 @@ def check_started(path: Path) -> None:
         raise ConfigError(
             f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, which no "
             "proposal says.",
-            advice='Add them: `name = "ours"` in [session], `rule = "sealed"` in [acquisition]. Or give '
+            advice='Add them: `name = "ours"` in [session], `rule = "tender"` in [acquisition]. Or give '
             "a new file with --write, and this one with --session, for its [[columns]].",
         )
 
@@ -250,7 +258,9 @@ def complete(path: Path, advice: Advice) -> None:
         tables["session"].pop("batch", None)
         if "labels" in proposed:
             tables["labels"] = proposed["labels"]
-        for name in ("target", "summary"):
+        rule = RULES.get(str(tables["acquisition"].get("rule")))
+        released = ("target",) if rule is not None and rule.herds else ("target", "summary")
+        for name in released:
             table = tables.setdefault(name, tomlkit.table())
             for key in [key for key in table if key not in proposed[name]]:
                 table.pop(key)

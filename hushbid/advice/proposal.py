@@ -155,6 +155,11 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
     own = _own_view(request, trials, proposed, say)
     verdict, reason = trials.verdict(proposed, own)
     batch_why = f"The default: {file.rounds} rounds; fewer cost quality, and more cost time."
+    submits = []
+    if file.herds:
+        why = "The default, p: what is wanted may lie with one owner, and the curator chooses p of all."
+        submits = [Proposal("submission", file.submission, why, "public")]
+        batch_why = "The default: what a message of a submission has room for."
     return Advice(
         proposals=(
             _bounds_proposal(request, bounds),
@@ -162,6 +167,7 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
             dimension,
             points,
             Proposal("b", file.batch, batch_why, "public"),
+            *submits,
             _epsilon_proposal(request, trials, proposed),
             delta,
             _seed_proposal(request),

@@ -17,7 +17,7 @@ from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import Word, predict, verdict
 from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
 from hushbid.plan.setting import PlanSetting, plan_setting
-from hushbid.plan.tables import DEFAULT_RELEASE, names_only, no_network, release_table
+from hushbid.plan.tables import DEFAULT_RELEASE, default_rule, names_only, no_network, release_table
 from hushbid.plan.verdict import Sets, prospect_of, what_is_wrong
 from hushbid.protocol.config.labels import LabelsSection
 from hushbid.protocol.config.loading import validated
@@ -170,7 +170,7 @@ class Trials:
             },
             "target": release_table("target", DEFAULT_RELEASE, epsilon),
             "summary": release_table("summary", DEFAULT_RELEASE, epsilon),
-            "acquisition": {"rule": "sealed"},
+            "acquisition": {"rule": default_rule(self.points)},
             "network": no_network(),
             "roster": names_only(request.names),
             **({} if request.schema is None else {"columns": list(request.schema.columns)}),
@@ -243,7 +243,7 @@ class Trials:
                 owner_points=max(1, sum(sizes) // len(sizes)) if sizes else None,
                 seed_points=len(self.seeds),
                 columns=int(request.validation.features.shape[1]),
-                epsilon_owners=epsilon,
+                rule=default_rule(self.points),
                 epsilon_consumer=epsilon,
                 delta=self.delta,
             ),

@@ -96,7 +96,7 @@ def _rules(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
     repeats: Annotated[int, typer.Option(min=1, help="Sessions of each setting.")] = 3,
 ) -> dict[str, Any]:
-    """Compare sealed sessions, and the default private one, with `ask-all` without noise."""
+    """Compare sealed sessions, without noise and private, with `ask-all` without noise."""
     from hushbid.cli.progress import job_progress
     from hushbid.evidence.bench.rules import bench_rules
 
@@ -120,7 +120,7 @@ def _show_points(result: Mapping[str, Any]) -> None:
     blind = f"{result['blind_ratio']:.2f} of that"
     rows = (
         ("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1"),
-        ("the default private session, points", f"{result['points_per_second']:.0f}", ratio),
+        ("the private session, points", f"{result['points_per_second']:.0f}", ratio),
         ("the same with a blind curator, points", f"{result['blind_points_per_second']:.0f}", blind),
     )
     rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"
@@ -147,7 +147,7 @@ def _points(
         ),
     ] = 0.0,
 ) -> dict[str, Any]:
-    """Compare the points that the default private session buys a second with a bare loop's rounds.
+    """Compare the points that a private session buys a second with a bare loop's rounds.
 
     With --delay the session is one of parties that are far apart, and is not compared with the bare loop.
     """
@@ -291,6 +291,43 @@ def _scale(
     from hushbid.evidence.bench.scale import bench_scale
 
     return bench_scale(rule=rule, owners=owners, say=_say)
+
+
+def _show_tender(result: Mapping[str, Any]) -> None:
+    names = {"sealed": "sealed", "tender": "tender", "tender_few": "tender, 4·p/K"}
+    _print(
+        f"K = {result['owners']:,}, p = {result['bought']:,}, simulated",
+        ("rule",),
+        (
+            (
+                said,
+                f"{result[name]['batch']:,}",
+                f"{result[name]['seconds']:,.1f}",
+                f"{result[name]['peak_bytes'] / 1e6:,.0f}",
+                f"{(result[name]['received_bytes'] + result[name]['sent_bytes']) / 1e6:,.1f}",
+            )
+            for name, said in names.items()
+        ),
+        below=f"A tender takes {result['processor_ratio']:.2f} of the time and {result['bytes_ratio']:.2f} "
+        f"of the bytes. With {result['far_owners']} owners and {result['delay']:g} s each way it is "
+        f"{result['call_to_delivery_seconds']:.2f} s from the call to the delivery.",
+        numbers=("b", "processor, s", "memory, MB", "frames, MB"),
+    )
+
+
+@bench_app.command("tender")
+@verb(show=_show_tender)
+def _tender(
+    owners: Annotated[int, typer.Option(min=2, max=2500, help="K of the simulated sessions.")] = 1000,
+    bought: Annotated[int, typer.Option(min=50, max=2000, help="Points that are bought.")] = 200,
+    delay: Annotated[
+        float, typer.Option(min=0.0, max=1.0, metavar="SECONDS", help="One-way delay of the network.")
+    ] = 0.05,
+) -> dict[str, Any]:
+    """Compare a tender with fifty rounds of `sealed`; then time one between parties that are far apart."""
+    from hushbid.evidence.bench.tender import bench_tender
+
+    return bench_tender(owners=owners, bought=bought, delay=delay, say=_say)
 
 
 def _say(what: str) -> None:

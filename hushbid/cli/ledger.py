@@ -124,6 +124,9 @@ def _totals(ledger: Mapping[str, Any]) -> list[str]:
         lines = [f"Spent together: {total}."]
     else:
         lines = [f"Spent together: no ε can be stated ({spent['neighbours']})."]
+    if free := sum(each["epsilon"] == 0.0 for each in ledger["spendings"]):
+        said = "1 session" if free == 1 else f"{free} sessions"
+        lines.append(f"Nothing charged between owners: {said} in which no owner learns of another's records.")
     if budget is None:
         return [*lines, "No budget: nothing is refused."]
     allowed = f"ε = {budget['epsilon']:.4g} at δ = {budget['delta']:.1g} ({budget['neighbours']})"

@@ -20,6 +20,7 @@ from pydantic import ConfigDict, Field, model_validator
 from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
+from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.config.loading import read_toml, toml_value, validated
 from hushbid.protocol.config.party import (
@@ -41,7 +42,6 @@ from hushbid.protocol.config.session import (
     Section,
     SessionFile,
     SessionTables,
-    features_of,
 )
 from hushbid.protocol.data import Dataset, load_dataset
 from hushbid.protocol.data.schema import Schema

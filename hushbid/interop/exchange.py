@@ -38,7 +38,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.secret_map import seal_map
 from hushbid.protocol.session.session import Session, open_session
-from hushbid.protocol.space.grid import WEIGHT_BITS
+from hushbid.protocol.space.grid import FEATURE_UNIT, WEIGHT_BITS
 from hushbid.protocol.wire.codec import (
     HEADER_BYTES,
     Direction,
@@ -52,9 +52,11 @@ from hushbid.protocol.wire.messages import (
     Ask,
     Bid,
     Broadcast,
+    Call,
     Close,
     Hello,
     Message,
+    Next,
     SecretMap,
     Welcome,
 )
@@ -77,14 +79,18 @@ _AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter":
 """Sessions without batches, with the digests and frames of versions that had none."""
 _BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
 """Six rounds too: one batch without padding, one with it, then padding alone. The last round buys one."""
+_SUBMISSION: Final[Mapping[str, Any]] = {"points": 7, "batch": 3}
+"""Three messages: one of points alone, one with padding, and one of padding alone."""
 GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "ask-all": ("ask-all", _AS_EVER),
     "ask-all-batch": ("ask-all", _BATCHES),
     "sealed": ("sealed", _AS_EVER),
     "sealed-batch": ("sealed", _BATCHES),
+    "tender": ("tender", _SUBMISSION),
     "winner-only": ("winner-only", _AS_EVER),
 }
-"""The golden sessions: a rule and keys of ``[session]``. Bids have the point, a box, or neither."""
+"""The golden sessions: a rule and keys of ``[session]``. Bids have the point, a box, or neither; `tender` has
+none."""
 SOFTWARE: Final = "any"
 """The software of a golden hello, so that a new version number alone changes no vector."""
 _ROWS: Final = (
@@ -95,6 +101,10 @@ _ROWS: Final = (
     (0.0625, 0.5, 1.0, "d", "row-5"),
 )
 """Features, label and identifier. A repeated point is a tie, which the order of rows decides."""
+_SEED_ROWS: Final = ((0.0, 0.0, 1.0), (0.5, 0.5, 0.5), (1.0, 0.75, 0.25), (0.25, 1.0, 0.0))
+"""The seed set of a call."""
+_WANTED: Final = ((1.0, 0.875, 0.125), (1.0, 1.0, 0.25), (0.375, 0.5, 0.625), (0.375, 0.125, 1.0))
+"""The points whose mean embedding a call has."""
 SEED: Final = hashlib.sha256(b"hushbid vector: a secret map's seed").digest()
 """Seed of the secret map in all golden sessions."""
 _HEAD: Final = hashlib.sha256(b"hushbid vector: the head of a transcript").digest()
@@ -174,7 +184,7 @@ def golden_session(name: str) -> Session:
 def session_text(name: str) -> str:
     """The session file of a golden session, or of the vectors of the rule ``blind``, which has none."""
     rule, keys = GOLDEN.get(name, (name, {**_BATCHES, "jitter": 25.0}))
-    sealed = rule in ("sealed", "blind")
+    sealed = rule in ("sealed", "blind", "tender")
     values: dict[str, Any] = {
         "session": {"name": f"golden-{name}", "allow_nonprivate": True, **keys},
         "features": {"columns": 3, "dimension": 8, "gamma": 0.5, "upper": 1},
@@ -191,6 +201,13 @@ def session_text(name: str) -> str:
     }
     if not sealed:
         values["features"]["seed"] = 7
+    if rule == "tender":
+        values["target"] = {
+            "mechanism": "filtered-gaussian",
+            "epsilon": 1.0,
+            "neighbours": "substitute-one",
+        }
+        del values["summary"]
     return tomli_w.dumps(values)
 
 
@@ -220,15 +237,41 @@ def _played(session: Session) -> Iterator[Step]:
     )
     if public is None:
         yield from owner.asked(SecretMap(box=sealed_map(session)))
+    yield from _submitted(session, owner) if session.rule.herds else _rounds(session, owner)
+    statement = head_statement(session.identifier, CURATOR, _HEAD)
+    signature = sign(statement, key_of(CURATOR).signing)
+    yield from owner.asked(Close(outcome="complete", head=_HEAD, signature=signature))
+
+
+def _rounds(session: Session, owner: _Owner) -> Iterator[Step]:
+    """Broadcasts, bids and asks."""
     for number, weights in enumerate(_weights(session.weight_coordinates), start=1):
         yield from owner.asked(Broadcast(round=number, weights=weights, noise="none"))
         bid = owner.last
         # Every other bid wins: a losing point is bid again under its number.
         if not session.rule.candidate_with_bid and isinstance(bid, Bid) and number % 2 and not bid.exhausted:
             yield from owner.asked(Ask(round=number, handle=bid.handle))
-    statement = head_statement(session.identifier, CURATOR, _HEAD)
-    signature = sign(statement, key_of(CURATOR).signing)
-    yield from owner.asked(Close(outcome="complete", head=_HEAD, signature=signature))
+
+
+def _submitted(session: Session, owner: _Owner) -> Iterator[Step]:
+    """A call, and what asks for each further message of the submission."""
+    yield from owner.asked(_call(session))
+    for _ in range(session.messages - 1):
+        yield from owner.asked(Next(round=1))
+
+
+def _call(session: Session) -> Call:
+    """A call by which the points that are best together are not those that are best by themselves."""
+    made = session.space.map(SEED)
+    wanted = made.hash(np.array(_WANTED)).astype(np.float64)
+    return Call(
+        round=1,
+        weights=next(_weights(session.weight_coordinates)),
+        noise=session.noise_name(session.target),
+        embedding=wanted.mean(axis=0) * FEATURE_UNIT,
+        seed_total=made.hash(np.array(_SEED_ROWS)).sum(axis=0, dtype=np.int64),
+        seed_size=len(_SEED_ROWS),
+    )
 
 
 def sealed_map(session: Session) -> bytes:

@@ -23,6 +23,7 @@ from hushbid.protocol.crypto.sealing import (
     candidate_statement,
     head_statement,
     open_sealed,
+    submission_statement,
     verify_signature,
 )
 from hushbid.protocol.errors import HushbidError, RemoteProtocolError, TimedOut, VectorMismatch
@@ -38,6 +39,7 @@ from hushbid.protocol.wire.codec import (
     encode_frame,
     encode_message,
 )
+from hushbid.protocol.wire.merkle import Tree
 from hushbid.protocol.wire.messages import (
     Batch,
     Beat,
@@ -47,6 +49,7 @@ from hushbid.protocol.wire.messages import (
     Message,
     SealedCandidate,
     SealedCandidates,
+    Submission,
     bids_of,
     boxes_of,
 )
@@ -256,26 +259,35 @@ def _check_batch(session: Session, due: Batch, said: Batch) -> tuple[str, str] |
         ours.features.tobytes(),
     ):
         return None  # the bytes tell where
+    numbered = isinstance(due, Submission)
     points = zip(due.handles.tolist(), boxes_of(due), bids_of(said), _digests(theirs), strict=True)
     for number, (handle, expected, bid, digest) in enumerate(points, start=1):
         candidate = bid.candidate
         assert isinstance(candidate, SealedCandidate), "a sealed batch is of such"
-        wrong = _check_box(expected, candidate.box) if handle else None
+        wrong = _check_box(expected, candidate.box, handle if numbered else None) if handle else None
         if wrong is not None:
             return "boxes", f"of point {number}: {wrong}"
         if digest != batched_digest(handle, candidate.box, candidate.features):
             return "digests", f"of point {number}: it is not that of its number, its box and its features"
-    statement = batch_statement(session.identifier, OWNER, due.round, theirs.digests)
-    holds = verify_signature(statement, theirs.signature, key_of(OWNER).public.verify)
-    return None if holds else ("signature", "it is not the owner's over the digests")
+    what = "root of the digests' tree" if numbered else "digests"
+    holds = verify_signature(_signed(session, due, theirs), theirs.signature, key_of(OWNER).public.verify)
+    return None if holds else ("signature", f"it is not the owner's over the {what}")
 
 
-def _check_box(due: bytes, box: bytes) -> str | None:
+def _signed(session: Session, due: Batch, theirs: SealedCandidates) -> bytes:
+    """What the owner is to have signed."""
+    if isinstance(due, Submission):
+        tree = Tree(_digests(theirs))
+        return submission_statement(session.identifier, OWNER, due.round, tree.depth, tree.root)
+    return batch_statement(session.identifier, OWNER, due.round, theirs.digests)
+
+
+def _check_box(due: bytes, box: bytes, number: int | None = None) -> str | None:
     key = key_of(CONSUMER).sealing
     if len(box) != len(due):
         return f"it has {len(box)} bytes, and {len(due)} were due"
     try:
-        expected, actual = open_sealed(due, key), open_sealed(box, key)
+        expected, actual = (open_sealed(each, key, number=number) for each in (due, box))
     except HushbidError as error:
         return error.what
     if expected != actual:

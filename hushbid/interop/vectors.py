@@ -16,6 +16,7 @@ import numpy as np
 
 from hushbid.interop.blind_vectors import blind_vectors
 from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, golden_session, key_of, sealed_map
+from hushbid.interop.tender_vectors import tender_vectors
 from hushbid.protocol.config.loading import load_toml_text
 from hushbid.protocol.config.meaning import encoded_meaning
 from hushbid.protocol.config.session import SessionFile
@@ -65,7 +66,7 @@ _LABELS: Final[tuple[tuple[LabelCode, tuple[int | float | str | None, ...]], ...
 )
 """Labels in the choice, and labels of points, which are all the same but for them."""
 _WORDS: Final = (0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 0x0123456789ABCDEF)
-_FILES: Final = {
+_FILES: Final[Mapping[str, Mapping[str, str | None]]] = {
     "numbers": {"features.gamma": "1.0", "summary.epsilon": "2.0"},
     "whole-numbers": {"features.gamma": "1", "summary.epsilon": "2"},
     "defaults-written": {"features.map": '"paired"', "features.lower": "[0, 0.0]", "session.nonce": '""'},
@@ -97,8 +98,29 @@ _FILES: Final = {
     "labels": {"labels.classes": '["no", "yes"]', "labels.similarity": "0.5"},
     "amounts": {"labels.lower": "-1", "labels.upper": "3.0"},
     "as many points as fit": {"session.points": "10_000", "acquisition.box_bytes": "65_536"},
+    "a tender": {"acquisition.rule": '"tender"', "summary": None},
+    "a tender, written": {
+        "session.submission": "10",
+        "session.batch": "10",
+        "session.jitter": "0",
+        "session.distinct": "true",
+        "acquisition.rule": '"tender"',
+        "acquisition.box_bytes": "320",
+        "summary.epsilon": "1.5",
+    },
+    "a tender in three messages": {
+        "session.submission": "3_001",
+        "session.points": "3_001",
+        "acquisition.rule": '"tender"',
+        "target.epsilon_curator": "3",
+        "summary": None,
+        "wishes.prices": f"{{ {OWNER} = 2.5 }}",
+        "wishes.caps": f"{{ {OWNER} = 3_001 }}",
+    },
 }
-"""Ways to write a session file. `tests/interop/test_vectors.py` says which of them mean the same."""
+"""Ways to write a session file; None: a table that is left out. `tests/interop/test_vectors.py` says which of
+them mean the same.
+"""
 _PRICED: Final = (
     (2**40 + 1, 1.0),
     (2**40 + 1, 2.5),
@@ -133,6 +155,7 @@ def vector_files() -> dict[str, str]:
                 "turns": [_turns(**given) for given in _CAPS],
                 **_sealed(),
                 "blind": blind_vectors(),
+                "tender": tender_vectors(),
             },
             indent=1,
             ensure_ascii=False,
@@ -209,7 +232,10 @@ def _session_file(name: str) -> dict[str, Any]:
     }
     for path, value in _FILES[name].items():
         table, _, key = path.partition(".")
-        tables[table][key] = value
+        if value is None:
+            tables[table].clear()
+        else:
+            tables[table][key] = value
     text = "".join(
         f"[{table}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
         for table, keys in tables.items()

@@ -47,7 +47,10 @@ class PlanFlags:
         float | None, help="ε of the rules that ask by one: logistic, published."
     )
     delta: float | None = option(float | None, help="δ of every ε; default: 1e-5.")
-    rule: str | None = option(str | None, help="Acquisition rule; default: sealed.")
+    rule: str | None = option(
+        str | None,
+        help="Acquisition rule; default: tender, or sealed where only rounds have what is asked for.",
+    )
     release: str | None = option(
         str | None, help="Release mechanism of both sides; default: filtered-gaussian."
     )

@@ -93,7 +93,7 @@ def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
     # Both are linear in totals and noise: with the origin as centre and a spread of 1 they give Σy as it is.
     prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
     return (
-        _error(session.target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
+        _error(session.charged_target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
         _error(session.summary, prior, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
     )
 
@@ -105,7 +105,7 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
     last = setting.rounds - 1
     summary = session.summary
     batches: list[tuple[tuple[Draw, ...], int]] = [
-        (session.target.draws(0), 1),
+        (session.target.draws(0) if session.nested is None else session.nested.draws, 1),
         (summary.draws(0), 1),
         (summary.draws(last), last),
         (() if setting.refusal else session.rule.draws(), setting.rounds),

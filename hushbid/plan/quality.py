@@ -310,8 +310,7 @@ def _remedies(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
                 {
                     "change": "release",
                     **named,
-                    "epsilon_owners": epsilons[0],
-                    "epsilon_consumer": epsilons[1],
+                    **_both(setting, epsilons),
                     "mmd2": _expected(filtered),
                 },
             )
@@ -369,13 +368,7 @@ def _more_epsilon(setting: PlanSetting, epsilons: tuple[float, float]) -> dict[s
     while high > low * PRECISION:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if _is_good(changed(middle)) else (middle, high)
-    owners, consumer = raised(high)
-    return {
-        "change": "epsilon",
-        "epsilon_owners": owners,
-        "epsilon_consumer": consumer,
-        "mmd2": _expected(changed(high)),
-    }
+    return {"change": "epsilon", **_both(setting, raised(high)), "mmd2": _expected(changed(high))}
 
 
 def _least(changed: Callable[[int], PlanSetting], low: int, high: int) -> int | None:
@@ -403,7 +396,15 @@ def _epsilons(setting: PlanSetting) -> tuple[float, float] | None:
     delta = setting.file.session.delta
     owners = session.summary.guarantee(neighbours=Neighbours.ADD_REMOVE_ONE, delta=delta).epsilon
     consumer = session.target.guarantee(neighbours=Neighbours.SUBSTITUTE_ONE, delta=delta).epsilon
+    if setting.file.herds:  # the owners' own is 0, whatever the noise
+        owners = consumer
     return (owners, consumer) if owners and consumer else None
+
+
+def _both(setting: PlanSetting, epsilons: tuple[float, float]) -> dict[str, float]:
+    """What a remedy says of ε: the consumer's alone, where nothing is released of owners."""
+    owners = {} if setting.file.herds else {"epsilon_owners": epsilons[0]}
+    return {**owners, "epsilon_consumer": epsilons[1]}
 
 
 def _other_rules(setting: PlanSetting) -> tuple[dict[str, Any], ...]:

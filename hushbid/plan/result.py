@@ -18,6 +18,7 @@ from hushbid.plan.noise import noise_values, release_errors
 from hushbid.plan.quality import predict, refusal, verdict
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
+from hushbid.plan.submissions import submissions
 from hushbid.plan.theory import theory_of
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
@@ -118,6 +119,7 @@ def make_plan(
             row | {"mmd2": row["mmd2"] * prediction.expected / by_rule.expected}
             for row in (() if refused else batches(setting, speed, cores=cores, round_trip=round_trip))
         ],
+        "submissions": None if refused else submissions(setting),
         "speed": asdict(speed),
         "privacy": [] if refused else [statement.as_json() for statement in setting.session().privacy()],
     }
@@ -199,9 +201,12 @@ def _remedy(remedy: Mapping[str, Any]) -> str:
 
 def _releases(plan: Mapping[str, Any]) -> Table:
     table = Table(box=SIMPLE_HEAD)
-    for name in ("", "target", "summary, last round"):
+    sides = {"target": plan["target"], "summary, last round": plan["summary"]}
+    if plan["submissions"] is not None:  # of a tender, which releases no summary
+        del sides["summary, last round"]
+    for name in ("", *sides):
         table.add_column(name, justify="left" if not name else "right")
-    both = plan["target"], plan["summary"]
+    both = tuple(sides.values())
     table.add_row("release", *(side["mechanism"] for side in both))
     table.add_row("points in the mean", *(f"{side['count']:,.0f}" for side in both))
     table.add_row("σ of Σφ, each coordinate", *(_figure(side["sigma"]) for side in both))
@@ -243,6 +248,8 @@ def _rest(plan: Mapping[str, Any]) -> Table:
         table.add_row("settlement", SettlementTerms(**plan["settlement"]).planned())
     noise = ", ".join(f"{count:,} {name}" for name, count in plan["noise_values"].items())
     table.add_row("noise values to draw", noise or "none")
+    if (submitted := plan["submissions"]) is not None:
+        table.add_row("an owner submits", f"{submitted['points']:,} points: {submitted['why']}")
     if plan["bytes"] is not None:
         size = {name: f"{count / 1e6:,.1f} MB" for name, count in plan["bytes"].items()}
         table.add_row("an owner sends, receives", f"{size['owner_sent']}, {size['owner_received']}")

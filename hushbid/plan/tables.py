@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.plan.flags import PlanFlags
+from hushbid.protocol.config.completing import summary_like
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.acquisition.sealed import Sealed
+from hushbid.protocol.privacy.acquisition.tender import Tender
 from hushbid.protocol.privacy.releases import RELEASES, Neighbours
+from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = [
     "ASSUMED",
     "DEFAULT_RELEASE",
+    "default_rule",
     "names_only",
     "no_network",
     "release_table",
@@ -32,6 +37,18 @@ ASSUMED: Final[Mapping[str, float | int]] = {
     "mmd2_uniform": 0.04,
 }
 """Defaults for figures that neither an option nor a file gives. The last three are those of MNIST."""
+
+
+def _rule_of(flags: PlanFlags) -> str:
+    """The rule where no file and no flag names one. What only rounds have asks for `sealed`."""
+    rounds = flags.epsilon_owners is not None or flags.batch is not None or flags.seed_weight is not None
+    return Sealed.name if rounds else default_rule(flags.points or 1)
+
+
+def default_rule(points: int) -> str:
+    """The rule where nobody names one: `tender`, or `sealed` for more points than a tender can choose."""
+    return Tender.name if points <= MOST_HERDED else Sealed.name
+
 
 _SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
 """Keys of ``[session]`` that the command line can give."""
@@ -58,7 +75,7 @@ def whole_tables(flags: PlanFlags) -> dict[str, Any]:
         },
         "target": {},
         "summary": {},
-        "acquisition": {"rule": "sealed"},
+        "acquisition": {"rule": _rule_of(flags)},
         "network": no_network(),
         "roster": {},
     }
@@ -71,6 +88,9 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
         ConfigError: A table or an ε that is missing, or a mechanism that does not go with what is given.
     """
     tables = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
+    herds = _herds(flags.rule or str(dict(tables.get("acquisition") or {}).get("rule")))
+    if "summary" not in tables and isinstance(tables.get("target"), dict):
+        tables["summary"] = summary_like(tables["target"])
     _need_tables(tables)
     session, features = tables["session"], tables["features"]
     # Whatever protects nobody is planned too: the statements say so.
@@ -93,8 +113,15 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
         ("target", "--epsilon-consumer", flags.epsilon_consumer),
         ("summary", "--epsilon-owners", flags.epsilon_owners),
     ):
-        tables[name] = _with_release(name, tables[name], flags.release, epsilon, flag)
+        if name == "summary" and herds and epsilon is None:
+            tables[name] = summary_like(tables["target"])  # none is released
+        else:
+            tables[name] = _with_release(name, tables[name], flags.release, epsilon, flag)
     return tables
+
+
+def _herds(rule: str) -> bool:
+    return rule in RULES and RULES[rule].herds
 
 
 def _need_tables(tables: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,6 @@ from hushbid.plan.setting import PlanSetting
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
-from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.sizes import sealed_weight_bytes
 from hushbid.protocol.wire.blind import (
@@ -24,6 +24,7 @@ from hushbid.protocol.wire.blind import (
     SealedBroadcast,
 )
 from hushbid.protocol.wire.codec import Frame, encode_frame, encode_message
+from hushbid.protocol.wire.merkle import NODE_BYTES
 from hushbid.protocol.wire.messages import (
     Ask,
     Batch,
@@ -35,11 +36,15 @@ from hushbid.protocol.wire.messages import (
     Candidates,
     Delivery,
     Message,
+    NestedTarget,
+    Next,
     Offer,
     Purchase,
     SealedCandidate,
     SealedCandidates,
     SecretMap,
+    Submission,
+    SubmittedCandidate,
     SubspaceTarget,
     Target,
     fixed,
@@ -98,8 +103,9 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     if isinstance(candidate, Candidate):
         offer = frame_of(Offer(round=p, handle=fixed(1), candidate=candidate))
     secret = frame_of(SecretMap(box=bytes(limits.MAP_BOX_BYTES))) if session.rule.sealed else 0
-    sent = rounds * bid + asked * offer
+    sent = rounds * session.messages * bid + asked * offer
     received = rounds * broadcast + asked * ask + secret
+    received += (session.messages - 1) * frame_of(Next(round=1))
     maps = limits.MAP_BOX_BYTES * owners if session.rule.sealed else 0
     target = frame_of(_target(setting, maps))
     bought = min(p, sum(setting.owner_points))
@@ -166,11 +172,10 @@ def round_messages(
         return bid_now, SealedBroadcast(round=setting.rounds, box=box, signature=bytes(SIGNATURE_BYTES))
     with_point = session.rule.candidate_with_bid
     bid: Bid | Batch
-    if session.batch > 1:
+    if session.batch > 1 or session.rule.herds:
         numbers = sizes(range(1, session.batch + 1))
-        bid = Batch(
-            round=setting.p, scores=numbers, handles=numbers, candidates=_candidates(setting, session)
-        )
+        kind = Submission if session.rule.herds else Batch
+        bid = kind(round=setting.p, scores=numbers, handles=numbers, candidates=_candidates(setting, session))
     else:
         bid = Bid(
             round=setting.p,
@@ -198,6 +203,11 @@ def _candidate(setting: PlanSetting, session: Session) -> Candidate | SealedCand
     features = np.zeros(session.space.dimension, dtype=np.int16)
     if session.rule.sealed:
         box = bytes(session.box_bytes + SEAL_BYTES)
+        if session.rule.herds:
+            depth = math.ceil(math.log2(session.batch))
+            return SubmittedCandidate(
+                features=features, box=box, signature=bytes(64), place=0, path=bytes(NODE_BYTES * depth)
+            )
         if session.batch > 1:
             digests = bytes(DIGEST_BYTES * session.batch)
             return BatchedCandidate(features=features, box=box, signature=bytes(64), digests=digests)
@@ -209,12 +219,13 @@ def _candidate(setting: PlanSetting, session: Session) -> Candidate | SealedCand
 def _candidates(setting: PlanSetting, session: Session) -> Candidates | SealedCandidates:
     one, batch = _candidate(setting, session), session.batch
     features = np.tile(one.features, batch)
-    if isinstance(one, BatchedCandidate):
-        return SealedCandidates(
-            features=features, boxes=one.box * batch, digests=one.digests, signature=one.signature
-        )
     if isinstance(one, SealedCandidate):
-        raise LocalProtocolError("A batch is of points that came in one.")
+        return SealedCandidates(
+            features=features,
+            boxes=one.box * batch,
+            digests=bytes(DIGEST_BYTES * batch),
+            signature=one.signature,
+        )
     return Candidates(points=np.tile(one.point, batch), features=features, attributes=one.attributes * batch)
 
 
@@ -230,4 +241,6 @@ def _target(setting: PlanSetting, maps: int) -> Target:
     }
     if directions := setting.session().directions:
         return SubspaceTarget(**fields, basis=np.zeros(directions * dimension, dtype=np.int16))
+    if setting.session().nested is not None:
+        return NestedTarget(**fields, finer=np.zeros(dimension))
     return Target(**fields)

@@ -28,6 +28,8 @@ measured, and rounded up.
 """
 POINT_BYTES: Final = 100
 """One point among several, beside its features and itself."""
+PATH_BYTES: Final = 300
+"""A submitted point's path and place, once as bytes and once in the record of its purchase."""
 SPARE_BYTES: Final = 2**20
 
 
@@ -90,15 +92,19 @@ def expected_bytes(session: Session, role: Role) -> int:
     point = session.box_bytes + SEAL_BYTES if session.rule.sealed else 8 * session.space.columns
     if session.rule.blind:
         return rounds * _blind_round_bytes(session, role, point) + SPARE_BYTES
+    handed_over = session.messages * session.batch
     if role == "curator":
         # A box lies in a file of its own.
-        bid = BID_BYTES + session.batch * (8 * dimension + POINT_BYTES + point)
+        bid = BID_BYTES + handed_over * (8 * dimension + POINT_BYTES + point)
         one = 4 * dimension + CURATORS_ROUND_BYTES + owners * bid
     elif role == "owner":
-        one = OWNERS_ROUND_BYTES + session.batch * (8 * dimension + POINT_BYTES + point)
+        one = OWNERS_ROUND_BYTES + handed_over * (8 * dimension + POINT_BYTES + point)
     else:
         # In the transcript, and opened.
-        one = CONSUMERS_ROUND_BYTES + session.batch * (5 * dimension + POINT_BYTES + 2 * point)
+        bought = session.bought_in(1)
+        if session.rule.herds:  # each point has its path, and there is but one round beside the target
+            point += PATH_BYTES
+        one = CONSUMERS_ROUND_BYTES + bought * (5 * dimension + POINT_BYTES + 2 * point)
     return rounds * one + SPARE_BYTES
 
 

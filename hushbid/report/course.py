@@ -134,7 +134,7 @@ class Course:
             self.started.setdefault(cast(SealedBroadcast, passed_on).round, now)
             return
         message, to_curator = frame["message"], (self.header.role == "curator") == (kind == Received.KIND)
-        wanted = ("bid", "batch", "blind-bid", "offer") if self.points_in_bids else ("offer",)
+        wanted = ("bid", "batch", "submission", "blind-bid", "offer") if self.points_in_bids else ("offer",)
         if self.header.role == "consumer" or message not in (wanted if to_curator else ("ask",)):
             return
         if kind == Send.KIND and self._was_sent(frame):

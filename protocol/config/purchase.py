@@ -22,7 +22,18 @@ def check_purchase(file: SessionFile) -> None:
     """
     batch, points, most = file.batch, file.session.points, file.most_in_a_bid
     rule = RULES.get(file.acquisition.rule)
-    if batch > points:
+    if not file.herds and file.session.submission is not None:
+        raise ConfigError(
+            f"session.submission is {file.session.submission}, and under the rule {file.acquisition.rule} an "
+            "owner bids in rounds, and submits no choice of its own.",
+            advice="Leave submission out, or choose the rule tender.",
+        )
+    if file.herds and batch > file.submission:
+        raise ConfigError(
+            f"session.batch is {batch}, and an owner submits {file.submission} points in all.",
+            advice=f"Set batch to {file.submission} or less, or leave it out.",
+        )
+    if batch > points and not file.herds:
         raise ConfigError(
             f"session.batch is {batch}, and {points} points are to be bought in all.",
             advice=f"Set batch to {points} or less, or leave it out.",
@@ -93,10 +104,10 @@ def _check_tender(file: SessionFile) -> None:
             f"session.points is {points}, and the rule {rule} chooses {MOST_HERDED:,} at most.",
             advice="Buy fewer points, in several sessions, or choose the rule sealed.",
         )
-    if file.batch * len(file.owners) < points:
+    submitted = file.batch * file.messages
+    if submitted * len(file.owners) < points:
         raise ConfigError(
-            f"{len(file.owners)} owners submit {file.batch} points each under the rule {rule}, and "
+            f"{len(file.owners)} owners submit {submitted} points each under the rule {rule}, and "
             f"{points} are to be bought.",
-            advice="Raise session.batch, which is what an owner submits; a smaller features.dimension or "
-            "acquisition.box_bytes makes room for more in a message. Or choose the rule sealed.",
+            advice=f"Set session.submission to {-(-points // len(file.owners))} or more, or leave it out.",
         )

@@ -7,7 +7,7 @@ the network address and the timeouts, and, if noise is simulated, the roster's k
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from hushbid.protocol import limits
+from hushbid.protocol.config.completing import completed, features_of, with_columns
 from hushbid.protocol.config.labels import LabelsSection
 from hushbid.protocol.config.meaning import digest_of, in_force
 from hushbid.protocol.config.section import PartyName, Section, matches
@@ -33,6 +34,7 @@ from hushbid.protocol.data.column import Column
 from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = [
     "SEED_WEIGHT",
@@ -50,7 +52,6 @@ __all__ = [
     "SessionSection",
     "SettlementSection",
     "TimeoutSection",
-    "features_of",
 ]
 
 
@@ -89,21 +90,6 @@ _MAP_OPTIONS: Final = ("family", "cells", "bandwidth")
 """Keys of ``[features]`` that only one map has."""
 
 
-def with_columns(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A file's tables, with ``[features]`` completed from ``[[columns]]`` where it says nothing."""
-    columns, features = values.get("columns"), values.get("features")
-    if not columns or not isinstance(columns, list) or not isinstance(features, Mapping):
-        return values
-    read = Schema.model_validate({"columns": columns}).columns
-    return {**values, "columns": list(read), "features": features_of(read) | dict(features)}
-
-
-def features_of(columns: Sequence[Column]) -> dict[str, Any]:
-    """The keys of ``[features]`` about columns: the number of encoded columns, and their bounds."""
-    schema = Schema(columns=tuple(columns))
-    return {"columns": schema.width, "lower": list(schema.lower), "upper": list(schema.upper)}
-
-
 class SessionSection(Section):
     """``[session]``: the purchase."""
 
@@ -112,6 +98,8 @@ class SessionSection(Section):
     """p, the most points to acquire."""
     batch: Annotated[int, Field(ge=1, le=limits.MAX_BATCH)] | None = None
     """b, the points bought per round; None: as many as give fifty rounds (`SessionFile.batch`)."""
+    submission: Annotated[int, Field(ge=1, le=MOST_HERDED)] | None = None
+    """The points that an owner submits under `tender`, rounded up to whole messages; None: p."""
     seed_weight: Annotated[float, Field(gt=0, le=1)] | None = None
     """The weight of a seed point relative to a bought point; None: `SEED_WEIGHT`."""
     jitter: Annotated[float, Field(ge=0, le=1e6)] | None = None
@@ -336,6 +324,7 @@ class SessionTables(Section):
     """The columns of every party's table, which encode rows; empty: rows are numbers already."""
     target: MechanismSection
     summary: MechanismSection
+    """Of the purchase so far, in every round but the first; left out: as `target`. `tender` releases none."""
     acquisition: RuleSection
     settlement: SettlementSection = SettlementSection()
     wishes: WishesSection | None = None
@@ -345,6 +334,11 @@ class SessionTables(Section):
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _what_is_left_out_follows(cls, values: Any) -> Any:
+        return completed(values) if isinstance(values, Mapping) else values
 
 
 class DraftSession(SessionTables):
@@ -456,8 +450,8 @@ class SessionFile(DraftSession):
     def batch(self) -> int:
         """b, the points bought per round: by default p/50 rounded up, within 100 and what a bid holds.
 
-        Rules whose points come after their bids ask for one at a time. Under `tender` it is what an owner
-        submits, by default p or as many as a message holds.
+        Rules whose points come after their bids ask for one at a time. Under `tender` it is what a message of
+        a submission brings: all of it, or an even part where a message has no room for all.
         """
         if self.session.batch is not None:
             return self.session.batch
@@ -465,8 +459,18 @@ class SessionFile(DraftSession):
         if rule is None or not rule.candidate_with_bid:
             return 1
         if rule.herds:
-            return max(1, min(self.session.points, self.most_in_a_bid))
+            return -(-self.submission // -(-self.submission // self.most_in_a_bid))
         return max(1, min(-(-self.session.points // ROUNDS), LARGEST_BATCH, self.most_in_a_bid))
+
+    @property
+    def submission(self) -> int:
+        """The points that an owner submits under `tender`, before it is rounded up to whole messages."""
+        return self.session.submission or min(self.session.points, MOST_HERDED)
+
+    @property
+    def messages(self) -> int:
+        """Messages in which an owner submits under `tender`; 1 under other rules."""
+        return -(-self.submission // self.batch) if self.herds else 1
 
     @property
     def most_in_a_bid(self) -> int:
@@ -523,14 +527,14 @@ class SessionFile(DraftSession):
         The default is yes if bids bring their points to a curator that can compare them, and no private
         settlement has to say who sold them. It is no at a fixed cadence, where a slow owner misses rounds; no
         if columns have so few values that rows are equal by chance; and no if wishes treat owners
-        differently.
+        differently, but for `tender`, whose choice may count.
         """
         section, rule = self.session, RULES.get(self.acquisition.rule)
         if section.distinct is not None:
             return section.distinct
         if section.fixed_cadence is not None or section.column_values is not None or self.settlement.private:
             return False
-        if self.wishes is not None and self.wishes.uneven:
+        if self.wishes is not None and self.wishes.uneven and not self.herds:
             return False
         return rule is not None and rule.candidate_with_bid and not rule.blind
 
@@ -556,6 +560,8 @@ class SessionFile(DraftSession):
             "jitter": self.jitter,
             "distinct": self.distinct,
         }
+        if self.herds:
+            values["session"]["submission"] = self.submission
         return values
 
     def digest(self) -> bytes:

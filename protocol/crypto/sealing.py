@@ -16,12 +16,16 @@ A *box* is a content sealed to the consumer, `SEAL_BYTES` longer, in libsodium's
 
 It hides the content from everybody but the recipient, and does not show who sealed it: the owner's signature
 over `candidate_statement` does.
+
+The boxes of a submission (rule `tender`) have one ephemeral key together, and each a nonce of its own:
+BLAKE2b-192(ephemeral key || recipient's key || the point's number as u64, big-endian).
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Mapping
 from typing import Final
 
 import msgpack
@@ -54,7 +58,9 @@ __all__ = [
     "pack_content",
     "seal",
     "seal_between",
+    "seal_numbered",
     "sign",
+    "submission_statement",
     "unpack_content",
     "verify_signature",
 ]
@@ -80,10 +86,12 @@ _BETWEEN: Final = b"hushbid box between 1\0"
 _CANDIDATE: Final = b"hushbid candidate 1\0"
 _BATCHED: Final = b"hushbid batched 1\0"
 _BATCH: Final = b"hushbid batch 1\0"
+_SUBMISSION: Final = b"hushbid submission 1\0"
 _HEAD: Final = b"hushbid transcript head 1\0"
 _SESSION_BYTES: Final = 16
 _LENGTH: Final = struct.Struct(">I")
 _PLACE: Final = struct.Struct(">QqB")
+_NUMBER: Final = struct.Struct(">Q")
 _SIZE_STEP: Final = 64
 _SIZE_SPARE: Final = 256
 """Bytes in a default content for attributes and framing."""
@@ -111,15 +119,58 @@ def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -
     return public + _box(plaintext, nonce, key, ephemeral)
 
 
-def open_sealed(box: bytes, secret: nacl.public.PrivateKey) -> bytes:
-    """Open a box that was sealed to a key.
+def seal_numbered(
+    plaintexts: Mapping[int, bytes], recipient: nacl.public.PublicKey, ephemeral: bytes
+) -> list[bytes]:
+    """Seal several plaintexts with one ephemeral secret, each under a number of its own.
+
+    They have one key in common, so that a key agreement serves all of them; a number that came twice would
+    repeat a nonce.
+
+    Args:
+        plaintexts: By number, each from 0 to 2^64 - 1.
+        recipient: As `seal` takes it.
+        ephemeral: `EPHEMERAL_BYTES` secret random bytes, used in this call only.
+
+    Returns:
+        Boxes in the order of the plaintexts, each `SEAL_BYTES` longer.
 
     Raises:
-        RemoteProtocolError: `MISMATCH`: the box is for another key, or was changed.
+        ConfigError: The recipient's key has low order.
+        LocalProtocolError: The ephemeral secret has another length.
+    """
+    if len(ephemeral) != EPHEMERAL_BYTES:
+        raise LocalProtocolError(f"An ephemeral key of {len(ephemeral)} bytes, not {EPHEMERAL_BYTES}.")
+    key = bytes(recipient)
+    public = nacl.bindings.crypto_scalarmult_base(ephemeral)
+    try:
+        shared = nacl.bindings.crypto_box_beforenm(key, ephemeral)
+    except nacl.exceptions.CryptoError:
+        raise _low_order() from None
+    return [
+        public
+        + nacl.bindings.crypto_box_easy_afternm(plaintext, _numbered_nonce(public, key, number), shared)
+        for number, plaintext in plaintexts.items()
+    ]
+
+
+def open_sealed(box: bytes, secret: nacl.public.PrivateKey, *, number: int | None = None) -> bytes:
+    """Open a box that was sealed to a key.
+
+    Args:
+        number: The box's number, if it was sealed under one (`seal_numbered`).
+
+    Raises:
+        RemoteProtocolError: `MISMATCH`: the box is for another key or number, or was changed.
     """
     try:
-        return nacl.public.SealedBox(secret).decrypt(box)
-    except nacl.exceptions.CryptoError:
+        if number is None:
+            return nacl.public.SealedBox(secret).decrypt(box)
+        public, key = box[: nacl.bindings.crypto_box_PUBLICKEYBYTES], bytes(secret.public_key)
+        sender = nacl.public.PublicKey(public)
+        content = box[len(public) :]
+        return nacl.public.Box(secret, sender).decrypt(content, _numbered_nonce(public, key, number))
+    except (nacl.exceptions.CryptoError, nacl.exceptions.ValueError):
         raise RemoteProtocolError(
             Offence.MISMATCH,
             "A sealed box does not open with our key.",
@@ -314,6 +365,19 @@ def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> b
     return b"".join((_BATCH, _placed(session, round, len(digests) // DIGEST_BYTES, owner), digests))
 
 
+def submission_statement(session: bytes, owner: str, round: int, depth: int, root: bytes) -> bytes:
+    """An owner's statement for the points of a submission, in the terms of `candidate_statement`.
+
+    Args:
+        depth: Number of nodes in a path of the tree (`hushbid.protocol.wire.merkle`).
+        root: The root over the digests of its points (`batched_digest`), in order, padding included.
+
+    Returns:
+        A unique tag; session, round, depth, length of the name and the name; the root.
+    """
+    return b"".join((_SUBMISSION, _placed(session, round, depth, owner), root))
+
+
 def _placed(session: bytes, round: int, number: int, owner: str) -> bytes:
     if len(session) != _SESSION_BYTES:
         raise LocalProtocolError(f"A session identifier of {len(session)} bytes, not {_SESSION_BYTES}.")
@@ -357,10 +421,18 @@ def _box(plaintext: bytes, nonce: bytes, recipient: bytes, secret: bytes) -> byt
         return nacl.bindings.crypto_box_easy(plaintext, nonce, recipient, secret)
     except nacl.exceptions.CryptoError:
         # All lengths are right, so the shared point must be zero.
-        raise ConfigError(
-            "The key that something is to be sealed to is of low order: anybody could open it.",
-            advice="Have the roster corrected: a key that `hushbid keys new` made is of full order.",
-        ) from None
+        raise _low_order() from None
+
+
+def _low_order() -> ConfigError:
+    return ConfigError(
+        "The key that something is to be sealed to is of low order: anybody could open it.",
+        advice="Have the roster corrected: a key that `hushbid keys new` made is of full order.",
+    )
+
+
+def _numbered_nonce(public: bytes, key: bytes, number: int) -> bytes:
+    return hashlib.blake2b(public + key + _NUMBER.pack(number), digest_size=NONCE_BYTES).digest()
 
 
 def _binding(sender: bytes, recipient: bytes, context: bytes) -> bytes:

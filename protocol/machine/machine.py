@@ -10,12 +10,19 @@ import hashlib
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence
 from hushbid.protocol.privacy.accounting import Cost, cost_to_record
 from hushbid.protocol.wire.codec import encode_message
-from hushbid.protocol.wire.messages import Batch, Message, SubspaceTarget, without_box
+from hushbid.protocol.wire.messages import (
+    Batch,
+    Message,
+    NestedTarget,
+    Submission,
+    SubspaceTarget,
+    without_box,
+)
 from hushbid.protocol.wire.values import Item, Value
 
 __all__ = [
@@ -146,6 +153,15 @@ class TimerFired(Event):
         return f"timer:{self.name}"
 
 
+# No state tells a target in a subspace from a target, or a batch from a bid.
+_TRIGGERS: Final[Mapping[type[Message], str]] = {
+    SubspaceTarget: "target",
+    NestedTarget: "target",
+    Batch: "bid",
+    Submission: "bid",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Received(Event):
     """A frame of a peer was received and decoded."""
@@ -159,8 +175,7 @@ class Received(Event):
 
     @property
     def trigger(self) -> str:
-        # No state tells a target in a subspace from a target, or a batch from a bid.
-        kind = {SubspaceTarget: "target", Batch: "bid"}.get(type(self.message), self.message.kind)
+        kind = _TRIGGERS.get(type(self.message), self.message.kind)
         return f"received:{kind}"
 
     def item(self) -> Item:

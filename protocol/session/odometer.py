@@ -115,7 +115,7 @@ def _owners(session: Session, rounds: int, *, settled: bool) -> Odometer | None:
 
 
 def _consumers(session: Session) -> Odometer | None:
-    target = session.target
+    target = session.charged_target
     if not target.private:
         return None
     delta = session.file.session.delta

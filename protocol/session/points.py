@@ -16,6 +16,7 @@ from hushbid.protocol.crypto.sealing import (
     batched_digest,
     candidate_statement,
     head_statement,
+    submission_statement,
     verify_signature,
 )
 from hushbid.protocol.data.attributes import read_attributes
@@ -26,7 +27,8 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap, FeatureSpace
 from hushbid.protocol.space.grid import WEIGHT_BITS, Features
 from hushbid.protocol.space.labels import Labels, one_each
-from hushbid.protocol.wire.messages import BatchedCandidate, SealedCandidate
+from hushbid.protocol.wire.merkle import NODE_BYTES, root_of
+from hushbid.protocol.wire.messages import BatchedCandidate, SealedCandidate, SubmittedCandidate
 
 __all__ = [
     "NO_FEATURES",
@@ -108,7 +110,7 @@ class _SignedBatch(NamedTuple):
     """The scope of one signature, and whether it holds."""
 
     of: tuple[str, int, bytes, bytes]
-    """Owner, round of the bid, digests and signature."""
+    """Owner, round of the bid, digests or root, and signature."""
     held: bool
     digests: frozenset[bytes]
 
@@ -125,6 +127,8 @@ class Signatures:
     def hold(self, owner: str, bid_round: int, handle: int, candidate: SealedCandidate) -> bool:
         """Whether an owner signed a sealed point under this number (`handle`) of its own."""
         box, features = candidate.box, candidate.features
+        if isinstance(candidate, SubmittedCandidate):
+            return self._submitted(owner, bid_round, handle, candidate)
         if not isinstance(candidate, BatchedCandidate):
             statement = candidate_statement(self._session.identifier, owner, bid_round, handle, box, features)
             return self._signed(owner, statement, candidate.signature)
@@ -135,6 +139,18 @@ class Signatures:
             held = self._signed(owner, statement, candidate.signature)
             self._last = _SignedBatch(batch, held, frozenset(_digests(candidate.digests)))
         return self._last.held and batched_digest(handle, box, features) in self._last.digests
+
+    def _submitted(self, owner: str, bid_round: int, handle: int, candidate: SubmittedCandidate) -> bool:
+        """Whether a submitted point leads to a root that its owner signed."""
+        leaf = batched_digest(handle, candidate.box, candidate.features)
+        root = root_of(leaf, candidate.place, candidate.path)
+        of = owner, bid_round, root, candidate.signature
+        if self._last is None or self._last.of != of:
+            depth = len(candidate.path) // NODE_BYTES
+            statement = submission_statement(self._session.identifier, owner, bid_round, depth, root)
+            held = self._signed(owner, statement, candidate.signature)
+            self._last = _SignedBatch(of, held, frozenset())
+        return self._last.held
 
     def _signed(self, owner: str, statement: bytes, signature: bytes) -> bool:
         identity = self._owners.get(owner)

@@ -19,6 +19,7 @@ from hushbid.protocol.privacy.accounting import Budget, Cost, PrivacyFilter, eps
 from hushbid.protocol.privacy.acquisition import AcquisitionRule, acquisition_rule
 from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
 from hushbid.protocol.privacy.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
+from hushbid.protocol.privacy.releases.nested import Nested
 from hushbid.protocol.privacy.settlement import PrivateSettlement, SettlementTerms
 from hushbid.protocol.session.guarantee import (
     CONSUMERS_DATA,
@@ -28,11 +29,12 @@ from hushbid.protocol.session.guarantee import (
     PrivacyStatement,
 )
 from hushbid.protocol.session.turns import Turns
-from hushbid.protocol.session.wishes import check_wishes, prices_of, turns_of
+from hushbid.protocol.session.wishes import check_wishes, prices_of, terms_of, turns_of
 from hushbid.protocol.space.copies import Copies
 from hushbid.protocol.space.features import FeatureMap, FeatureSpace, feature_space
 from hushbid.protocol.space.jitter import Jitter
 from hushbid.protocol.space.prices import Prices
+from hushbid.protocol.space.terms import NO_TERMS, Terms
 from hushbid.protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 
 __all__ = ["MOST_SHARED", "Session", "feature_space_of", "objections", "open_session"]
@@ -82,6 +84,11 @@ class Session:
         return self.file.batch
 
     @cached_property
+    def messages(self) -> int:
+        """The number of messages in which an owner answers a broadcast: 1, but for a large submission."""
+        return self.file.messages
+
+    @cached_property
     def jitter(self) -> Jitter | None:
         """The part of scores besides wᵀφ; None if there is none."""
         return Jitter(self.identifier) if self.file.jitter else None
@@ -94,6 +101,11 @@ class Session:
     def prices(self) -> Prices | None:
         """Prices of owners' points; None if there are none and scores alone decide."""
         return prices_of(self.file)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What bounds the choice under `tender`; other rules bound it by prices and turns."""
+        return terms_of(self.file) if self.rule.herds else NO_TERMS
 
     @cached_property
     def turns(self) -> Turns:
@@ -119,6 +131,16 @@ class Session:
     def target(self) -> ReleaseMechanism:
         """The mechanism of the consumer's single release of D_v."""
         return self._mechanism("target", self.file.target, Neighbours.SUBSTITUTE_ONE, releases=1)
+
+    @cached_property
+    def nested(self) -> Nested | None:
+        """The curator's finer release of D_v, from which the owners' follows; None if all see one."""
+        return Nested.of(self.target, delta=self.file.session.delta)
+
+    @property
+    def charged_target(self) -> ReleaseMechanism:
+        """The mechanism whose cost the consumer is charged: the curator's, if it sees more than owners do."""
+        return self.target if self.nested is None else self.nested.finer
 
     @cached_property
     def summary(self) -> ReleaseMechanism:
@@ -240,7 +262,7 @@ class Session:
 
     def target_filter(self) -> PrivacyFilter | None:
         """The filter that charges the consumer's release; None if nothing is guaranteed."""
-        return self._filter(self.target, Neighbours.SUBSTITUTE_ONE)
+        return self._filter(self.charged_target, Neighbours.SUBSTITUTE_ONE)
 
     def summary_filter(self) -> PrivacyFilter | None:
         """The filter that charges the curator's releases and asks; None if nothing is guaranteed."""
@@ -351,6 +373,15 @@ def open_session(file: SessionFile) -> Session:
             "it takes of each point, and are not sent the seed set's directions.",
             advice='Set mechanism to another, as "filtered-gaussian", or choose the rule sealed.',
         )
+    for table, mechanism in (("target", session.target), ("summary", session.summary)):
+        given = getattr(mechanism.parameters, "epsilon_curator", None) is not None
+        if given and (table == "summary" or not rule.herds):
+            raise ConfigError(
+                f"[{table}]: epsilon_curator is for the target of a tender: the curator alone chooses by it, "
+                f"and under the rule {rule.name} what it broadcasts follows from it.",
+                advice="Leave epsilon_curator out, or set it in [target] and choose the rule tender.",
+            )
+    _ = session.nested  # raises if the curator would have no finer release
     if session.noise_protects and not file.network.insecure:
         _check_keys(session)
     _ = session.settlement  # raises if the session cannot have it
@@ -419,17 +450,25 @@ def _is_noisy(mechanism: ReleaseMechanism) -> bool:
 
 
 def _statements(session: Session) -> tuple[PrivacyStatement, ...]:
-    """The guarantees for the owners and for the consumer, and whom the owners have to trust."""
+    """The guarantees for the owners and for the consumer, and whom the owners have to trust.
+
+    Where the curator has a finer release, the consumer's guarantee against it comes before that against
+    owners.
+    """
     rule, values = session.rule, session.file.session.column_values
-    consumer = _statement(
-        session, CONSUMERS_DATA, "the owners and the curator", session.target, Neighbours.SUBSTITUTE_ONE
-    )
+    against = {"the owners and the curator": session.charged_target}
+    if session.nested is not None:
+        against = {"the curator": session.charged_target, "the owners": session.target}
+    consumers = [
+        _statement(session, CONSUMERS_DATA, whom, mechanism, Neighbours.SUBSTITUTE_ONE)
+        for whom, mechanism in against.items()
+    ]
     if values is not None:  # the seed set's sum is sent without noise
         shared = (
             f"rows that the public seed set has too, at most {MOST_SHARED:.0%} of its different ones: a "
             f"column takes {values} values or fewer"
         )
-        consumer = replace(consumer, not_covered=shared)
+        consumers = [replace(each, not_covered=shared) for each in consumers]
     trust = PrivacyStatement(
         OWNERS_DATA,
         TRUSTED,
@@ -440,13 +479,15 @@ def _statements(session: Session) -> tuple[PrivacyStatement, ...]:
         NO_NOISE,
         f"with {rule.name} {rule.curator_sees}",
     )
-    return _owners_statement(session), consumer, trust
+    return _owners_statement(session), *consumers, trust
 
 
 def _owners_statement(session: Session) -> PrivacyStatement:
     """The owners' guarantee: of the releases, the rule's asks and a private settlement together."""
     rule = session.rule
     stated = _statement(session, OWNERS_DATA, rule.against, session.summary, Neighbours.ADD_REMOVE_ONE)
+    if rule.herds:  # no summary is released, whatever its mechanism
+        stated = replace(stated, epsilon=0.0, claimed_epsilon=None, noise=NO_NOISE)
     if not rule.private:
         return stated.without_guarantee(_rule_objection(rule))
     if not session.costs_beside_releases() or stated.epsilon is None:
@@ -476,6 +517,8 @@ def _rule_objection(rule: AcquisitionRule) -> str:
 
 
 def _objection(session: Session, mechanism: ReleaseMechanism) -> str:
+    if mechanism is session.summary and session.rule.herds:
+        return ""
     if not mechanism.private:
         return f"the release {mechanism.name} has no noise"
     return "" if session.noise_protects else _SIMULATED

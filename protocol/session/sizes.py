@@ -37,7 +37,7 @@ def longest_to_curator(session: Session) -> int:
         told = (4 * 8 + 2 * 8) * owners
         return min(most, max(bid, limits.SMALL_FRAME_BYTES + max(weight, told, maps)))
     point = 8 * session.space.columns + (session.box_bytes + SEAL_BYTES if session.rule.sealed else 0)
-    if session.batch > 1:
+    if session.batch > 1 or session.rule.herds:
         beside = DIGEST_BYTES + 2 * 8 + 2 * session.space.dimension
         point = session.batch * (point + beside + (0 if session.rule.sealed else limits.MAX_ATTRIBUTES))
     arrays = (3 * 8 + 2 * session.directions) * session.space.dimension

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hushbid.protocol import limits
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.config.wishes import WishesSection
 from hushbid.protocol.errors import ConfigError
@@ -12,8 +13,9 @@ from hushbid.protocol.names import listed
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.session.turns import Turns
 from hushbid.protocol.space.prices import UNITS, Prices, bill, in_units
+from hushbid.protocol.space.terms import NO_TERMS, Terms
 
-__all__ = ["bill_of", "check_wishes", "prices_of", "turns_of"]
+__all__ = ["bill_of", "check_wishes", "prices_of", "terms_of", "turns_of"]
 
 _LISTED: Final = 8
 """Most names that an error lists."""
@@ -25,9 +27,22 @@ def prices_of(file: SessionFile) -> Prices | None:
 
 
 def turns_of(file: SessionFile) -> Turns:
-    """The rounds of each owner."""
-    caps = {} if file.wishes is None else file.wishes.caps
+    """The rounds of each owner. Under `tender` caps count points (`terms_of`), and all take part."""
+    caps = {} if file.wishes is None or file.herds else file.wishes.caps
     return Turns.of(caps, rounds=file.rounds, batch=file.batch)
+
+
+def terms_of(file: SessionFile) -> Terms:
+    """The terms of a choice that counts what it bought."""
+    wishes = file.wishes
+    if wishes is None:
+        return NO_TERMS
+    every = limits.MAX_POINTS
+    return Terms(
+        prices_of(file),
+        None if wishes.budget is None else in_units(wishes.budget),
+        tuple(wishes.caps.get(owner, every) for owner in file.owners) if wishes.caps else None,
+    )
 
 
 def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None:
@@ -44,7 +59,7 @@ def check_wishes(file: SessionFile) -> None:
 
     They name owners that are not on the roster; the rule, or buying each point once, does not permit them; a
     cap is below a round's points; a round would have too few owners; or the points can cost more than the
-    budget.
+    budget. Under `tender`: the caps are for too few points, or the cheapest points cost more than the budget.
     """
     wishes = file.wishes
     if wishes is None:
@@ -52,6 +67,9 @@ def check_wishes(file: SessionFile) -> None:
     _check_names(file, wishes)
     if wishes.uneven:
         _check_treatment(file, wishes)
+    if file.herds:
+        _check_terms(file, wishes)
+        return
     if wishes.caps:
         _check_caps(file, wishes)
     if wishes.budget is not None:
@@ -86,7 +104,7 @@ def _check_treatment(file: SessionFile, wishes: WishesSection) -> None:
             f"wishes.{what} treats owners differently, and the rule {rule.name} cannot: {rule.even_owners}.",
             advice=f"Leave {what} out, or choose the rule sealed, ask-all or winner-only.",
         )
-    if file.distinct:
+    if file.distinct and not file.herds:
         why = (
             "who has no turn in a round has not handed over its copies of what was bought in it"
             if wishes.caps
@@ -97,6 +115,26 @@ def _check_treatment(file: SessionFile, wishes: WishesSection) -> None:
             f"session.distinct is true and wishes.{what} treats owners differently: {why}, so that one "
             "record can change several points.",
             advice=f"Leave session.distinct out, or set it to false, or leave wishes.{what} out.",
+        )
+
+
+def _check_terms(file: SessionFile, wishes: WishesSection) -> None:
+    """Refuse caps and a budget within which the points cannot be bought, whatever owners have."""
+    points, submitted, left = file.session.points, file.batch * file.messages, file.session.points
+    least = 0
+    for owner in sorted(file.owners, key=lambda name: wishes.prices.get(name, 0.0)):
+        sold = min(left, submitted, wishes.caps.get(owner, submitted))
+        least += sold * in_units(wishes.prices.get(owner, 0.0))
+        left -= sold
+    if left:
+        raise ConfigError(
+            f"wishes.caps allow {points - left} points in all, and {points} are to be bought.",
+            advice="Raise caps, leave some owners without one, or buy fewer points.",
+        )
+    if wishes.budget is not None and least > in_units(wishes.budget):
+        raise ConfigError(
+            f"wishes.budget is {wishes.budget:g}, and {points} points cost {least / UNITS:g} at least.",
+            advice=f"Set budget to {least / UNITS:g} or more, or buy fewer points.",
         )
 
 

@@ -70,6 +70,10 @@ class Copies:
         """All entries of this entry's point, including itself."""
         return self._entries[int(self._points[entry])]
 
+    def points(self, entries: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """For each of these entries a number that its copies share, shape (n,)."""
+        return self._points[entries]
+
     def place(self, entry: int) -> int:
         """The place of an entry's point among the points of equal φ, from 0."""
         return self._places[int(self._points[entry])]

@@ -7,15 +7,20 @@ first, then the earlier row. Everything is a whole number, so every machine choo
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.grid import Features, Totals
+from hushbid.protocol.space.terms import NO_TERMS, Purse
 
-__all__ = ["FARTHEST", "MOST_HERDED", "herd"]
+__all__ = ["FARTHEST", "MOST_HERDED", "MOST_WEIGHED", "Valued", "herd", "shortlisted", "whole_numbers"]
+
+Valued: TypeAlias = Callable[[Features], Totals]
+"""y of φ: of int16 of shape (n, d), int64 of shape (n, width)."""
 
 MOST_HERDED: Final = 2**14
 """Most rows that are chosen: their scores then stay whole numbers below 2^53, which float64 adds exactly."""
@@ -24,26 +29,40 @@ FARTHEST: Final = 2**17
 
 With 4096 coordinates ‖a‖ ≤ 2^23. ‖y‖ < 2^16, and so a sum in any order stays below 2^39·(k + 1) ≤ 2^53.
 """
+MOST_WEIGHED: Final = 2**16
+"""Most rows that are compared with each other, so that memory is bounded: `shortlisted` chooses them."""
+_BLOCK: Final = 2**12
+"""Rows whose y is worked out at a time."""
+
+
+def whole_numbers(values: Valued, features: Features) -> npt.NDArray[np.float64]:
+    """Y of points, as float64 holds it: shape (n, width); a block of y at a time is int64."""
+    found = np.empty((len(features), values(features[:0]).shape[1]))
+    for block in _blocks(len(features)):
+        found[block] = values(features[block])
+    return found
 
 
 def herd(
-    values: Totals,
+    values: Totals | npt.NDArray[np.float64],
     mean: Totals,
     count: int,
     *,
     features: Features,
-    available: npt.NDArray[np.bool_] | None = None,
+    before: Totals | npt.NDArray[np.float64] | None = None,
+    purse: Purse | None = None,
 ) -> tuple[int, ...]:
     """Choose rows one by one, each the best beside those before it.
 
     It takes 8 bytes for each row and coordinate, and `count` passes over them.
 
     Args:
-        values: y, int64 of shape (n, width), ‖y‖ < 2^16, in units of 2^-15.
+        values: y, whole numbers of shape (n, width), ‖y‖ < 2^16, in units of 2^-15.
         mean: a, int64 of shape (width,), in the same units, within `FARTHEST`.
-        count: The most to choose, up to `MOST_HERDED`.
-        features: φ of the rows, int16 of shape (n, d), for the order of equal scores.
-        available: Whether each row can be chosen, shape (n,); None: all can.
+        count: The most to choose, up to `MOST_HERDED`, with those before.
+        features: φ of the rows, int16 of shape (n, d); its bytes order equal scores.
+        before: y of rows that were chosen before, of shape (k, width); None: none was.
+        purse: What a row costs, and which are sold; None: all are free.
 
     Returns:
         Numbers of rows, in the order of their choice.
@@ -51,17 +70,60 @@ def herd(
     Raises:
         LocalProtocolError: Too many are to be chosen, or the mean is too far.
     """
-    if count > MOST_HERDED or max(int(mean.max()), -int(mean.min())) > FARTHEST:
-        raise LocalProtocolError(f"{count} rows cannot be chosen exactly for such a mean.")
-    left = np.ones(len(values), dtype=np.bool_) if available is None else available.copy()
-    rows = values.astype(np.float64)
+    earlier = 0 if before is None else len(before)
+    if count + earlier > MOST_HERDED or max(int(mean.max()), -int(mean.min())) > FARTHEST:
+        raise LocalProtocolError(f"{count + earlier} rows cannot be chosen exactly for such a mean.")
+    if purse is None:
+        purse = Purse(NO_TERMS, np.zeros(len(features), dtype=np.intp))
+    rows = np.asarray(values, dtype=np.float64)
     towards, of_total = rows @ mean.astype(np.float64), np.zeros(len(rows))
+    if before is not None and earlier:
+        of_total += rows @ before.sum(axis=0).astype(np.float64)
+
+    def tie(row: int) -> tuple[bytes, int]:
+        return features[row].tobytes(), row
+
     chosen: list[int] = []
-    for number in range(1, min(count, int(left.sum())) + 1):
-        scores = np.where(left, number * towards - of_total, -np.inf)
-        equal = np.flatnonzero(scores == scores.max()).tolist()
-        best = min(equal, key=lambda row: (features[row].tobytes(), row)) if len(equal) > 1 else equal[0]
-        left[best] = False
+    most = purse.affordable(count)
+    for number in range(1, most + 1):
+        offered = purse.offered(most + 1 - number)
+        if not offered.any():
+            break  # copies were counted for each of their owners
+        best = purse.first((earlier + number) * towards - of_total, offered, tie)
+        best = purse.buy(best, offered)
         of_total += rows @ rows[best]
         chosen.append(best)
     return tuple(chosen)
+
+
+def shortlisted(
+    values: Valued, mean: Totals, features: Features, rows: npt.NDArray[np.intp], most: int = MOST_WEIGHED
+) -> npt.NDArray[np.intp]:
+    """The rows among which `herd` is to choose, at most `most`: all, if they are no more.
+
+    Otherwise half are those with the largest y·a, of equal ones the earlier. The other half are at even
+    distances in the order of y·a, for what the wanted mean has little of.
+
+    Args:
+        mean: As `herd` takes it.
+        features: int16 of shape (n, d); may be memory-mapped, and is read a block at a time.
+        rows: Numbers of rows, ascending.
+
+    Returns:
+        Numbers of rows, ascending.
+    """
+    if len(rows) <= most:
+        return rows
+    towards = np.empty(len(rows))
+    wanted = mean.astype(np.float64)
+    for block in _blocks(len(rows)):
+        towards[block] = values(np.asarray(features[rows[block]])).astype(np.float64) @ wanted
+    order = np.argsort(-towards, kind="stable")
+    best, rest = order[: most - most // 2], order[most - most // 2 :]
+    spread = rest[np.arange(most // 2) * len(rest) // (most // 2)]
+    found: npt.NDArray[np.intp] = rows[np.sort(np.concatenate([best, spread]))]
+    return found
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK) for start in range(0, count, _BLOCK))

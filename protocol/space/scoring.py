@@ -24,10 +24,11 @@ import numpy.typing as npt
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.copies import Copies
 from hushbid.protocol.space.grid import FEATURE_BITS, Features, Scores, Totals, Weights, exact_scores
-from hushbid.protocol.space.herding import herd
+from hushbid.protocol.space.herding import MOST_HERDED, Valued, herd, shortlisted, whole_numbers
 from hushbid.protocol.space.jitter import LARGEST_JITTER, Jitter, Jitters
 from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
+from hushbid.protocol.space.terms import NO_TERMS, Purse, Terms
 
 __all__ = ["NO_SCORE", "Best", "Points", "Pool", "score_bound"]
 
@@ -116,19 +117,24 @@ class Points:
         """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
         self._withdrawn.add(entry)
 
-    def herd(self, values: Callable[[Features], Totals], mean: Totals, count: int) -> tuple[int, ...]:
+    def herd(self, values: Valued, mean: Totals, count: int) -> tuple[int, ...]:
         """Entries that are not withdrawn, chosen by running sums (`hushbid.protocol.space.herding`).
 
+        Those that are withdrawn were chosen before them, for the same mean. Of more than `MOST_WEIGHED`, a
+        part is compared (`shortlisted`).
+
         Args:
-            values: y of φ, int64 of shape (n, width).
             mean: a, shape (width,).
             count: The most to choose.
         """
         left = np.ones(len(self._features), dtype=np.bool_)
         left[self._withdrawn.entries] = False
-        found = np.flatnonzero(left)
+        found = shortlisted(values, mean, self._features, np.flatnonzero(left))
         features: Features = np.asarray(self._features[found])
-        return tuple(found[list(herd(values(features), mean, count, features=features))].tolist())
+        before = whole_numbers(values, np.asarray(self._features[self._withdrawn.entries]))
+        count = min(count, MOST_HERDED - len(before))
+        chosen = herd(whole_numbers(values, features), mean, count, features=features, before=before)
+        return tuple(found[list(chosen)].tolist())
 
     def first(
         self, weights: Weights, count: int, *, tie: Callable[[Features], Any] | None = None
@@ -259,11 +265,12 @@ class Pool:
 
     def herd(
         self,
-        values: Callable[[Features], Totals],
+        values: Valued,
         mean: Totals,
         count: int,
         *,
         withheld: npt.NDArray[np.bool_] | None = None,
+        terms: Terms = NO_TERMS,
     ) -> tuple[int, ...]:
         """Available entries, chosen by running sums (`Points.herd`); a point of several owners counts once.
 
@@ -271,23 +278,31 @@ class Pool:
 
         Args:
             withheld: As `first` takes it.
+            terms: Prices, a budget and caps that the choice keeps; those of the pool are not used.
         """
-        ranks = self._ranks[: self._count]
+        ranks, copies = self._ranks[: self._count], self._copies
         available = np.ones(self._count, dtype=np.bool_)
         available[self._withdrawn.entries] = False
         if withheld is not None:
             available &= ~withheld[ranks]
-        once = available.copy()
-        if self._copies is not None:
-            once[self._copies.repeated(available)] = False
-        entries = np.flatnonzero(once)
+        entries = shortlisted(values, mean, self._features, np.flatnonzero(available))
+        if not len(entries):
+            return ()
         entries = entries[np.argsort(ranks[entries], kind="stable")]
         features = self._features[entries]
-        chosen = entries[list(herd(values(features), mean, count, features=features))].tolist()
-        copies = self._copies
-        if copies is None:
-            return tuple(chosen)
-        return tuple(copies.seller(entry, self._features[entry], available) for entry in chosen)
+        row_of = {entry: row for row, entry in enumerate(entries.tolist())}
+
+        def seller(row: int, offered: npt.NDArray[np.bool_]) -> int:
+            assert copies is not None
+            whole = np.zeros(self._count, dtype=np.bool_)
+            whole[entries[offered]] = True
+            return row_of[copies.seller(int(entries[row]), features[row], whole)]
+
+        purse = Purse(
+            terms, ranks[entries], copies=None if copies is None else copies.points(entries), seller=seller
+        )
+        chosen = herd(whole_numbers(values, features), mean, count, features=features, purse=purse)
+        return tuple(entries[list(chosen)].tolist())
 
     def _last_resort(self, entry: int) -> tuple[int, ...]:
         """The order of entries of equal φ."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetPydanticSchema, StringConstraints
 from pydantic_core import PydanticCustomError, core_schema
 
 from hushbid.protocol import limits
@@ -33,6 +33,7 @@ __all__ = [
     "Name",
     "OwnerCounts",
     "Part",
+    "Path",
     "PerOwner",
     "Point",
     "Round",
@@ -72,6 +73,12 @@ def _array(dtypes: tuple[type[np.generic], ...], *, longest: int, length: int | 
     return GetPydanticSchema(lambda _source, _handler: core_schema.no_info_plain_validator_function(check))
 
 
+def _whole_nodes(path: bytes) -> bytes:
+    if len(path) % 32:
+        raise PydanticCustomError("path_length", "a path is a whole number of 32 bytes")
+    return path
+
+
 Features: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_DIMENSION)]
 Weights: TypeAlias = Annotated[Array, _array((np.int32,), longest=limits.MAX_DIMENSION + 1)]
 """One more than coordinates with jitter, whose weight is last."""
@@ -92,6 +99,7 @@ ManyBytes: TypeAlias = Annotated[bytes, Field(max_length=limits.MAX_MESSAGE_BYTE
 PerOwner: TypeAlias = Annotated[Array, _array((np.float64,), longest=limits.MAX_OWNERS)]
 OwnerCounts: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_OWNERS)]
 Digests: TypeAlias = Annotated[bytes, Field(min_length=32, max_length=32 * limits.MAX_BATCH)]
+Path: TypeAlias = Annotated[bytes, Field(max_length=32 * limits.DEEPEST_PATH), AfterValidator(_whole_nodes)]
 _POINT_TYPES = (np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64)
 Point: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX_COLUMNS)]
 ManyPoints: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX_MESSAGE_BYTES)]

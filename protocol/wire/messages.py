@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from pydantic import (
@@ -34,6 +34,7 @@ from hushbid.protocol.wire.blind import (
     SealedBroadcast,
 )
 from hushbid.protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
+from hushbid.protocol.wire.merkle import Tree
 
 __all__ = [
     "BLIND_VERSION",
@@ -63,6 +64,8 @@ __all__ = [
     "Hello",
     "Maps",
     "Message",
+    "NestedTarget",
+    "Next",
     "Offer",
     "OwnerToCurator",
     "PointBid",
@@ -74,6 +77,8 @@ __all__ = [
     "SealedCandidate",
     "SealedCandidates",
     "SecretMap",
+    "Submission",
+    "SubmittedCandidate",
     "SubspaceTarget",
     "Target",
     "Welcome",
@@ -171,6 +176,15 @@ class BatchedCandidate(SealedCandidate):
     (`hushbid.protocol.crypto.sealing.batched_digest`)."""
 
 
+class SubmittedCandidate(SealedCandidate):
+    """A sealed point of a submission: the signature covers the root that its digest leads to."""
+
+    place: Annotated[int, Field(ge=0, lt=limits.MAX_BATCH)]
+    """Its place in the message that brought it, from 0."""
+    path: fields.Path
+    """The nodes beside the way from its digest to the root (`hushbid.protocol.wire.merkle`)."""
+
+
 class Candidates(Part):
     """The points of a batch in the open: the fields of `Candidate`, concatenated."""
 
@@ -202,6 +216,13 @@ def _held(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else getattr(value, "__dict__", {})
 
 
+def _bought_as(held: Mapping[str, Any]) -> str:
+    """Which candidate these are the fields of, as `BoughtCandidate` tags it."""
+    if "path" in held:
+        return "submitted"
+    return "batched" if "digests" in held else "sealed" if "box" in held else "open"
+
+
 # A point either way. Its box decides, so that a refusal names the fault of the right one.
 EitherCandidate: TypeAlias = Annotated[
     Annotated[Candidate, Tag("open")] | Annotated[SealedCandidate, Tag("sealed")],
@@ -211,16 +232,13 @@ EitherCandidates: TypeAlias = Annotated[
     Annotated[Candidates, Tag("open")] | Annotated[SealedCandidates, Tag("sealed")],
     Discriminator(lambda points: "sealed" if "boxes" in _held(points) else "open"),
 ]
-# A delivered point; one of a batch brings the digests that its signature covers.
+# A delivered point; one of a batch brings what its signature covers.
 BoughtCandidate: TypeAlias = Annotated[
     Annotated[Candidate, Tag("open")]
     | Annotated[SealedCandidate, Tag("sealed")]
-    | Annotated[BatchedCandidate, Tag("batched")],
-    Discriminator(
-        lambda point: (
-            "batched" if "digests" in _held(point) else "sealed" if "box" in _held(point) else "open"
-        )
-    ),
+    | Annotated[BatchedCandidate, Tag("batched")]
+    | Annotated[SubmittedCandidate, Tag("submitted")],
+    Discriminator(lambda point: _bought_as(_held(point))),
 ]
 
 
@@ -247,6 +265,14 @@ class SubspaceTarget(Target):
     kind: Literal["subspace-target"] = "subspace-target"  # type: ignore[assignment]
     basis: fields.Basis
     """Coordinates of the directions, in units of 2^-12, shape (F·d,), concatenated."""
+
+
+class NestedTarget(Target):
+    """A target, and a finer release that the curator does not pass on (`target.epsilon_curator`)."""
+
+    kind: Literal["nested-target"] = "nested-target"  # type: ignore[assignment]
+    finer: fields.Embedding
+    """The released mean embedding by which the curator chooses, shape (d,)."""
 
 
 class SecretMap(Message):
@@ -325,6 +351,24 @@ class Batch(Message):
         return self
 
 
+class Submission(Batch):
+    """An owner's own choice of points for a call, or one message of several that bring it.
+
+    It has the fields of a batch. Points are in the order of their choice. The digests are the leaves of a
+    tree (`hushbid.protocol.wire.merkle`), and the signature is over its root
+    (`hushbid.protocol.crypto.sealing.submission_statement`).
+    """
+
+    kind: Literal["submission"] = "submission"  # type: ignore[assignment]
+
+
+class Next(Message):
+    """The curator has a message of a submission, durably: the next one may come."""
+
+    kind: Literal["next"] = "next"
+    round: fields.Round
+
+
 class Ask(Message):
     """The curator requests the point of a bid."""
 
@@ -401,8 +445,15 @@ class Farewell(Message):
 
 def candidate_of(recorded: Mapping[str, Any]) -> Candidate | SealedCandidate:
     """The point of recorded fields, which were checked on arrival."""
-    kind = BatchedCandidate if "digests" in recorded else SealedCandidate if "box" in recorded else Candidate
-    return kind.model_construct(**recorded)
+    return _KINDS[_bought_as(recorded)].model_construct(**recorded)
+
+
+_KINDS: Final[Mapping[str, type[Candidate | SealedCandidate]]] = {
+    "open": Candidate,
+    "sealed": SealedCandidate,
+    "batched": BatchedCandidate,
+    "submitted": SubmittedCandidate,
+}
 
 
 class PointBid(NamedTuple):
@@ -442,9 +493,17 @@ def _candidates_of(message: Batch) -> Iterator[Candidate | SealedCandidate]:
         for point, own, packed in zip(*opened, strict=True):
             yield Candidate.model_construct(point=point, features=own, attributes=packed)
         return
-    for own, box in zip(features, _parts(candidates.boxes, rows), strict=True):
-        yield BatchedCandidate.model_construct(
-            features=own, box=box, signature=candidates.signature, digests=candidates.digests
+    boxes, signature, digests = _parts(candidates.boxes, rows), candidates.signature, candidates.digests
+    if not isinstance(message, Submission):
+        for own, box in zip(features, boxes, strict=True):
+            yield BatchedCandidate.model_construct(
+                features=own, box=box, signature=signature, digests=digests
+            )
+        return
+    tree = Tree(_parts(digests, rows))
+    for place, (own, box) in enumerate(zip(features, boxes, strict=True)):
+        yield SubmittedCandidate.model_construct(
+            features=own, box=box, signature=signature, place=place, path=tree.path(place)
         )
 
 
@@ -502,18 +561,27 @@ def _with_boxes(message: Message, boxes: Sequence[bytes], box: Callable[[bytes],
         return BlindBid.model_construct(**{**dict(message), "boxes": changed})
     assert isinstance(message, Batch), "nothing else has boxes"
     candidates = SealedCandidates.model_construct(**{**dict(message.candidates), "boxes": changed})
-    return Batch.model_construct(**{**dict(message), "candidates": candidates})
+    return type(message).model_construct(**{**dict(message), "candidates": candidates})
 
 
 OwnerToCurator: TypeAlias = Annotated[
-    Hello | Beat | Ready | Bid | Batch | BlindBid | Offer | Farewell, Field(discriminator="kind")
+    Hello | Beat | Ready | Bid | Batch | Submission | BlindBid | Offer | Farewell, Field(discriminator="kind")
 ]
 ConsumerToCurator: TypeAlias = Annotated[
-    Hello | Beat | Target | SubspaceTarget | Maps | SealedBroadcast | Receipt | Account | Farewell,
+    Hello
+    | Beat
+    | Target
+    | SubspaceTarget
+    | NestedTarget
+    | Maps
+    | SealedBroadcast
+    | Receipt
+    | Account
+    | Farewell,
     Field(discriminator="kind"),
 ]
 CuratorToOwner: TypeAlias = Annotated[
-    Welcome | Refused | Beat | SecretMap | Broadcast | Call | SealedBroadcast | Ask | Close,
+    Welcome | Refused | Beat | SecretMap | Broadcast | Call | SealedBroadcast | Next | Ask | Close,
     Field(discriminator="kind"),
 ]
 CuratorToConsumer: TypeAlias = Annotated[

@@ -158,7 +158,9 @@ print(json.dumps({"programs": programs, "broken": broken, "directories": found})
 
 def test_a_consumer_whose_session_is_hopeless_is_started_once_and_ends_with_4(clone: Path) -> None:
     with Deployment(
-        clone, owners=1, settings={"target.epsilon": 0.01, "summary.epsilon": 0.01}
+        clone,
+        owners=1,
+        settings={"acquisition.rule": "sealed", "target.epsilon": 0.01, "summary.epsilon": 0.01},
     ) as deployment:
         up = deployment.compose("up", "--detach")
         assert up.returncode == 0, up.stderr[-2000:]

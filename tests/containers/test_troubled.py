@@ -53,7 +53,8 @@ class Troubled(Session):
 @pytest.fixture(scope="module")
 def troubled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Troubled]:
     """Four owners, of which one is killed, one paused and one cut off; and the curator is restarted."""
-    pace = {"session.points": ROUNDS, "session.batch": 1, "session.fixed_cadence": CADENCE}
+    pace: dict[str, object] = {"session.points": ROUNDS, "session.batch": 1}
+    pace |= {"session.fixed_cadence": CADENCE, "acquisition.rule": "sealed"}
     with Deployment(clone, owners=4, settings=pace | PATIENT) as deployment:
         # The rounds begin with the last owner: until then a slow engine has all the time that it needs.
         others = [party for party in deployment.parties if party != CUT_OFF]

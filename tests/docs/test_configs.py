@@ -66,6 +66,7 @@ def test_every_configuration_is_there() -> None:
         "digits/gaussian.toml",
         "digits/published.toml",
         "digits/race.toml",
+        "digits/sealed.toml",
         "digits/subspace.toml",
         "insurance/cluster.toml",
         "insurance/private.toml",
@@ -90,6 +91,7 @@ def test_a_cluster_that_allows_less_than_privacy_is_one_that_needs_it(path: Path
     "session",
     [
         pytest.param(lambda: session_of(CONFIGS / "digits" / "cluster.toml"), id="digits/cluster"),
+        pytest.param(lambda: session_of(CONFIGS / "digits" / "sealed.toml"), id="digits/sealed"),
         pytest.param(lambda: session_of(CONFIGS / "digits" / "gaussian.toml"), id="digits/gaussian"),
         pytest.param(lambda: session_of(CONFIGS / "digits" / "race.toml"), id="digits/race"),
         pytest.param(lambda: session_of(CONFIGS / "digits" / "subspace.toml"), id="digits/subspace"),
@@ -101,7 +103,11 @@ def test_a_cluster_that_allows_less_than_privacy_is_one_that_needs_it(path: Path
 def test_a_private_session_guarantees_the_epsilon_that_it_states(session: Any) -> None:
     opened = session()
     owners, consumer, _ = opened.privacy()
-    for statement, section in ((owners, opened.file.summary), (consumer, opened.file.target)):
+    stated = [(owners, opened.file.summary), (consumer, opened.file.target)]
+    if opened.rule.herds:
+        assert (owners.epsilon, owners.why) == (0.0, "")
+        del stated[0]
+    for statement, section in stated:
         assert statement.why == ""
         assert statement.noise == "secure"
         assert statement.epsilon <= section.parameters["epsilon"]

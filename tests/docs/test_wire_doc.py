@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 
 import nacl.public
@@ -21,12 +22,18 @@ from hushbid.protocol.crypto.sealing import (
     open_between,
     pack_content,
     seal_between,
+    seal_numbered,
+    submission_statement,
 )
+from hushbid.protocol.privacy.releases import Prior
+from hushbid.protocol.space.herding import FARTHEST, MOST_WEIGHED
 from hushbid.protocol.wire import arrays
 from hushbid.protocol.wire.codec import FRAME_VERSION, HEADER_BYTES, Frame, encode_frame
+from hushbid.protocol.wire.merkle import NODE_BYTES, Tree, root_of
 from hushbid.protocol.wire.messages import (
     CONTROL_SEQUENCE,
     PROTOCOL_VERSION,
+    SubmittedCandidate,
 )
 from tests.conftest import ROOT
 from tests.docs.pages import Page
@@ -147,6 +154,76 @@ def test_what_an_owner_signs_of_a_batch_is_laid_out_as_stated() -> None:
     assert [name for name, _ in stated] == [name for name, _ in parts]
     lengths = {"name": "n", "digests": "32b"}
     assert [size for _, size in stated] == [lengths.get(name, str(len(part))) for name, part in parts]
+
+
+def test_a_submission_s_tree_and_what_an_owner_signs_of_it_are_laid_out_as_stated() -> None:
+    leaves = [bytes([number]) * 32 for number in range(1, 4)]
+
+    def node(left: bytes, right: bytes) -> bytes:
+        parts = {"tag": b"hushbid node 1\0", "left": left, "right": right}
+        nodes.append([(name, str(len(part))) for name, part in parts.items()])
+        return hashlib.sha256(b"".join(parts.values())).digest()
+
+    nodes: list[list[tuple[str, str]]] = []
+    left, right = node(leaves[0], leaves[1]), node(leaves[2], bytes(NODE_BYTES))
+    tree = Tree(leaves)
+    assert (tree.depth, tree.root) == (2, node(left, right))
+    assert [tree.path(place) for place in range(3)] == [
+        leaves[1] + right,
+        leaves[0] + right,
+        bytes(NODE_BYTES) + left,
+    ]
+    assert root_of(leaves[2], 2, tree.path(2)) == tree.root
+    statement = {
+        "tag": b"hushbid submission 1\0",
+        "session": SESSION,
+        "round": (1).to_bytes(8, "big"),
+        "depth": (2).to_bytes(8, "big", signed=True),
+        "n": bytes([9]),
+        "name": b"digits-34",
+        "root": tree.root,
+    }
+    assert submission_statement(SESSION, "digits-34", 1, tree.depth, tree.root) == b"".join(
+        statement.values()
+    )
+    stated = [(row[1], row[0]) for row in PAGE.rows("The signature of a submission")]
+    sizes = [(name, "n" if name == "name" else str(len(part))) for name, part in statement.items()]
+    assert stated == [*nodes[0], *sizes]
+
+
+def test_a_numbered_box_is_laid_out_as_stated() -> None:
+    assert named("Numbered boxes") == {"ephemeral": "32", "recipient": "32", "number": "8"}
+    ephemeral, number = bytes(range(2, 34)), 258
+    (box,) = seal_numbered({number: b"content"}, CONSUMER.public.sealing, ephemeral)
+    public = bytes(nacl.public.PrivateKey(ephemeral).public_key)
+    bound = public + bytes(CONSUMER.public.sealing) + number.to_bytes(8, "big")
+    nonce = hashlib.blake2b(bound, digest_size=NONCE_BYTES).digest()
+    sealed = nacl.public.Box(nacl.public.PrivateKey(ephemeral), CONSUMER.public.sealing).encrypt(
+        b"content", nonce
+    )
+    assert box == public + sealed.ciphertext
+    assert len(sealed.ciphertext) == len(b"content") + 16
+
+
+def test_the_numbers_of_the_aim_and_of_the_choice_are_those_of_the_code() -> None:
+    aim, choice = PAGE.section("The aim"), PAGE.section("The choice")
+    assert FARTHEST == 2**17
+    assert "±2¹⁷" in aim
+    assert f"more than {MOST_WEIGHED:,} rows" in " ".join(choice.split())
+    assert f"The first {MOST_WEIGHED // 2:,} are compared" in " ".join(choice.split())
+    total, size = np.array([-6, -2, 2, 6, 20_000, -20_001], dtype=np.int64), 4
+    known = Prior.of_total(total, size)
+    centre = [(2 * each + size) // (2 * size) for each in total.tolist()]
+    apart = max(2**30 - sum(each**2 for each in centre), 0) * (size + 1) // (size - 1)
+    assert known.centre.tolist() == centre == [-1, 0, 1, 2, 5000, -5000]
+    assert (known.spread, known.radius) == (math.isqrt(apart), 9 * math.isqrt(apart) // 10)
+    whole = np.zeros(4, dtype=np.int64) + 2**15
+    assert (Prior.of_total(whole, 1).spread, Prior.of_total(0 * whole, 1).spread) == (2**13, 46340)
+    assert Prior.of_total(0 * whole, 1).radius == 9 * 46340 // 10
+
+
+def test_a_submitted_candidate_has_the_fields_of_the_page() -> None:
+    assert PAGE.first_names("submitted candidate") == list(SubmittedCandidate.model_fields)
 
 
 def test_a_content_is_laid_out_as_stated() -> None:

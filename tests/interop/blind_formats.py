@@ -41,7 +41,7 @@ def bound(weights: list[int], norm: int, *, jitter: bool) -> int:
 
 def norm(feature_map: FeatureMap) -> int:
     """N of `paired`, by all its angles."""
-    return int(np.abs(feature_map._table.astype(np.int64)).max())
+    return max(abs(feature_map.coordinate(angle)) for angle in range(2**16))
 
 
 def masked(score: int, features: Ints | None, key: bytes, session: bytes, round_: int, limit: int) -> bytes:

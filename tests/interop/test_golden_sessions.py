@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections import deque
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -86,16 +87,73 @@ BROKEN = {
     "padding-with-boxes": (
         "sealed-batch",
         "old = m.Owner._box\n"
-        "m.Owner._box = lambda self, row: bytes(reversed(old(self, 0))) if row == 5 else old(self, row)",
+        "m.Owner._box = lambda self, row, *_: bytes(reversed(old(self, 0))) if row == 5 else old(self, row)",
         "frame 4, a batch, field candidates, byte ",
     ),
     "a-shorter-batch-at-the-end": (
         "ask-all-batch",
-        "old = m.Owner._batch\n"
-        "def batch(self, turn, handles, rows):\n"
+        "old = m.Owner._candidates\n"
+        "def candidates(self, turn, handles, rows):\n"
         "    return old(self, turn, handles[:2], rows[:2])\n"
-        "m.Owner._batch = batch",
+        "m.Owner._candidates = candidates",
         "frame 2, a batch, field candidates, byte ",
+    ),
+    "aims-at-all-of-the-embedding": (
+        "tender",
+        "old = m.aimed\nm.aimed = lambda mechanism, *rest: old('exact', *rest)",
+        "frame 3, a submission, field scores, byte ",
+    ),
+    "chooses-by-score": (
+        "tender",
+        "def chosen(values, aim, features):\n"
+        "    return sorted(range(len(values)), key=lambda row: -int(values[row] @ aim))\n"
+        "m.chosen = chosen",
+        "frame 3, a submission, field scores, byte ",
+    ),
+    "begins-again-with-each-message": (
+        "tender",
+        "import numpy as np\n"
+        "old = m.chosen\n"
+        "def chosen(values, aim, features):\n"
+        "    first = list(old(values, aim, features))[:3]\n"
+        "    left = np.setdiff1d(range(len(values)), first)\n"
+        "    return first + left[list(old(values[left], aim, features[left]))].tolist()\n"
+        "m.chosen = chosen",
+        "frame 4, a submission, field scores, byte ",
+    ),
+    "the-later-of-two-that-are-equal": (
+        "tender",
+        "old = m.chosen\nm.chosen = lambda *given: ({1: 3, 3: 1}.get(row, row) for row in old(*given))",
+        "frame 3, a submission, field boxes: of point 1: byte ",
+    ),
+    "numbers-boxes-from-0": (
+        "tender",
+        "old = f.numbered_box\n"
+        "f.numbered_box = lambda content, number, *keys: old(content, number - 1, *keys)",
+        "frame 3, a submission, field boxes: of point 1: A sealed box does not open with our key.",
+    ),
+    "boxes-without-numbers": (
+        "tender",
+        "old = m.Owner._box\nm.Owner._box = lambda self, row, *rest: old(self, row)",
+        "frame 3, a submission, field boxes: of point 1: A sealed box does not open with our key.",
+    ),
+    "repeats-the-last-node": (
+        "tender",
+        "old = f.tree\n"
+        "def tree(nodes):\n"
+        "    return old([*nodes, nodes[-1]] if len(nodes) == 3 else nodes)\n"
+        "f.tree = tree",
+        "field signature: it is not the owner's over the root of the digests' tree",
+    ),
+    "signs-without-the-depth": (
+        "tender",
+        "old = f.tree\nf.tree = lambda nodes: (len(nodes), old(nodes)[1])",
+        "field signature: it is not the owner's over the root of the digests' tree",
+    ),
+    "signs-all-digests": (
+        "tender",
+        "f.submission_statement = f.batch_statement",
+        "field signature: it is not the owner's over the root of the digests' tree",
     ),
     "other-defaults": (
         "ask-all",
@@ -115,8 +173,8 @@ BROKEN = {
 }
 """What is wrong with an owner → golden session, the fault as Python, and what the curator says of it."""
 
-SLOW = ("ask-all", "ask-all-batch")
-"""Sessions whose frames differ from those of `sealed` only in how points are handed over."""
+SLOW = ("ask-all", "ask-all-batch", "sealed-batch")
+"""Sessions whose frames differ from those of `sealed` and `tender` only in how points are handed over."""
 OF_THE_LINE = ("other-defaults", "does-not-acknowledge")
 """Faults that are played over a network."""
 
@@ -221,16 +279,22 @@ def first_difference(golden: str, fault: str, place: Path, fresh: pytest.MonkeyP
     session = f.Session.read(place / "session.toml")
     owner = m.Owner(session, OWNER, f.key_of_file(place / "owner.key"), place / "data.npz")
     exchange = read_exchange(GOLDEN / golden)
-    answers = [step for step in exchange.steps if step.sender != CURATOR]
-    heard = [f.Frame.read(step.data) for step in exchange.steps if step.sender == CURATOR]
-    numbered = [frame for frame in heard if frame.sequence]
-    # The first answer is the hello.
-    for number, (frame, due) in enumerate(zip(numbered, answers[1:], strict=True), start=1):
-        body = f.packed(owner.answer(f.message_of(frame.body)))
-        data = f.Frame(session.identifier, number, frame.sequence, body).data
-        found = difference(exchange.session, due, data, number + 1, frame.sequence)
-        if found is not None:
-            return str(found)
+    said: deque[bytes] = deque()
+    told = number = 0
+    for step in exchange.steps:
+        frame = f.Frame.read(step.data)
+        if step.sender == CURATOR:
+            if frame.sequence:
+                told = frame.sequence
+                said.append(f.packed(owner.answer(f.message_of(frame.body))))
+            continue
+        number += 1
+        if frame.sequence:  # the hello has none
+            data = f.Frame(session.identifier, frame.sequence, told, said.popleft()).data
+            found = difference(exchange.session, step, data, number, told)
+            if found is not None:
+                return str(found)
+    assert not said
     return ""
 
 

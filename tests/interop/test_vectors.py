@@ -20,20 +20,23 @@ from zmq.utils import z85
 from hushbid.consumer.events import CheckAward, PurchasesChecked
 from hushbid.consumer.numerics import BlindConsumerNumerics
 from hushbid.consumer.party import consumer_party
-from hushbid.interop.exchange import key_of
+from hushbid.interop.exchange import golden_session, key_of
 from hushbid.interop.vectors import check_vectors, vector_files, write_vectors
 from hushbid.protocol.config.loading import load_toml, load_toml_text
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError, ExitCode, HushbidError, VectorMismatch
 from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.privacy.releases import Prior
 from hushbid.protocol.session.session import open_session
 from hushbid.protocol.space.features import feature_map
+from hushbid.protocol.space.herding import herd
 from hushbid.protocol.wire.blind import Award, BlindCandidate, BlindPurchase
 from hushbid.protocol.wire.messages import fixed
 from tests.conftest import ROOT
-from tests.interop import blind_formats
+from tests.interop import blind_formats, tender_formats
 from tests.interop.minimal import formats
+from tests.interop.minimal.choice import aimed, chosen
 from tests.interop.minimal.feature_map import FeatureMap, cosine, normal
 
 PLACE = ROOT / "docs" / "vectors"
@@ -59,10 +62,11 @@ def test_writing_them_twice_gives_the_same(tmp_path: Path) -> None:
         ("vectors.json", ('"handle": 2', '"handle": 3'), "signature.handle is not"),
         ("vectors.json", ('"handles": [\n   2', '"handles": [\n   3'), "batch.handles[0] is not"),
         ("vectors.json", ('"G": 30', '"G": 29'), "maps[0].G is not"),
+        ("vectors.json", ('"depth": 2', '"depth": 3'), "tender.trees[2].depth is not"),
         ("sessions/sealed/session.toml", ("points = 6", "points = 7"), "how it is written is not"),
         ("sessions/ask-all/exchange.json", ('"kind": "bid"', '"kind": "bit"'), "steps[3].kind is not"),
     ],
-    ids=["signature", "batch", "map", "session", "frames"],
+    ids=["signature", "batch", "map", "tree", "session", "frames"],
 )
 def test_a_vector_that_does_not_match_is_named(
     file: str, change: tuple[str, str], expected: str, tmp_path: Path
@@ -112,6 +116,8 @@ MEAN_THE_SAME = (
     {"labels"},
     {"amounts"},
     {"as many points as fit"},
+    {"a tender", "a tender, written"},
+    {"a tender in three messages"},
 )
 
 
@@ -133,6 +139,15 @@ def test_the_points_of_a_round_are_as_many_as_fit(tmp_path: Path) -> None:
     room = formats.Session.read(path).tables["session"]["batch"]
     file = load_toml(SessionFile, path)
     assert room == file.batch == file.most_in_a_bid == 15
+
+
+def test_a_submission_is_sent_in_as_few_messages_as_have_room_for_it(tmp_path: Path) -> None:
+    (vector,) = (each for each in VECTORS["sessions"] if each["name"] == "a tender in three messages")
+    path = tmp_path / "session.toml"
+    path.write_text(vector["toml"], encoding="utf-8")
+    there, file = formats.Session.read(path).tables["session"], load_toml(SessionFile, path)
+    assert (there["submission"], there["batch"]) == (file.submission, file.batch) == (3001, 1001)
+    assert file.messages == 3
 
 
 def test_gains_per_price_are_in_the_order_of_exact_quotients_harm_last() -> None:
@@ -262,6 +277,107 @@ def test_the_signature_of_a_batch() -> None:
     statement = formats.batch_statement(*place, b"".join(digests))
     assert statement.hex() == vector["statement"]
     assert owner_key().sign(statement).signature.hex() == vector["signature"]
+
+
+# -- `tender` ----------------------------------------------------------------------------------------------
+
+TENDER: dict[str, Any] = VECTORS["tender"]
+
+
+@pytest.mark.parametrize("vector", TENDER["trees"], ids=lambda vector: str(len(vector["leaves"])))
+def test_trees(vector: dict[str, Any]) -> None:
+    leaves = [bytes.fromhex(leaf) for leaf in vector["leaves"]]
+    whole = (vector["depth"], bytes.fromhex(vector["root"]))
+    assert formats.tree(leaves) == whole
+    for place, path in enumerate(map(bytes.fromhex, vector["paths"])):
+        assert tender_formats.root_of(leaves[place], place, path) == whole
+        assert [each for each in leaves if tender_formats.root_of(each, place, path) == whole] == [
+            leaves[place]
+        ]
+
+
+def test_the_boxes_of_a_submission_open_under_their_numbers_alone() -> None:
+    vector, consumer = TENDER["submission"], consumer_key().to_curve25519_private_key()
+    ephemeral = nacl.public.PrivateKey(bytes.fromhex(vector["ephemeral secret"]))
+    *points, padding = zip(vector["handles"], vector["boxes"], strict=True)
+    assert padding == (0, bytes(128 + 48).hex())
+    for (number, box), content, nonce in zip(points, vector["contents"], vector["nonces"], strict=True):
+        made = formats.numbered_box(bytes.fromhex(content), number, consumer.public_key, ephemeral)
+        assert made.hex() == box
+        assert tender_formats.opened(made, number, consumer).hex() == content
+        with pytest.raises(nacl.exceptions.CryptoError):
+            tender_formats.opened(made, number + 1, consumer)
+        bound = made[:32] + bytes(consumer.public_key) + number.to_bytes(8, "big")
+        assert hashlib.blake2b(bound, digest_size=24).hexdigest() == nonce
+    assert len({box[:64] for _, box in points}) == 1, "they have an ephemeral key together"
+
+
+def test_the_signature_of_a_submission() -> None:
+    vector, session = TENDER["submission"], formats.Session.read(SESSIONS / "tender" / "session.toml")
+    assert session.digest.hex() == TENDER["session digest"]
+    boxes = [bytes.fromhex(box) for box in vector["boxes"]]
+    rows = [np.array(row, np.int16) for row in vector["features"]]
+    digests = list(map(formats.batched_digest, vector["handles"], boxes, rows))
+    assert [digest.hex() for digest in digests] == vector["digests"]
+    place = (session.identifier, vector["owner"], vector["round"])
+    statement = formats.submission_statement(*place, b"".join(digests))
+    assert statement.hex() == vector["statement"]
+    assert statement.hex().endswith(vector["root"])
+    assert owner_key().sign(statement).signature.hex() == vector["signature"]
+    # A delivered point brings its own path alone.
+    for at, path in enumerate(map(bytes.fromhex, vector["paths"])):
+        depth, root = tender_formats.root_of(digests[at], at, path)
+        assert (depth, root.hex()) == (vector["depth"], vector["root"])
+
+
+@pytest.mark.parametrize("vector", TENDER["choices"], ids=lambda vector: vector["mechanism"])
+def test_choices(vector: dict[str, Any]) -> None:
+    call = {
+        "embedding": np.array(vector["embedding"]),
+        "seed_total": np.array(vector["seed_total"], np.int64),
+        "seed_size": vector["seed_size"],
+    }
+    features = np.array(vector["features"], np.int16)
+    values, aim = aimed(vector["mechanism"], call, features)
+    assert (values.tolist(), aim.tolist()) == (vector["y"], vector["a"])
+    assert list(chosen(values, aim, features)) == vector["chosen"]
+    # From the second row on several have one score, and φ decides; of equal ones the earlier is first.
+    assert vector["features"][1] == vector["features"][4]
+    assert vector["chosen"].index(1) < vector["chosen"].index(4)
+    if vector["mechanism"] == "exact":
+        first, second = vector["chosen"][:2]
+        scores = (values @ (2 * aim - values[first])).tolist()
+        assert [row for row, score in enumerate(scores) if score == scores[second]] == [1, 2, 3, 4]
+        assert second == 2
+
+
+@pytest.mark.parametrize("name", ["tender", "sealed"])
+@pytest.mark.parametrize("case", range(10))
+def test_owners_of_ours_choose_the_same(name: str, case: int) -> None:
+    """Of drawn points, with copies, and of what any call may have."""
+    rng = np.random.default_rng(case)
+    target = golden_session(name).target
+    features = (rng.integers(-(2**15), 2**15, (30, 8)) >> rng.integers(0, 15)).astype(np.int16)
+    features = np.concatenate([features, features[::3]])
+    size = int(rng.integers(1, 9))
+    total = rng.integers(-9000 * size, 9000 * size, 8)
+    embedding = rng.normal(0.0, 0.5, 8)
+    aim = target.aim(embedding, Prior.of_total(total, size))
+    ours = aim.statistic.of(features)
+    call = {"embedding": embedding, "seed_total": total, "seed_size": size}
+    values, wanted = aimed(target.name, call, features)
+    assert (values.tolist(), wanted.tolist()) == (ours.tolist(), aim.mean.tolist())
+    there = herd(ours, aim.mean, len(features), features=features)
+    assert tuple(chosen(values, wanted, features)) == there
+
+
+def test_which_rows_are_compared() -> None:
+    vector = TENDER["compared"]
+    towards, most = vector["y·a"], vector["most"]
+    found = tender_formats.compared(list(range(len(towards))), towards, most)
+    assert sorted(found) == vector["rows"]
+    assert len(found) == most < len(towards)
+    assert tender_formats.compared([3, 1], towards, most) == {1, 3}
 
 
 # -- `blind` -----------------------------------------------------------------------------------------------

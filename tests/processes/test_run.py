@@ -27,7 +27,9 @@ from hushbid.transcripts.verification.session import verify_all
 from tests.conftest import ROOT
 from tests.processes.cluster import Ended
 from tests.processes.forked import ForkedProcess, PartyProcess
-from tests.unit.hushbid.cluster.test_cluster import DIGITS, DIGITS_OWNERS, files_cluster
+from tests.unit.hushbid.cluster.test_cluster import DIGITS as DEMONSTRATION
+from tests.unit.hushbid.cluster.test_cluster import DIGITS_OWNERS, files_cluster
+from tests.unit.hushbid.cluster.test_cluster import ROUNDS as DIGITS
 
 PARTIES = ("curator", "consumer", *DIGITS_OWNERS)
 OWNERS = ("north", "south")
@@ -226,6 +228,24 @@ def test_a_report_lies_beside_the_result(watched: Watched) -> None:
 
 
 # -- the demonstration: private by default ------------------------------------------------------------------
+
+
+def test_the_demonstration_is_a_tender_in_which_owners_learn_nothing_of_each_other(tmp_path: Path) -> None:
+    found = watch(start(DEMONSTRATION, tmp_path / "runs", "session.points=40", rehearsal=False))
+    assert found.code == 0, found.err
+    owners, consumer, _ = found.json["privacy"]
+    assert (owners["epsilon"], owners["why"]) == (0.0, "")
+    assert consumer["epsilon"] == pytest.approx(3.0, rel=1e-6)
+    assert consumer["noise"] == "secure"
+    assert (found.json["rounds"], found.json["points_delivered"]) == (1, 40)
+    assert found.json["points_accessed_curator"] == found.json["disputed"] == 0
+    parties = Path(found.json["directory"]) / "parties"
+    for name in DIGITS_OWNERS:
+        _, entry = (parties / name / "data.npz.ledger").read_text().splitlines()
+        assert (json.loads(entry)["epsilon"], json.loads(entry)["costs"]) == (0.0, [])
+
+
+# -- the same in rounds -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -85,6 +85,7 @@ from hushbid.protocol.wire.messages import (
     SealedCandidate,
     SealedCandidates,
     SecretMap,
+    Submission,
     Target,
     Welcome,
     fixed,
@@ -110,19 +111,16 @@ __all__ = [
     "weights_of",
 ]
 
-DIMENSION = 4
+DIMENSION, MAP_SEED = 4, 1
 RADIUS = 23170
 """2^15·√(2/4), rounded: the radius of each of the two circles."""
 CONTROL = (Hello, Welcome, Refused)
-MAP_SEED = 1
-RULES_FOR_FEW = tuple(sorted(RULES.keys() - {Logistic.name}))
-"""The rules of sessions as small as those here."""
+RULES_FOR_FEW = tuple(sorted(RULES.keys() - {Logistic.name}))  # of sessions as small as those here
 RULES_IN_THE_CLEAR = tuple(name for name in RULES_FOR_FEW if not RULES[name].blind and not RULES[name].herds)
 """Those of them whose curator scores points itself, round by round."""
 SIGNED = b"\1" * SIGNATURE_BYTES
 """A signature that holds, as far as the bench is concerned."""
-FORGED = bytes(SIGNATURE_BYTES)
-"""One that does not."""
+FORGED = bytes(SIGNATURE_BYTES)  # one that does not
 HEAD_SIGNED = HeadSigned(bytes(32), SIGNED)
 """The head of a transcript that nobody keeps, signed."""
 FAREWELL = Farewell(head=HEAD_SIGNED.head, signature=HEAD_SIGNED.signature)
@@ -156,6 +154,7 @@ def session_file(
     noise_seed: int = 0,
     fixed_cadence: float | None = None,
     batch: int = 1,
+    submission: int | None = None,
     seed_weight: float = 1.0,
     jitter: float = 0.0,
     distinct: bool = False,
@@ -172,7 +171,8 @@ def session_file(
                 min_owners=min_owners,
                 allow_nonprivate=True,
                 fixed_cadence=fixed_cadence,
-                batch=points if RULES[rule].herds and batch == 1 else batch,
+                batch=None if RULES[rule].herds and batch == 1 else batch,
+                submission=submission,
                 seed_weight=seed_weight,
                 jitter=jitter,
                 distinct=distinct,
@@ -515,7 +515,7 @@ class CuratorBench:
             parts["points"] = np.concatenate([one.point for one in opened])
             parts["attributes"] = b"".join(one.attributes for one in opened)
         kind = SealedCandidates if self.rule.sealed else Candidates
-        return Batch(
+        return (Submission if self.rule.herds else Batch)(
             round=round_number,
             scores=sizes([self.score(row, weights) for row, _ in points] + [0] * missing),
             handles=sizes(handles),
@@ -572,7 +572,7 @@ class Player:
 
     def answer(self, broadcast: Broadcast) -> Bid | Batch:
         """Its bid."""
-        if self.bench.session.batch > 1:
+        if self.bench.session.batch > 1 or self.bench.rule.herds:
             return self.answer_with(broadcast, self.bench.session.batch)
         row = self.best(broadcast.weights)
         if row is None:

@@ -42,6 +42,7 @@ from hushbid.protocol.wire.messages import (
     Delivery,
     Hello,
     Message,
+    Next,
     Purchase,
     Refused,
     SealedCandidate,
@@ -185,7 +186,9 @@ class ParticipantWalk:
 
 class OwnerWalk(ParticipantWalk):
     def open_session(self, rule: str) -> Session:
-        return super().open_session(Tender.name if self.rng.random() < 0.15 else rule)
+        if self.rng.random() < 0.15:
+            return open_session(session_file(owners=names(2), points=4, rule=Tender.name, batch=2))
+        return super().open_session(rule)
 
     def call(self, **changes: Any) -> Call:
         seeds = {"seed_total": np.ones(4, dtype=np.int64), "seed_size": 3}
@@ -207,7 +210,7 @@ class OwnerWalk(ParticipantWalk):
                 handle = machine._last_bid[0]
                 self.say(Ask(round=machine.round, handle=fixed(handle)))
             elif self.rule.herds:
-                self.say(self.call())
+                self.say(Next(round=1) if machine.round else self.call())
             elif machine.round < 4:
                 self.say(Broadcast(round=machine.round + 1, weights=weights_of(1, 2, 3, 4), noise="none"))
 
@@ -240,6 +243,8 @@ class OwnerWalk(ParticipantWalk):
             self.call(embedding=np.zeros(3)),
             self.call(seed_total=np.ones(5, dtype=np.int64)),
             self.call(seed_total=np.full(4, 2**40), seed_size=1),
+            Next(round=WRONG),
+            Next(round=max(1, machine.round)),
             Ask(round=max(1, machine.round), handle=fixed(WRONG)),
             SecretMap(box=MAP_BOX),
         ]

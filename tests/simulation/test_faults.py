@@ -22,6 +22,7 @@ import pytest
 
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.curator import choosing, closing, connections
+from hushbid.curator.choosing import Choosing
 from hushbid.curator.ledger import Dispute
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.rounds import Rounds
@@ -38,7 +39,9 @@ from hushbid.evidence.sweep.round_invariants import (
     winners_are_verified,
 )
 from hushbid.evidence.sweep.session import goes_with
+from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.config.session import TimeoutSection
+from hushbid.protocol.crypto.sealing import submission_statement
 from hushbid.protocol.errors import ExitCode, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Machine
 from hushbid.protocol.machine.machine import Charge, Send
@@ -280,6 +283,30 @@ def copies_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Session, "copies", lambda self: None)
 
 
+def best_by_themselves(patch: pytest.MonkeyPatch) -> None:
+    best = OwnerNumerics._best
+
+    def of_one_round(self: OwnerNumerics, effect: Any, number: int) -> Any:
+        return best(self, dataclasses.replace(effect, aim=None), number)
+
+    patch.setattr(OwnerNumerics, "_best", of_one_round)
+
+
+def signed_for_another_round(patch: pytest.MonkeyPatch) -> None:
+    def of_the_next(session: bytes, owner: str, number: int, *rest: Any) -> bytes:
+        return submission_statement(session, owner, number + 1, *rest)
+
+    patch.setattr("hushbid.owner.numerics.submission_statement", of_the_next)
+    all_is_believed(patch)
+
+
+def chosen_at_one_look(patch: pytest.MonkeyPatch) -> None:
+    def first(self: Choosing, count: int, withheld: Any) -> Any:
+        return self._pool.first(self._require_weights(), count, withheld=withheld)
+
+    patch.setattr(Choosing, "_herded", first)
+
+
 CONTROLS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "all-end": patience_without_end,
     "ends-are-documented": everybody_has_lost_its_state,
@@ -300,12 +327,15 @@ CONTROLS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "broadcasts-are-numbered": numbered_by_points,
     "rounds-keep-the-cadence": over_when_all_have_bid,
     "mild-faults-change-nothing": hasty,
+    "submissions-are-herded": best_by_themselves,
+    "submissions-are-signed": signed_for_another_round,
+    "choice-is-herded": chosen_at_one_look,
 }
 
 
 def test_every_invariant_has_a_control() -> None:
     """Those of blind sessions alone have theirs in `test_blind_faults`."""
-    assert CONTROLS.keys() == invariants_of(blind=False).keys()
+    assert CONTROLS.keys() == invariants_of(blind=False, herds=True).keys()
 
 
 @pytest.mark.parametrize("name", CONTROLS)
@@ -383,7 +413,8 @@ def candidates(name: str) -> Iterable[int]:
     """Seeds in whose plans there is what a bug takes to show."""
     for seed in range(1500):
         drawn = plan_of(seed)
-        if name not in invariants_of(blind=RULES[drawn.rule].blind):
+        rule = RULES[drawn.rule]
+        if name not in invariants_of(blind=rule.blind, herds=rule.herds):
             continue
         wanted = {
             "noise-is-drawn-once": bool(drawn.crashes) and not drawn.mild and drawn.release != "exact",

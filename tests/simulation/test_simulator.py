@@ -216,7 +216,7 @@ def test_bids_of_one_owner_have_one_size_whatever_they_say(rule: str) -> None:
     """An owner that ran out is told from the others by nothing that can be seen on the wire."""
     data = {name: points_of(number, 2 + 9 * number) for number, name in enumerate(names(2))}
     frames, _ = run(owners=data, rule=rule, points=12)
-    kind = "blind-bid" if RULES[rule].blind else "batch" if RULES[rule].herds else "bid"
+    kind = "blind-bid" if RULES[rule].blind else "submission" if RULES[rule].herds else "bid"
     sizes = [
         [len(bytes_) for sender, _, told, _, bytes_ in frames if (sender, told) == (owner, kind)]
         for owner in data

@@ -15,47 +15,21 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.releases import Prior
 from hushbid.protocol.runtime.driver import Outgoing
-from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.herding import herd
 from hushbid.protocol.space.mmd import kernel_means
-from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
-from tests.simulation.harness import names, session_file
-
-OWNERS, POINTS, COLUMNS = 3, 20, 4
-PRIVATE: dict[str, Any] = {
-    "target": {"mechanism": "filtered-gaussian", "epsilon": 3.0, "neighbours": "substitute-one"},
-    "summary": {"mechanism": "filtered-gaussian", "epsilon": 3.0, "neighbours": "add-remove-one"},
-}
-
-
-def dataset(name: str, rows: int, middle: float, seed: int) -> Dataset:
-    drawn = np.random.default_rng(seed).normal(middle, 0.15, (rows, COLUMNS))
-    return Dataset.from_arrays(name, np.clip(drawn, 0.0, 1.0))
-
-
-DATA = {name: dataset(name, 60, 0.2 + 0.3 * number, number) for number, name in enumerate(names(OWNERS))}
-VALIDATION = dataset("validation", 80, 0.5, 10)
-SEED_SET = Dataset.from_arrays("seed-set", np.random.default_rng(11).random((20, COLUMNS)))
-
-
-def session(**changes: Any) -> Session:
-    given = {"rule": "tender", "dimension": 64, "columns": COLUMNS, **PRIVATE, **changes}
-    return open_session(session_file(owners=names(OWNERS), **{"points": POINTS, **given}))
-
-
-def simulated(opened: Session, data: dict[str, Dataset] | None = None, **also: Any) -> SimulationOutcome:
-    given: dict[str, Any] = {"owners": data or DATA, "validation": VALIDATION, "seed_set": SEED_SET} | also
-    return Simulation(opened, **given).run()
-
-
-def bought(outcome: SimulationOutcome) -> list[tuple[str, bytes]]:
-    assert outcome.delivered is not None
-    delivered = outcome.delivered.delivered
-    assert not any(entry.dispute for entry in delivered)
-    return [
-        (entry.owner, np.asarray(entry.candidate.point).tobytes()) for entry in delivered if entry.candidate
-    ]
-
+from hushbid.simulation.simulator import Crash, SimulationOutcome
+from tests.simulation.harness import names
+from tests.simulation.tender_market import (
+    DATA,
+    OWNERS,
+    POINTS,
+    VALIDATION,
+    bought,
+    dataset,
+    session,
+    simulated,
+)
 
 # -- what is chosen ------------------------------------------------------------------------------------------
 
@@ -115,7 +89,7 @@ def test_labels_have_a_part_in_the_choice() -> None:
 
 
 def test_fewer_submitted_points_are_chosen_of() -> None:
-    outcome = simulated(session(batch=8))
+    outcome = simulated(session(submission=8))
     owners = [owner for owner, _ in bought(outcome)]
     assert len(owners) == POINTS
     assert max(map(owners.count, DATA)) <= 8
@@ -127,7 +101,7 @@ def test_an_owner_with_fewer_points_than_it_may_submit_sends_padding_of_the_same
     sizes: dict[str, set[int]] = {}
 
     def tap(sender: str, _receiver: str, frame: Outgoing) -> None:
-        if frame.kind == "batch":
+        if frame.kind == "submission":
             sizes.setdefault(sender, set()).add(len(frame.data))
 
     outcome = simulated(session(), few, tap=tap)
@@ -262,15 +236,12 @@ def test_who_is_late_is_left_out_and_who_has_submitted_may_leave() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"batch": 5}, "3 owners submit 5 points each"),
-        ({"batch": POINTS + 1}, "20 points are to be bought in all"),
+        ({"submission": 5}, "3 owners submit 5 points each"),
+        ({"batch": POINTS + 1}, "an owner submits 20 points in all"),
         ({"jitter": 3.0}, "adds none"),
-        ({"points": 17_000, "batch": 1_000}, "chooses 16,384 at most"),
-        (
-            {"wishes": {"prices": dict(zip(names(OWNERS), (1.0, 2.0, 3.0), strict=True))}},
-            "prices and caps are not",
-        ),
-        ({"wishes": {"caps": {"owner-0": 5}}}, "prices and caps are not"),
+        ({"points": 17_000}, "chooses 16,384 at most"),
+        ({"wishes": {"caps": dict.fromkeys(names(OWNERS), 6)}}, "allow 18 points in all"),
+        ({"wishes": {"prices": {"owner-0": 1, "owner-1": 2, "owner-2": 3}, "budget": 19.5}}, "cost 20 at"),
         (
             {
                 "target": {

@@ -41,7 +41,7 @@ COUNT = 120
 """Cases that every test plays which has no control: each is played once by each rule, with x and without.
 
 The slow test plays thousands; the controls show that such cases tell what chooses by data."""
-MAY = sorted(name for name, rule in RULES.items() if not (rule.even_owners or rule.unpriced))
+MAY = sorted(name for name, rule in RULES.items() if not (rule.even_owners or rule.unpriced or rule.herds))
 WITH_BIDS = sorted(name for name in MAY if RULES[name].candidate_with_bid)
 
 

@@ -32,6 +32,7 @@ from hushbid.protocol.machine.weighing import ComputeWeights, DrawNoise
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.accounting import Budget, Cost, PrivacyFilter
 from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.acquisition.tender import Tender
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.wire.messages import (
     PROTOCOL_VERSION,
@@ -210,7 +211,9 @@ class CuratorWalk:
         self.paced = bool({"pacing", "timer:cadence"} & {*self.aim} if rows else rng.random() < 0.35)
         # Of what goes on while the clock is waited for, most is about maps that are late.
         rule = "sealed" if self.paced and rng.random() < 0.3 else rules[int(rng.integers(len(rules)))]
-        if "asking" in self.aim or "received:offer" in self.aim:
+        if self.aim[1] == "timer:enrolment" and self.aim[0] != "enrolling":
+            rule = Tender.name
+        elif "asking" in self.aim or "received:offer" in self.aim:
             rule = _THAT_ASK[int(rng.integers(len(_THAT_ASK)))]
         elif self.aim[0] == "bidding" and self.aim[2] == "verifying":
             rule = _THAT_DO_NOT[int(rng.integers(len(_THAT_DO_NOT)))]

@@ -36,6 +36,8 @@ from hushbid.protocol.wire.messages import (
     Farewell,
     Hello,
     Message,
+    NestedTarget,
+    Next,
     Offer,
     Purchase,
     Ready,
@@ -44,6 +46,8 @@ from hushbid.protocol.wire.messages import (
     SealedCandidate,
     SealedCandidates,
     SecretMap,
+    Submission,
+    SubmittedCandidate,
     SubspaceTarget,
     Target,
     Welcome,
@@ -176,6 +180,19 @@ CASES: dict[str, Case] = {
         FROM_CONSUMER,
         at=(1, 0),
     ),
+    "nested-target": _case(
+        NestedTarget(
+            embedding=values(0.25, 0.5, 1.0, -1.5, dtype="float64"),
+            size=380,
+            seed_total=values(0, 0, 1, 2, dtype="int64"),
+            seed_size=150,
+            maps=bytes(number % 256 for number in range(limits.MAP_BOX_BYTES)),
+            noise="secure",
+            finer=values(0.125, 0.5, 1.25, -1.0, dtype="float64"),
+        ),
+        FROM_CONSUMER,
+        at=(1, 0),
+    ),
     "secret-map": _case(SecretMap(box=bytes(range(limits.MAP_BOX_BYTES))), TO_OWNER, at=(1, 0)),
     "ready": _case(Ready(), FROM_OWNER, at=(1, 1)),
     "broadcast": _case(
@@ -214,6 +231,22 @@ CASES: dict[str, Case] = {
         FROM_OWNER,
         at=(2, 2),
     ),
+    "submission": _case(
+        Submission(
+            round=1,
+            scores=sizes([-(2**52), 0]),
+            handles=sizes([1, 0]),
+            candidates=SealedCandidates(
+                features=values(-(2**14), 0, 1, 2**14, 0, 0, 0, 0, dtype="int16"),
+                boxes=bytes(number % 256 for number in range(2 * 368)),
+                digests=bytes(number % 251 for number in range(64)),
+                signature=bytes(range(64)),
+            ),
+        ),
+        FROM_OWNER,
+        at=(2, 2),
+    ),
+    "next": _case(Next(round=1), TO_OWNER, at=(3, 2)),
     "batch-sealed": _case(
         Batch(
             round=2,
@@ -288,6 +321,25 @@ CASES: dict[str, Case] = {
                     handle=fixed(7),
                     candidate=BatchedCandidate(
                         **dict(sealed(368)), digests=bytes(number % 251 for number in range(64))
+                    ),
+                ),
+            ),
+        ),
+        TO_CONSUMER,
+        at=(1, 1),
+    ),
+    "delivery-submitted": _case(
+        Delivery(
+            part=1,
+            parts=1,
+            purchases=(
+                Purchase(
+                    owner="digits-34",
+                    round=1,
+                    bid_round=1,
+                    handle=fixed(7),
+                    candidate=SubmittedCandidate(
+                        **dict(sealed(368)), place=6, path=bytes(number % 251 for number in range(96))
                     ),
                 ),
             ),

@@ -14,10 +14,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.consumer.target import TargetRelease, release_target
 from hushbid.evidence.audit.attack import ReleaseAttack
+from hushbid.evidence.audit.nested import NestedAttack
 from hushbid.protocol.errors import LocalProtocolError
-from hushbid.protocol.privacy.releases import Prior, ReleaseMechanism, Statistic
+from hushbid.protocol.privacy.releases import Prior, ReleaseMechanism, ReleaseStream, Statistic
 from hushbid.protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
+from hushbid.protocol.privacy.releases.nested import Nested
 from hushbid.protocol.privacy.releases.statistic import BASIS_BITS
 from hushbid.protocol.privacy.releases.subspace import SubspaceRelease
 from hushbid.protocol.session.session import Session
@@ -30,6 +33,8 @@ __all__ = [
     "clipping_before_projection",
     "hashing_by_rows",
     "labels_imputed",
+    "releasing_twice",
+    "scaling_second_noise",
     "scaling_target_noise",
     "without_clipping",
 ]
@@ -83,6 +88,7 @@ class _OtherReleases(Session):
 
     other_target: Callable[[Any], ReleaseMechanism] = lambda sound: sound
     other_summary: Callable[[Any], ReleaseMechanism] = lambda sound: sound
+    other_nested: Callable[[Nested], Nested] = lambda sound: sound
 
     @cached_property
     def target(self) -> ReleaseMechanism:
@@ -91,6 +97,11 @@ class _OtherReleases(Session):
     @cached_property
     def summary(self) -> ReleaseMechanism:
         return self.other_summary(super().summary)
+
+    @cached_property
+    def nested(self) -> Nested | None:
+        sound = super().nested
+        return None if sound is None else self.other_nested(sound)
 
 
 def _with_kind(session: Session, kind: type[ReleaseMechanism]) -> Session:
@@ -121,6 +132,27 @@ def scaling_target_noise(session: Session, factor: float) -> Session:
         return scaled
 
     return _OtherReleases(**_fields(session), other_target=other)
+
+
+def scaling_second_noise(session: Session, factor: float) -> Session:
+    """The noise that an owners' release has besides the curator's is `factor` times what it is to be."""
+
+    def other(sound: Nested) -> Nested:
+        first, second = sound.draws
+        return replace(sound, draws=(first, replace(second, scale=second.scale * factor)))
+
+    return _OtherReleases(**_fields(session), other_nested=other)
+
+
+def releasing_twice(sound: NestedAttack) -> NestedAttack:
+    """The attack where both releases have noise of their own: who sees both learns more than by either."""
+
+    def twice(stream: ReleaseStream, *given: Any, nested: Nested, **more: Any) -> TargetRelease:
+        own = release_target(stream, *given, **more)
+        finer = release_target(nested.finer.stream(prior=stream.prior), *given, **more)
+        return replace(own, finer=finer.embedding)
+
+    return replace(sound, release=twice)
 
 
 def labels_imputed(sound: ReleaseAttack) -> ReleaseAttack:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from hushbid.evidence.audit import broken, broken_blind, broken_noise, broken_releases
+from hushbid.evidence.audit import broken, broken_blind, broken_noise, broken_releases, broken_tender
 from hushbid.evidence.audit.attack import Attack, ReleaseAttack, SessionAttack, public_map
 from hushbid.evidence.audit.broken import CuratorFault
 from hushbid.protocol.session.session import Session
@@ -261,6 +261,55 @@ FAULTS: Final[dict[str, Fault]] = {
         "sizes of a blind session whose owners score their points alone",
         "blind-sizes",
         _both(_owners(broken_blind.without_padding), _curator(broken_blind.taking_shorter_bids)),
+    ),
+    "nested-second-halved": Fault(
+        "what owners see of two nested releases, where the second noise is half of what it is to be",
+        "nested",
+        _session(lambda session: broken_releases.scaling_second_noise(session, 0.5)),
+        20_000,
+    ),
+    "nested-second-missing": Fault(
+        "what owners see of two nested releases, where there is next to no second noise",
+        "nested",
+        _session(lambda session: broken_releases.scaling_second_noise(session, 0.01)),
+        BROADCASTS,
+    ),
+    "nested-own-noises": Fault(
+        "what the curator sees of two releases, each of which has noise of its own",
+        "nested-curator",
+        broken_releases.releasing_twice,
+        BROADCASTS,
+    ),
+    "tender-call-by-pool": Fault(
+        "a tender whose calls count what was submitted before them",
+        "tender",
+        _curator(broken_tender.calling_by_the_pool),
+    ),
+    "tender-acknowledged": Fault(
+        "a tender whose curator calls again whom it has bought from",
+        "tender",
+        _curator(broken_tender.acknowledging),
+    ),
+    "tender-called-again": Fault(
+        "a tender whose curator calls all owners again if too few points were submitted",
+        "tender-exhausted",
+        _curator(broken_tender.calling_again),
+    ),
+    "tender-next-by-pool": Fault(
+        "a tender whose curator asks for the next message only if too few points were submitted so far",
+        "tender-exhausted",
+        _curator(broken_tender.asking_for_enough),
+    ),
+    "tender-close-tells": Fault(
+        "a tender whose close says whether as many points as wanted were bought",
+        "tender-exhausted",
+        _curator(broken_tender.closing_by_the_purchase),
+    ),
+    "tender-finer-called": Fault(
+        "a tender whose curator calls owners with its own, finer release",
+        "tender-finer-release",
+        _curator(broken_tender.calling_with_the_finer_release),
+        2 * FEW,
     ),
 }
 """Every planted fault, by name."""

@@ -61,6 +61,7 @@ def session_of(
     delta: float,
     features: dict[str, Any] | None = None,
     batch: int = 1,
+    submission: int | None = None,
     seed_weight: float = 1.0,
     jitter: float = 0.0,
     labels: dict[str, Any] | None = None,
@@ -71,6 +72,7 @@ def session_of(
     Args:
         dimension: d of the map, which is public unless the rule keeps it secret.
         target, summary: The section of that name; None: no noise.
+        submission: Points that an owner submits under `tender`, in messages of `batch`.
         delta: The δ at which privacy is stated.
         features: ``[features]`` without a seed; None: a paired map's.
         labels: ``[labels]``; None: labels have no part.
@@ -85,6 +87,7 @@ def session_of(
                     "name": "audit",
                     "points": points,
                     "batch": batch,
+                    "submission": submission,
                     "seed_weight": seed_weight,
                     "jitter": jitter,
                     "distinct": False,

@@ -14,9 +14,11 @@ from hushbid.evidence.audit import (
     blind,
     forging,
     near_ties,
+    nested,
     releases,
     sessions,
     switching,
+    tenders,
 )
 from hushbid.evidence.audit.attack import Attack
 from hushbid.evidence.audit.faults import FAULTS, Fault
@@ -57,6 +59,9 @@ class Suite:
 
 _REPLACED: Final = "one broadcast of the consumer's, one record replaced by its opposite"
 _BEST_OR_NOT: Final = "all broadcasts of a session, an owner having the best record or not"
+_OF_OTHERS: Final = (
+    "all that an owner is sent in a tender, another having the best record or not, against ε = 0"
+)
 _COMES_AND_GOES: Final = (
     "a session with an owner that comes and goes, and targets and points that the attacker chose"
 )
@@ -97,6 +102,14 @@ _ON_BROADCASTS: Final[_Table] = {
     "mwem-printed": (
         releases.mwem_printed,
         "one broadcast of MWEM with the printed noise, against the ε that the paper counts",
+    ),
+    "nested": (
+        nested.nested,
+        "what owners see of two nested releases of the consumer's, one record replaced by its opposite",
+    ),
+    "nested-curator": (
+        nested.curator,
+        "both of two nested releases of the consumer's, against what the finer one states",
     ),
 }
 _ON_SESSIONS: Final[_Table] = {
@@ -154,6 +167,15 @@ _ON_SESSIONS: Final[_Table] = {
     "blind-sizes": (
         blind.sizes,
         "sizes of all frames of a blind session, an owner having one point too few or not, against ε = 0",
+    ),
+    "tender": (tenders.tender, _OF_OTHERS),
+    "tender-exhausted": (
+        tenders.exhausted,
+        "the same where owners have one point too few to sell, or as many as are bought",
+    ),
+    "tender-finer-release": (
+        tenders.finer_release,
+        "all that an owner is sent in a tender whose curator has a finer release, one record of D_v replaced",
     ),
     "logistic": (
         asking.logistic,
@@ -216,6 +238,9 @@ def suite_of(name: str) -> Suite:
     release, rule = RELEASES.get(name), RULES.get(name)
     if release is not None and release.private and not release.small_features:
         return _suite(name, partial(releases.registered, name), _REPLACED, BROADCASTS)
-    if rule is not None and rule.private and not rule.herds:  # its call has no owner's data to attack
-        return _suite(name, partial(acquisition.registered, name), _COMES_AND_GOES, SESSIONS)
+    if rule is not None and rule.private:
+        attack, about = (
+            (tenders.registered, _OF_OTHERS) if rule.herds else (acquisition.registered, _COMES_AND_GOES)
+        )
+        return _suite(name, partial(attack, name), about, SESSIONS)
     raise ConfigError(f"There is no suite named {name!r}.", advice=f"Choose of: {', '.join(SUITES)}.")

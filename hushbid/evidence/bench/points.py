@@ -1,4 +1,4 @@
-"""`hushbid bench points`: points that the default private session buys a second, beside a bare loop."""
+"""`hushbid bench points`: points that a private session buys a second, beside a bare loop."""
 
 from __future__ import annotations
 

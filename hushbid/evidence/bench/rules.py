@@ -36,7 +36,7 @@ SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
         "run": {"durability": "fsync"},
     },
 }
-"""`ask-all` and `sealed` with exact releases, and the default: sealed, filtered, secure noise, fsync."""
+"""`ask-all` and `sealed` with exact releases, and a private session: filtered, secure noise, fsync."""
 _WITH_BLIND: Final[Mapping[str, Mapping[str, Any]]] = {
     **SETTINGS,
     "blind": {**SETTINGS["private"], "acquisition": {**_SEALED, "rule": "blind"}},

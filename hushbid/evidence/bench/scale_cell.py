@@ -43,7 +43,7 @@ class ScaleCell:
     Attributes:
         owners: K.
         points: p, points that are bought.
-        batch: b, points that a round buys; 1 for rules that ask.
+        batch: b, points that a round buys; 1 for rules that ask; what an owner submits, under `tender`.
         owner_points: n, points of each owner.
         dimension: d, coordinates of the feature map.
         columns: Of a raw point, a byte each.
@@ -59,7 +59,9 @@ class ScaleCell:
 
     @property
     def rounds(self) -> int:
-        """T = ⌈p/b⌉."""
+        """T = ⌈p/b⌉, and 1 under `tender`."""
+        if RULES[self.rule].herds:
+            return 1
         return -(-self.points // self.batch)
 
 
@@ -124,7 +126,7 @@ def session_of(cell: ScaleCell, names: list[str]) -> Session:
                 "session": {
                     "name": "scale",
                     "points": cell.points,
-                    "batch": cell.batch,
+                    "submission" if rule.herds else "batch": cell.batch,
                     "delta": _DELTA,
                     "allow_nonprivate": True,
                 },

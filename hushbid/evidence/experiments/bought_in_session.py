@@ -172,7 +172,7 @@ def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) ->
     started = time.process_time()
     outcome = played(market, session)
     spent = time.process_time() - started
-    owners, consumer, _ = session.privacy()
+    owners, consumer, *_ = session.privacy()
     return Bought(selection_of(outcome), owners.epsilon, consumer.epsilon, spent)
 
 

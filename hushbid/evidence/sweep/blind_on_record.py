@@ -175,7 +175,7 @@ class Weighed:
 
 
 def weighed_on_record(records: Iterable[Record]) -> Weighed:
-    """Read a blind consumer's transcript."""
+    """Read a consumer's transcript. One that does not weigh has a target and a map's seed only."""
     found = Weighed()
     for record in records:
         for item in record.items:

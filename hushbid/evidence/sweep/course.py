@@ -104,7 +104,7 @@ class Evidence:
 
     @cached_property
     def weighed(self) -> Weighed:
-        """What the records of a consumer that weighs tell."""
+        """What the consumer's records tell of its release, and of more where it weighs."""
         return weighed_on_record(self.records[CONSUMER])
 
     @cached_property

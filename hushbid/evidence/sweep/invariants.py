@@ -32,6 +32,11 @@ from hushbid.evidence.sweep.round_invariants import (
     settlement_is_of_the_wins,
     winners_are_verified,
 )
+from hushbid.evidence.sweep.tender_invariants import (
+    choice_is_herded,
+    submissions_are_herded,
+    submissions_are_signed,
+)
 from hushbid.protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from hushbid.protocol.machine.machine import Charge
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -46,6 +51,7 @@ from hushbid.protocol.wire.messages import (
     Batch,
     Bid,
     Broadcast,
+    Call,
     Candidate,
     Offer,
     PointBid,
@@ -199,7 +205,7 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
                 yield f"{party} charged release {min(charged & numbers)[1]} twice"
             charged |= numbers
             if party == CONSUMER and whose == Neighbours.SUBSTITUTE_ONE:
-                planned = session.target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
+                planned = session.charged_target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
             elif party == weigher:
                 planned = costs_of(first)
             else:
@@ -285,14 +291,15 @@ def absent_are_not_chosen(evidence: Evidence) -> Iterator[str]:
 def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
     """An honest owner receives its map, one broadcast per round, the same as others, and asks for its bids.
 
-    The broadcasts depend on the chosen points, and on nothing else that an owner has said.
+    The broadcasts depend on the chosen points, and on nothing else that an owner has said. A call has what
+    the consumer released for owners, as it came.
     """
     outcome = evidence.outcome
     try:
         outcome.curator.check_total()
     except LocalProtocolError as error:
         yield error.what
-    targets = evidence.said(CONSUMER, "target", "subspace-target")
+    targets = evidence.said(CONSUMER, "target", "subspace-target", "nested-target")
     target = next((_read(frame.body, CONSUMER) for frame in targets), None)
     said = _said_of_points(evidence)
     broadcasts: dict[int, bytes] = {}
@@ -304,6 +311,8 @@ def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
         if isinstance(message, Broadcast):
             if broadcasts.setdefault(message.round, frame.body) != frame.body:
                 yield f"{owner} was sent another broadcast of round {message.round} than others"
+            if isinstance(message, Call) and not (target and _is_of(message, target)):
+                yield f"{owner} was sent a call that is not of the consumer's release"
         elif isinstance(message, Ask):
             if message.round not in said.get((owner, unfixed(message.handle)), (set(), None))[0]:
                 yield f"{owner} was asked for what it did not bid in round {message.round}"
@@ -311,6 +320,14 @@ def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
             isinstance(target, Target) and message.box in target.maps
         ):
             yield f"{owner} was sent a map that is not the consumer's"
+
+
+def _is_of(call: Call, target: Target) -> bool:
+    return (
+        np.array_equal(call.embedding, target.embedding)
+        and np.array_equal(call.seed_total, target.seed_total)
+        and call.seed_size == target.seed_size
+    )
 
 
 def mild_faults_change_nothing(evidence: Evidence) -> Iterator[str]:
@@ -364,24 +381,34 @@ CURATOR_IS_BLIND: Final = (
     blind_books_agree,
 )
 """Invariants where the curator has neither, and the consumer computes the weights."""
+OWNERS_HERD: Final = (submissions_are_herded, submissions_are_signed, choice_is_herded)
+"""Invariants of a tender, besides those where the curator has features and weights."""
 
 
 def _named(invariants: Iterable[Invariant]) -> dict[str, Invariant]:
     return {invariant.__name__.replace("_", "-"): invariant for invariant in invariants}
 
 
-INVARIANTS: Final[Mapping[str, Invariant]] = _named((*EVERYWHERE, *CURATOR_WEIGHS, *CURATOR_IS_BLIND))
+INVARIANTS: Final[Mapping[str, Invariant]] = _named(
+    (*EVERYWHERE, *CURATOR_WEIGHS, *CURATOR_IS_BLIND, *OWNERS_HERD)
+)
 """All invariants, by name."""
 
 
-def invariants_of(*, blind: bool) -> Mapping[str, Invariant]:
-    """The invariants of a session, by name."""
-    return _named((*EVERYWHERE, *(CURATOR_IS_BLIND if blind else CURATOR_WEIGHS)))
+def invariants_of(*, blind: bool, herds: bool) -> Mapping[str, Invariant]:
+    """The invariants of a session, by name.
+
+    Args:
+        blind, herds: As its rule (`AcquisitionRule`).
+    """
+    weighing = CURATOR_IS_BLIND if blind else CURATOR_WEIGHS
+    return _named((*EVERYWHERE, *weighing, *(OWNERS_HERD if herds else ())))
 
 
 def broken(evidence: Evidence) -> dict[str, list[str]]:
     """The violated invariants, with their violations."""
-    held_to = invariants_of(blind=evidence.session.rule.blind)
+    rule = evidence.session.rule
+    held_to = invariants_of(blind=rule.blind, herds=rule.herds)
     found = {name: list(invariant(evidence)) for name, invariant in held_to.items()}
     return {name: wrong for name, wrong in found.items() if wrong}
 
@@ -407,7 +434,7 @@ def _said_of_points(evidence: Evidence) -> dict[tuple[str, int], _Said]:
     """Bids and offers of each owner's machine, by owner and its number for the point."""
     found: dict[tuple[str, int], _Said] = {}
     for frame in evidence.sent:
-        if frame.kind not in ("bid", "batch", "offer"):
+        if frame.kind not in ("bid", "batch", "submission", "offer"):
             continue
         message = _read(frame.body, frame.sender)
         assert isinstance(message, Bid | Batch | Offer), "the frame says so"

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hushbid.evidence.sweep.session import goes_with, small_session
+from hushbid.evidence.sweep.session import Tendering, goes_with, small_session
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.acquisition import RULES
@@ -110,6 +110,7 @@ class Plan:
     Attributes:
         seed: All of it comes from it.
         distinct: Whether a point that several owners hold is bought once; owners hold many such points then.
+        tendering: How owners submit, and what bounds the choice, under `tender`; None: another rule.
         cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
         rows: How many points each owner has.
         mild: Whether nothing lasts longer than the session waits, and nobody breaks the protocol: then the
@@ -126,6 +127,7 @@ class Plan:
     rounds: int
     batch: int
     distinct: bool
+    tendering: Tendering | None
     min_owners: int
     cadence: float | None
     rows: tuple[int, ...]
@@ -151,6 +153,7 @@ class Plan:
             owners=owners,
             batch=self.batch,
             distinct=self.distinct,
+            tendering=self.tendering,
         ).file
         section = file.session.model_copy(
             update={"min_owners": self.min_owners, "fixed_cadence": self.cadence}
@@ -184,7 +187,8 @@ class Plan:
         """The session and its faults, for people."""
         told = [
             f"{self.rule} with {self.release}, {self.rounds} rounds of {self.batch}, "
-            f"{'each point once, ' if self.distinct else ''}points of the owners: "
+            f"{'each point once, ' if self.distinct else ''}{_terms_in_words(self.tendering)}"
+            "points of the owners: "
             f"{', '.join(map(str, self.rows))}, min_owners = {self.min_owners}, "
             f"{f'a round every {self.cadence:.2f} s, ' if self.cadence else ''}"
             f"{'mild' if self.mild else 'hard'} faults until {self.healed:.2f} s, "
@@ -204,7 +208,9 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     Args:
         rules: Acquisition rules to choose from; none: all.
     """
-    kind, of_faults, of_crashes, sizes, copies = (np.random.default_rng([seed, place]) for place in range(5))
+    kind, of_faults, of_crashes, sizes, copies, terms = (
+        np.random.default_rng([seed, place]) for place in range(6)
+    )
     names_of_rules = tuple(rules) or tuple(RULES)
     rule = names_of_rules[int(kind.integers(len(names_of_rules)))]
     blind = RULES[rule].blind
@@ -227,6 +233,7 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         batch=batch,
         # A blind curator cannot tell which points are copies.
         distinct=RULES[rule].candidate_with_bid and not blind and bool(copies.random() < 0.3),
+        tendering=_tendering(terms, release, rounds * batch, count) if RULES[rule].herds else None,
         min_owners=min_owners,
         cadence=cadence,
         rows=tuple(int(rows) for rows in kind.integers(1, MOST_ROWS + 1, size=count)),
@@ -237,6 +244,46 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         faults=_faults(of_faults, owners, rounds, MILD if mild else HARD, blind=blind),
         crashes=_crashes(of_crashes, owners, rounds, MILD if mild else HARD, blind=blind),
     )
+
+
+def _tendering(rng: np.random.Generator, release: str, points: int, owners: int) -> Tendering:
+    """Terms within which that many points can be bought, if owners have enough."""
+    fewest = -(-points // owners)
+    submission = points if rng.random() < 0.5 else int(rng.integers(fewest, points + 1))
+    prices = tuple(map(int, rng.integers(1, 5, size=owners))) if rng.random() < 0.4 else ()
+    caps = tuple(map(int, rng.integers(fewest, points + 1, size=owners))) if rng.random() < 0.4 else ()
+    budget = None
+    if prices and rng.random() < 0.5:
+        budget = int(rng.integers(_least(points, submission, prices, caps), points * max(prices) + 1))
+    can_nest = "epsilon_curator" in RELEASES[release].Parameters.model_fields
+    return Tendering(
+        messages=int(rng.integers(1, 4)),
+        submission=submission,
+        prices=prices,
+        budget=budget,
+        caps=caps,
+        nested=can_nest and bool(rng.random() < 0.5),
+    )
+
+
+def _least(points: int, submission: int, prices: Sequence[int], caps: Sequence[int]) -> int:
+    """What that many points cost, if each owner has as many as it submits."""
+    room = caps or [submission] * len(prices)
+    one_each = sorted(
+        price for price, most in zip(prices, room, strict=True) for _ in range(min(most, submission))
+    )
+    return sum(one_each[:points])
+
+
+def _terms_in_words(tender: Tendering | None) -> str:
+    if tender is None:
+        return ""
+    told = [f"{tender.submission} points of each owner in up to {tender.messages} messages"]
+    told += [f"prices {', '.join(map(str, tender.prices))}"] if tender.prices else []
+    told += [f"a budget of {tender.budget}"] if tender.budget is not None else []
+    told += [f"caps {', '.join(map(str, tender.caps))}"] if tender.caps else []
+    told += ["a finer release for the curator"] if tender.nested else []
+    return f"{', '.join(told)}, "
 
 
 def _byzantine(rng: np.random.Generator, owners: Sequence[str]) -> tuple[tuple[str, float], ...]:

@@ -213,7 +213,7 @@ def _target(evidence: Evidence) -> Target | None:
     """What the consumer released, if the curator has it."""
     if evidence.outcome.curator.target is None:
         return None
-    for frame in evidence.said(CONSUMER, "target", "subspace-target"):
+    for frame in evidence.said(CONSUMER, "target", "subspace-target", "nested-target"):
         message = decode_message(Direction.CONSUMER_TO_CURATOR, frame.body)
         assert isinstance(message, Target), "the frame says so"
         return message

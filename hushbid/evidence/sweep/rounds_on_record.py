@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -81,8 +82,9 @@ class Round:
     Attributes:
         number: The first is 1, by the order of the weights.
         stated: What number the curator recorded with its weight.
-        began: When its weight was computed, in simulated seconds.
-        bids: Owners whose bid for it came while bids were taken.
+        began: When its weight was computed, in simulated seconds; under `tender`, which takes answers while
+            others still enrol, when the time for answers began.
+        bids: Owners whose bid for it came, to its last message, while bids were taken.
         present: Those of them of whom no point was known not to match when bidding ended, and who missed no
             earlier round of a session that buys a point once.
         closed: When bidding ended; None: it did not.
@@ -183,6 +185,10 @@ class _Reading(Reading):
         super().__init__(session, Rounds())
         self._bids: dict[str, PointBid] = {}
         """Every owner's last."""
+        self._parts: Counter[str] = Counter()
+        """Messages of each owner's submission, where owners submit in several."""
+        self._entering = session.rule.herds
+        """Whether owners may still enrol, so that the time for answers has not begun."""
         self._unchecked: list[PointOnRecord] = []
         self._out: set[str] = set()
 
@@ -202,6 +208,9 @@ class _Reading(Reading):
             self.found.rounds[-1].delayed = True
         elif (item.kind, item.public.get("name")) == ("set-timer", "cadence"):
             self._close(now)
+        elif (item.kind, item.public.get("name")) == ("set-timer", "round") and self._entering:
+            self._entering = False
+            self.found.rounds[-1].began = now
 
     def _begin(self, item: RecordedItem, now: float) -> None:
         self._end(now)
@@ -230,7 +239,7 @@ class _Reading(Reading):
             self._end(now)
         elif kind == "ask" and (peer, sequence) not in self._sent:
             self._close(now)
-        elif kind == "broadcast" and (peer, sequence) not in self._sent:
+        elif kind in ("broadcast", "call") and (peer, sequence) not in self._sent:
             message = read_message(Direction.CURATOR_TO_OWNER, frame["body"])
             assert isinstance(message, Broadcast), "the frame says so"
             self.found.broadcasts.append(SentBroadcast(peer, len(self.found.rounds), message))
@@ -239,12 +248,14 @@ class _Reading(Reading):
     def _read_received(self, item: RecordedItem) -> None:
         frame: Any = item.private["frame"]
         owner = frame["peer"]
-        if owner == CONSUMER or frame["message"] not in ("bid", "batch", "offer"):
+        if owner == CONSUMER or frame["message"] not in ("bid", "batch", "submission", "offer"):
             return
         message = read_message(Direction.OWNER_TO_CURATOR, frame["body"])
         if isinstance(message, Bid | Batch):
             current = self.found.rounds[-1]
-            if message.round == current.number and current.closed is None:
+            self._parts[owner] += 1
+            whole = not self._session.rule.herds or self._parts[owner] == self._session.messages
+            if whole and message.round == current.number and current.closed is None:
                 current.bids.add(owner)
             for bid in bids_of(message):
                 self._bids[owner] = bid

@@ -27,11 +27,13 @@ from hushbid.protocol.wire.messages import Close, Farewell
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 
-__all__ = ["Course", "Step", "compared", "goes_with", "result_of", "run", "small_session"]
+__all__ = ["Course", "Step", "Tendering", "compared", "goes_with", "result_of", "run", "small_session"]
 
 COLUMNS: Final = 3
 DIMENSION: Final = 8
 EPSILON: Final = 3.0
+EPSILON_CURATOR: Final = 30.0
+"""ε of a finer release for the curator, where it has one."""
 _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kind"].default)
 """Messages with the head of a transcript, which depends on times and salts."""
 
@@ -63,20 +65,49 @@ class Course:
         return {party: tuple(_steps(image)) for party, image in self.transcripts.items()}
 
 
+class Tendering(NamedTuple):
+    """How owners submit in a small `tender`, and what bounds the choice.
+
+    Attributes:
+        messages: Messages of a submission, at most.
+        submission: The points that an owner submits, rounded up to whole messages; None: as many as are
+            bought.
+        prices: Of an owner's points, in the order of the roster; none: points have no price.
+        budget: The most that all points may cost; None: anything.
+        caps: The most points that an owner sells, likewise; none: any number.
+        nested: Whether the curator has a finer release than the owners. The release must be able to.
+    """
+
+    messages: int = 3
+    submission: int | None = None
+    prices: tuple[int, ...] = ()
+    budget: int | None = None
+    caps: tuple[int, ...] = ()
+    nested: bool = False
+
+
 def goes_with(rule: str, release: str) -> bool:
     """Whether a session can have that rule and that release of D_v."""
     return not (RULES[rule].herds and "directions" in RELEASES[release].Parameters.model_fields)
 
 
 def small_session(
-    rule: str, *, release: str, rounds: int, owners: int, batch: int = 1, distinct: bool = False
+    rule: str,
+    *,
+    release: str,
+    rounds: int,
+    owners: int,
+    batch: int = 1,
+    distinct: bool = False,
+    tendering: Tendering | None = None,
 ) -> Session:
     """A session of few features and simulated noise.
 
     It settles privately where its rule and its release guarantee something to the owners, and copies of a
-    point are bought too. A `tender` buys the points of all rounds in one, and does not settle privately. With
-    `logistic` the ε of asks is so large that it protects nobody: the rule is for thousands of owners. With
-    `distinct` a point that several owners hold is bought once.
+    point are bought too. A `tender` buys the points of all rounds in one, by default from submissions of
+    several messages, and does not settle privately. With `logistic` the ε of asks is so large that it
+    protects nobody: the rule is for thousands of owners. With `distinct` a point that several owners hold is
+    bought once.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
@@ -88,13 +119,16 @@ def small_session(
             f"There is no release named {release!r}.", advice=f"Choose of: {', '.join(RELEASES)}."
         )
     names = [f"owner-{number}" for number in range(owners)]
-    herds = RULES[rule].herds
+    herds, points = RULES[rule].herds, rounds * batch
     settles = RULES[rule].private and RELEASES[release].private and not (distinct or herds)
+    tender = tendering or Tendering()
+    submission = tender.submission or points
     values = {
         "session": {
             "name": "faults",
-            "points": rounds * batch,
-            "batch": rounds * batch if herds else batch,
+            "points": points,
+            "batch": -(-submission // tender.messages) if herds else batch,
+            "submission": submission if herds else None,
             "distinct": distinct,
             "min_owners": 1,
             "allow_nonprivate": True,
@@ -106,16 +140,29 @@ def small_session(
             **RELEASES[release].small_features,
             **({} if RULES[rule].sealed else {"seed": 1}),
         },
-        "target": _mechanism(release, "substitute-one"),
+        "target": {
+            **_mechanism(release, "substitute-one"),
+            **({"epsilon_curator": EPSILON_CURATOR} if herds and tender.nested else {}),
+        },
         "summary": _mechanism(release, "add-remove-one"),
         "noise": {"source": "simulated", "seed": 0},
         **({"settlement": {"private": True, "epsilon": EPSILON}} if settles else {}),
+        **({"wishes": _wishes(names, tender)} if herds and (tender.prices or tender.caps) else {}),
         "network": {"address": "tcp://127.0.0.1:1", "insecure": True},
         "roster": {"owners": dict.fromkeys(names, "")},
     }
     delta = SessionSection.model_fields["delta"].default
     keys = RULES[rule].small_keys(owners=owners, rounds=rounds, delta=delta)
     return open_session(SessionFile.model_validate({**values, "acquisition": {"rule": rule, **keys}}))
+
+
+def _wishes(names: Iterable[str], tender: Tendering) -> dict[str, Any]:
+    named = {
+        key: dict(zip(names, values, strict=True))
+        for key, values in (("prices", tender.prices), ("caps", tender.caps))
+        if values
+    }
+    return named if tender.budget is None else {**named, "budget": tender.budget}
 
 
 def _mechanism(release: str, neighbours: str) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Account:
         traffic.numbered[frame.sequence] = noted
         traffic.last = max(traffic.last, frame.sequence)
         traffic.acknowledged = max(traffic.acknowledged, frame.acknowledged)
-        if frame.message in ("broadcast", "sealed-broadcast"):
+        if frame.message in ("broadcast", "call", "sealed-broadcast"):
             self._take_broadcast(frame, noted, sent=sent)
         elif self.awards is not None and frame.message in ("blind-bid", "award"):
             self._compare_award(record, frame, self.awards)
@@ -208,7 +208,7 @@ def _noted(record: int, frame: RecordedFrame) -> Noted:
 
 def _without_box(frame: RecordedFrame) -> bytes | None:
     """SHA-256 of a bid as the curator records it; None if that is as it was sent."""
-    if frame.message not in ("bid", "batch", "blind-bid"):
+    if frame.message not in ("bid", "batch", "submission", "blind-bid"):
         return None
     try:
         kept = without_box(decode_message(Direction.OWNER_TO_CURATOR, frame.body))

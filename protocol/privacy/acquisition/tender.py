@@ -20,7 +20,6 @@ class Tender(Sealed):
 
     name = "tender"
     herds = True
-    even_owners = "its choice follows running sums, and prices and caps are not built into it"
     learns = (
         "nothing: what an owner is sent follows from the session and the consumer's release, and nobody "
         "tells it what was chosen"

@@ -22,11 +22,14 @@ class GaussianParameters(NoisyTotalParameters):
 
     Attributes:
         sigma: σ of the noise on each coordinate of a total, in units of φ.
+        epsilon_curator: ε of a finer release that only the curator gets (`Nested`); of `[target]` under
+            `tender`.
     """
 
     noise_key: ClassVar[str] = "sigma"
 
     sigma: float | None = Field(default=None, ge=SMALLEST_SIGMA)
+    epsilon_curator: float | None = Field(default=None, gt=0)
 
 
 class GaussianRelease(NoisyTotalRelease):

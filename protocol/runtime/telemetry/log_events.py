@@ -101,9 +101,7 @@ class LogEvent(Enum):
     )
 
     # The curator's rounds.
-    ENROLMENT_OVER = _info(
-        "enrolment.over", "the rounds begin with {enrolled} of {owners} owners; missing: {missing}"
-    )
+    ENROLMENT_OVER = _info("enrolment.over", "{enrolled} of {owners} owners take part; missing: {missing}")
     OWNER_ABSENT = _warning("owner.absent", "{peer} is absent from round {round} on: {reason}")
     OWNER_TAKES_PART = _info(
         "owner.takes-part", "{peer} is no longer {reason}; rounds that it missed: {rounds}"

@@ -79,6 +79,10 @@ def kind_of(schema: Mapping[str, Any], kinds: Mapping[str, Any]) -> str | None:
     return OWN
 
 
+FOLLOWS: Final = {"summary": "as `target`"}
+"""Keys that follow from others where they are left out (`hushbid.protocol.config.completing`)."""
+
+
 def shown(default: object) -> str:
     """A default as the page has it."""
     if default is PydanticUndefined:
@@ -99,7 +103,7 @@ def keys(model: type[BaseModel], names: Iterable[str] = (), without: Iterable[st
         if (place := f"{model.__name__}.{name}") in MAY_NAME:
             kind = either(known) if (known := MAY_NAME[place]) else OWN
         default = model.model_fields[name].get_default(call_default_factory=True)
-        rows.append((code(name), kind, shown(default)))
+        rows.append((code(name), kind, FOLLOWS.get(name) or shown(default)))
     return Table(rows)
 
 

@@ -69,6 +69,7 @@ PARTS: Final[dict[str, BaseModel]] = {
     "candidate": _example("offer").candidate,
     "sealed candidate": CASES["bid-sealed"].message.candidate,  # type: ignore[attr-defined]
     "candidates": _example("batch").candidates,
+    "submitted candidate": CASES["delivery-submitted"].message.purchases[0].candidate,  # type: ignore[attr-defined]
     "sealed candidates": CASES["batch-sealed"].message.candidates,  # type: ignore[attr-defined]
     "batched candidate": CASES["delivery-batched"].message.purchases[0].candidate,  # type: ignore[attr-defined]
     "purchase": _example("delivery").purchases[0],

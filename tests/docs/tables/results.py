@@ -86,6 +86,7 @@ RESULTS: Final[dict[str, Made]] = {
     "consumer": partial(returned, "consumer/process.py:_take_part", "consumer/result.py:consumer_result"),
     "bench rounds": partial(returned, "hushbid/evidence/bench/rounds.py:bench_rounds"),
     "bench points": partial(returned, "hushbid/evidence/bench/points.py:bench_points"),
+    "bench tender": partial(returned, "hushbid/evidence/bench/tender.py:bench_tender"),
     "bench rules": partial(returned, "hushbid/evidence/bench/rules.py:bench_rules"),
     "bench owners": partial(returned, "hushbid/evidence/bench/owners.py:bench_owners"),
     "experiment selection": partial(fields, selection.Row),

@@ -11,19 +11,21 @@ import hashlib
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import nacl.public
 import nacl.signing
 import numpy as np
 import numpy.typing as npt
 import zmq
+from nacl.public import PrivateKey, SealedBox
 from zmq.utils import z85
 from zmq.utils.monitor import recv_monitor_message
 
 from tests.interop.minimal import formats
+from tests.interop.minimal.choice import aimed, chosen
 from tests.interop.minimal.feature_map import FeatureMap
 from tests.interop.minimal.formats import Frame, Session, number, packed
 
@@ -45,22 +47,24 @@ class Owner:
         self._padding = len(points)
         self._points = np.pad(points, ((0, 1), (0, 0)))
         self._attributes.append(bytes(length))
-        self.map: FeatureMap | None = None
-        """None under `sealed`, until it has come."""
+        self.public: bytes | None = None
+        """The digest of a map that is public."""
         self.outcome: str | None = None
         self._handles = {self._padding: 0}
         self._gone = {self._padding}
         self._last = (0, 0, self._padding)
         if "seed" in session.tables["features"]:
-            self._use(FeatureMap(session.tables["features"], session.tables["features"]["seed"]))
+            self.public = self._use(session.tables["features"]["seed"])
 
-    def _use(self, feature_map: FeatureMap) -> None:
-        self.map = feature_map
+    def _use(self, seed: int | bytes) -> bytes:
+        """Hash all points by the map of a seed; its digest."""
+        feature_map = FeatureMap(self.session.tables["features"], seed)
         self._features = np.pad(feature_map.hash(self._points[:-1]), ((0, 1), (0, 0)))
         self._scored = self._features.astype(np.int64)
         if self.session.tables["session"]["jitter"]:
             jitter = [formats.jitter_of(self.session.identifier, row) for row in self._features[:-1]]
             self._scored = np.column_stack([self._scored, [*jitter, 0]])
+        return feature_map.digest
 
     def answer(self, message: Message) -> Message:
         """What is said to a numbered message of the curator's."""
@@ -69,6 +73,10 @@ class Owner:
             return self._open(message["box"])
         if kind == "broadcast":
             return self._bid(message["round"], message["weights"])
+        if kind == "call":
+            self._submission = self._submitted(message)
+        if kind in ("call", "next"):
+            return next(self._submission)
         if kind == "ask":
             return self._offer(message["round"], int(message["handle"][0]))
         if kind != "close":
@@ -82,10 +90,8 @@ class Owner:
     def _open(self, box: bytes) -> Message:
         consumer = self.session.sealing_key("consumer")
         seed, digest = formats.open_map(box, self.session.identifier, consumer, self._key)
-        feature_map = FeatureMap(self.session.tables["features"], seed)
-        if feature_map.digest != digest:
+        if self._use(seed) != digest:
             raise ValueError("the consumer's map is another one than its seed makes here")
-        self._use(feature_map)
         return {"kind": "ready"}
 
     def _bid(self, round_: int, weights: npt.NDArray[np.int32]) -> Message:
@@ -94,17 +100,24 @@ class Owner:
         found = (self._scored @ weights.astype(np.int64)).tolist()
         order = sorted(left, key=lambda row: (-found[row], self._features[row].astype("<i2").tobytes(), row))
         rows = (order + [self._padding] * room)[:room]
-        handles = [self._handles.setdefault(row, len(self._handles)) for row in rows]
-        scores, numbers = number(*(found[row] for row in rows)), number(*handles)
-        self._last = (round_, handles[0], rows[0])
         with_points = self.session.rule in formats.WITH_POINTS
         self._gone.update(rows if with_points else ())
         if room > 1:
-            said = {"kind": "batch", "round": round_, "scores": scores, "handles": numbers}
-            return {**said, "candidates": self._batch(round_, handles, rows)}
-        one = self._one(round_, handles[0], rows[0]) if with_points else None
-        said = {"kind": "bid", "round": round_, "exhausted": not left}
-        return {**said, "score": scores, "handle": numbers, "candidate": one}
+            return self._batch("batch", round_, found, rows)
+        handle = self._handles.setdefault(rows[0], len(self._handles))
+        self._last = (round_, handle, rows[0])
+        one = self._one(round_, handle, rows[0]) if with_points else None
+        said = {"kind": "bid", "round": round_, "exhausted": not left, "score": number(found[rows[0]])}
+        return {**said, "handle": number(handle), "candidate": one}
+
+    def _submitted(self, call: Message) -> Iterator[Message]:
+        table, features = self.session.tables["session"], self._features[:-1]
+        found = (self._scored @ call["weights"].astype(np.int64)).tolist()
+        order = chosen(*aimed(self.session.tables["target"]["mechanism"], call, features), features)
+        room, most = table["batch"], -(-table["submission"] // table["batch"]) * table["batch"]
+        rows = [*islice(order, most), *[self._padding] * most]
+        for at in range(0, most, room):
+            yield self._batch("submission", call["round"], found, rows[at : at + room])
 
     def _offer(self, round_: int, handle: int) -> Message:
         row = self._last[2]
@@ -117,12 +130,14 @@ class Owner:
         point, features = self._points[row], self._features[row]
         return {"point": point, "features": features, "attributes": self._attributes[row]}
 
-    def _box(self, row: int) -> bytes:
-        size = self.session.tables["acquisition"]["box_bytes"]
+    def _box(self, row: int, handle: int = 0, shared: PrivateKey | None = None) -> bytes:
+        size, consumer = self.session.tables["acquisition"]["box_bytes"], self.session.sealing_key("consumer")
         if row == self._padding:
             return bytes(size + 48)
         content = formats.content_of(self._points[row], self._attributes[row], size)
-        return nacl.public.SealedBox(self.session.sealing_key("consumer")).encrypt(content)
+        if shared:
+            return formats.numbered_box(content, handle, consumer, shared)
+        return SealedBox(consumer).encrypt(content)
 
     def _one(self, round_: int, handle: int, row: int) -> Message:
         if self.session.rule != "sealed":
@@ -132,15 +147,22 @@ class Owner:
         signature = self._key.sign(said).signature if handle else bytes(64)
         return {"features": features, "box": box, "signature": signature}
 
-    def _batch(self, round_: int, handles: list[int], rows: list[int]) -> Message:
+    def _batch(self, kind: str, round_: int, found: list[int], rows: list[int]) -> Message:
+        handles = [self._handles.setdefault(row, len(self._handles)) for row in rows]
+        scores = number(*(found[row] for row in rows))
+        said = {"kind": kind, "round": round_, "scores": scores, "handles": number(*handles)}
+        return {**said, "candidates": self._candidates(round_, handles, rows)}
+
+    def _candidates(self, round_: int, handles: list[int], rows: list[int]) -> Message:
         features = self._features[rows].reshape(-1)
-        if self.session.rule != "sealed":
+        if self.session.rule not in formats.SEALED:
             attributes = b"".join(self._attributes[row] for row in rows)
             return {"points": self._points[rows].reshape(-1), "features": features, "attributes": attributes}
-        boxes = [self._box(row) for row in rows]
+        shared = PrivateKey.generate() if self.session.rule == "tender" else None
+        boxes = [self._box(row, handle, shared) for row, handle in zip(rows, handles, strict=True)]
         digests = b"".join(map(formats.batched_digest, handles, boxes, self._features[rows]))
-        said = formats.batch_statement(self.session.identifier, self.name, round_, digests)
-        signature = self._key.sign(said).signature
+        statement = formats.submission_statement if shared else formats.batch_statement
+        signature = self._key.sign(statement(self.session.identifier, self.name, round_, digests)).signature
         return {"features": features, "boxes": b"".join(boxes), "digests": digests, "signature": signature}
 
 
@@ -222,8 +244,7 @@ class Line:
             raise ValueError(f"refused ({message['code']}): {message['detail']} {message['advice']}")
         if message["kind"] != "welcome":
             return
-        public = self._owner.map.digest if self._session.rule != "sealed" and self._owner.map else None
-        if (message["version"], message["feature_map"]) != (2, public):
+        if (message["version"], message["feature_map"]) != (2, self._owner.public):
             raise ValueError("the curator speaks another version, or has another feature map")
         self._welcomed = True
         self._release(message["received"])

@@ -72,9 +72,7 @@ class FeatureMap:
             + self.w.astype("<i4").tobytes()
             + self.b.astype("<u8").tobytes()
         ).digest()
-        radius = math.isqrt(2**63 // dimension)
-        table = [(cosine(k << 16) * radius + 2**45) >> 46 for k in range(2**16)]
-        self._table = np.array(table, np.int16)
+        self._radius = math.isqrt(2**63 // dimension)
         self._paired = name == "paired"
         self._lower, self._upper = (np.asarray(features[bound], np.float64) for bound in ("lower", "upper"))
 
@@ -84,7 +82,11 @@ class FeatureMap:
         whole = np.rint((points.astype(np.float64) - self._lower) * scale)
         whole = np.clip(whole, 0, 2**self.point_bits).astype(np.int64)
         angles = ((whole @ self.w.T + self.b) >> (self.turn_bits - 16)) & 0xFFFF
-        parts = [self._table[angles]]
         if self._paired:
-            parts.append(self._table[(angles - 2**14) & 0xFFFF])
-        return np.concatenate(parts, axis=1)
+            angles = np.hstack([angles, (angles - 2**14) & 0xFFFF])
+        coordinates: npt.NDArray[np.int16] = np.vectorize(self.coordinate, otypes=[np.int16])(angles)
+        return coordinates
+
+    def coordinate(self, angle: int) -> int:
+        """The coordinate of φ of an angle."""
+        return (cosine(int(angle) << 16) * self._radius + 2**45) >> 46

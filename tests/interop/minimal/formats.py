@@ -28,11 +28,13 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "roster": {"curator": "", "consumer": ""},
 }
 WHOLE = (
-    *("points", "batch", "min_owners", "dimension", "seed", "columns"),
+    *("points", "batch", "submission", "min_owners", "dimension", "seed", "columns"),
     *("box_bytes", "column_values", "tau", "steps", "first_steps", "directions", "caps", "classes"),
 )
 """Keys whose values are whole numbers; all other numbers are float64."""
-WITH_POINTS = ("ask-all", "sealed")
+SEALED = ("sealed", "tender")
+"""Rules whose points come in boxes."""
+WITH_POINTS = ("ask-all", *SEALED)
 """Rules whose bids bring their points."""
 HEADER = struct.Struct(">4sB16sQQ")
 DTYPES = {1: "<u1", 2: "<i2", 3: "<i4", 4: "<i8", 5: "<f4", 6: "<f8"}
@@ -49,6 +51,7 @@ class Session:
     @classmethod
     def read(cls, path: Path) -> Session:
         tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = {"summary": _summary(tables["target"]), **tables}
         tables |= {name: {**known, **tables.get(name, {})} for name, known in DEFAULTS.items()}
         _settle(tables)
         meaning = {name: table for name, table in tables.items() if name not in ("network", "timeouts")}
@@ -74,23 +77,32 @@ class Session:
         return curve_key(roster[party])
 
 
+def _summary(target: Mapping[str, Any]) -> Mapping[str, Any]:
+    same = {key: value for key, value in target.items() if key != "epsilon_curator"}
+    return same | ({"neighbours": "add-remove-one"} if "neighbours" in target else {})
+
+
 def _settle(tables: Any) -> None:
     session, features, acquisition = tables["session"], tables["features"], tables["acquisition"]
     for bound in ("lower", "upper"):
         if isinstance(features[bound], list) and len(set(features[bound])) == 1:
             features[bound] = features[bound][0]
     size = 8 * features["columns"] + 4096
-    if acquisition["rule"] == "sealed":
+    if acquisition["rule"] in SEALED:
         size = 48 + acquisition.setdefault("box_bytes", -(-(8 * features["columns"] + 256) // 64) * 64)
     if acquisition["rule"] == "published":
         acquisition.setdefault("epsilon", 0.5)
         acquisition.setdefault("tau", math.ceil(len(tables["roster"]["owners"]) ** (2 / 3) - 1e-9))
-    batch = min(-(-session["points"] // 50), 100, 1015808 // (size + 2 * features["dimension"] + 64))
+    room = max(1, min(1015808 // (size + 2 * features["dimension"] + 64), 1024))
+    batch = min(-(-session["points"] // 50), 100, room)
     apart = {"column_values", "fixed_cadence"} & {*session} or tables.get("settlement", {}).get("private")
     wishes, _ = tables.get("wishes", {}), tables.get("labels", {}).setdefault("similarity", 0.5)
-    apart = apart or "caps" in wishes or len({*wishes.get("prices", {}).values()}) > 1
+    uneven = "caps" in wishes or len({*wishes.get("prices", {}).values()}) > 1
     jitter = 50.0 if features["columns"] <= 8 else 25.0
-    defaults = {"batch": (1, max(1, batch)), "jitter": (0.0, jitter), "distinct": (False, not apart)}
+    if acquisition["rule"] == "tender":
+        submission = session.setdefault("submission", session["points"])
+        batch, jitter, uneven = -(-submission // -(-submission // room)), 0.0, False
+    defaults = {"batch": (1, batch), "jitter": (0.0, jitter), "distinct": (False, not (apart or uneven))}
     here = acquisition["rule"] in WITH_POINTS
     tables["session"] = {key: values[here] for key, values in defaults.items()} | session
 
@@ -209,6 +221,31 @@ def batched_digest(handle: int, box: bytes, features: npt.NDArray[np.int16]) -> 
 def batch_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
     """What an owner signs of a batch of sealed points."""
     return b"hushbid batch 1\0" + session + _place(round_, len(digests) // 32, owner) + digests
+
+
+def submission_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
+    """What an owner signs of a message of its submission."""
+    depth, root = tree([digests[at : at + 32] for at in range(0, len(digests), 32)])
+    return b"hushbid submission 1\0" + session + _place(round_, depth, owner) + root
+
+
+def tree(nodes: list[bytes]) -> tuple[int, bytes]:
+    """Depth and root of the tree with these leaves."""
+    if len(nodes) == 1:
+        return 0, nodes[0]
+    pairs = zip(nodes[::2], [*nodes[1::2], bytes(32)], strict=False)
+    depth, root = tree([hashlib.sha256(b"hushbid node 1\0" + one + other).digest() for one, other in pairs])
+    return depth + 1, root
+
+
+def numbered_box(
+    content: bytes, number: int, consumer: nacl.public.PublicKey, ephemeral: nacl.public.PrivateKey
+) -> bytes:
+    """A content in a box that opens under its number alone."""
+    public = bytes(ephemeral.public_key)
+    bound = public + bytes(consumer) + number.to_bytes(8, "big")
+    nonce = hashlib.blake2b(bound, digest_size=24).digest()
+    return public + nacl.public.Box(ephemeral, consumer).encrypt(content, nonce).ciphertext
 
 
 def _digests(box: bytes, features: npt.NDArray[np.int16]) -> bytes:

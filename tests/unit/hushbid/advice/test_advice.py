@@ -86,7 +86,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_setting_has_a_value_and_one_sentence() -> None:
     advice = advised()
-    assert list(settings(advice)) == ["bounds", "γ", "d", "p", "b", "ε", "δ", "seed set"]
+    assert list(settings(advice)) == ["bounds", "γ", "d", "p", "b", "submission", "ε", "δ", "seed set"]
     for each in advice.proposals:
         assert each.why.endswith(".")
         assert len(each.why) < 160
@@ -130,7 +130,8 @@ def test_a_tenth_is_bought_or_what_is_wanted(owners: list[int], wanted: float | 
     sizes = {f"owner-{number}": size for number, size in enumerate(owners)}
     advice = advised(owners=sizes, wanted=wanted)
     assert settings(advice)["p"] == points
-    assert settings(advice)["b"] == advice.file.batch == math.ceil(points / 50)
+    assert settings(advice)["submission"] == advice.file.submission == points
+    assert settings(advice)["b"] == advice.file.batch
 
 
 @pytest.mark.parametrize(

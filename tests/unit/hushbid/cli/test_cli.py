@@ -22,7 +22,7 @@ from hushbid.protocol.runtime.keys import read_public, read_secret
 from hushbid.running.simulate import simulate
 from tests.conftest import ROOT
 
-DIGITS = str(ROOT / "configs" / "digits" / "cluster.toml")
+DIGITS = str(ROOT / "configs" / "digits" / "sealed.toml")
 SHORT = ("--set", "session.points=5")
 
 

@@ -135,3 +135,12 @@ def test_data_without_a_ledger_are_not_taken_for_a_damaged_one(tmp_path: Path) -
     said = " ".join(ended.stderr.split())
     assert f"{data} is not a ledger, and north.csv.ledger does not lie beside it" in said
     assert "malformed" not in said
+
+
+def test_a_session_that_costs_owners_nothing_is_said_to(tmp_path: Path) -> None:
+    path = tmp_path / "north.csv.ledger"
+    with LifetimeLedger.open(path, budget=None, neighbours=RELATION, rows=None) as made:
+        made.charge(spending(f"tender/{'ab' * 16}/north", epsilon=0.0, costs=()))
+    said = shown(path).stdout
+    assert "Nothing charged between owners: 1 session" in said
+    assert f"Spent together: ε = 0 at δ = 1e-05 ({RELATION})." in said

@@ -26,6 +26,7 @@ from tests.conftest import ROOT
 
 CONFIGS = ROOT / "configs"
 DIGITS = CONFIGS / "digits" / "cluster.toml"
+ROUNDS = CONFIGS / "digits" / "sealed.toml"
 DIGITS_OWNERS = ("digits-01", "digits-34", "digits-56", "digits-78", "digits-92")
 
 
@@ -170,7 +171,7 @@ BAD = [
     pytest.param({"session": {"name": "x", "points": 5, "pionts": 6}}, r"session\.pionts", id="unknown key"),
     pytest.param({"session": {"name": "x"}}, r"session\.points", id="missing key"),
     pytest.param({"session": {"name": "x", "points": "5"}}, r"session\.points", id="wrong type"),
-    pytest.param({"summary": None}, "summary", id="missing section"),
+    pytest.param({"acquisition": None}, "acquisition", id="missing section"),
     pytest.param({"owners": None, "consumer": None}, "no data", id="no data"),
     pytest.param({"owners": None}, r"owners\.NAME\.data is missing", id="no owners"),
     pytest.param(
@@ -232,10 +233,12 @@ def test_an_unknown_dataset_is_refused_with_those_there_are() -> None:
 # -- the shipped configurations -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["cluster", "gaussian", "published"])
-def test_a_shipped_digits_cluster_can_be_simulated(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "rounds"), [("cluster", 1), ("sealed", 10), ("gaussian", 10), ("published", 10)]
+)
+def test_a_shipped_digits_cluster_can_be_simulated(name: str, rounds: int) -> None:
     result = simulate(open_cluster(CONFIGS / "digits" / f"{name}.toml", settings=["session.points=10"]))
-    assert result.points_delivered == result.rounds == 10
+    assert (result.points_delivered, result.rounds) == (10, rounds)
 
 
 @pytest.mark.parametrize("name", ["mnist", "insurance"])
@@ -432,7 +435,7 @@ def test_too_few_points_to_deal_out_is_an_error_that_says_what_to_do(digits: Clu
 
 
 def test_rounds_that_bring_nothing_are_told() -> None:
-    cluster = open_cluster(DIGITS, settings=["session.points=30", "session.batch=3"])
+    cluster = open_cluster(ROUNDS, settings=["session.points=30", "session.batch=3"])
     result = simulate(cluster, owners=3, owner_points=4)
     assert (result.points_delivered, result.rounds) == (12, 10)
     assert result.course is not None

@@ -419,7 +419,7 @@ def test_a_delta_that_lets_a_row_be_published_is_no_guarantee(sizes: dict[str, A
 
 
 def test_a_flag_goes_before_the_file() -> None:
-    path = CONFIGS / "digits" / "cluster.toml"
+    path = CONFIGS / "digits" / "sealed.toml"
     from_file = plan_setting(path, PlanFlags())
     changed = plan_setting(path, PlanFlags(points=50, validation=500, owners=7, epsilon_consumer=0.5))
     assert (from_file.m, len(from_file.owner_points)) == (66, 5)
@@ -488,7 +488,7 @@ def test_the_verb_prints_one_object_and_ends_well_whatever_the_verdict(plan: Any
         ((), "--owners K"),
         (("--owners", "5"), "--points p"),
         (WHOLE[:4] + WHOLE[6:], "--validation m"),
-        (WHOLE[:6] + WHOLE[8:], "--epsilon-owners E"),
+        ((*WHOLE[:6], *WHOLE[8:], "--rule", "sealed"), "--epsilon-owners E"),
         ((*WHOLE, "--rule", "logistic"), "--epsilon-asks E"),
         ((*WHOLE, "--rule", "auction"), "no rule is named 'auction'"),
         ((*WHOLE, "--release", "laplace"), "Choose one of: "),

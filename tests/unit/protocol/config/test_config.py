@@ -351,6 +351,7 @@ def test_a_file_with_faults_of_its_own_is_not_taken_for_another_kind() -> None:
 OTHERS: dict[str, Any] = {
     "session.name": "other",
     "session.points": 101,
+    "session.submission": 2,
     "session.batch": 3,
     "session.seed_weight": 0.5,
     "session.jitter": 3.0,

@@ -96,7 +96,7 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "version": (lambda v: v.update(version=2), "not of version 1"),
     "format": (lambda v: v.update(format="hushbid-key-request"), "not a file of the format"),
     "unknown key": (lambda v: v.update(comment="x"), "comment: unknown key"),
-    "a wrong session": (lambda v: v["configuration"].pop("summary"), "configuration.summary: is missing"),
+    "a wrong session": (lambda v: v["configuration"].pop("target"), "configuration.target: is missing"),
 }
 
 

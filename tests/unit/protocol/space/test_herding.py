@@ -9,7 +9,7 @@ import pytest
 
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.copies import Copies
-from hushbid.protocol.space.herding import FARTHEST, MOST_HERDED, herd
+from hushbid.protocol.space.herding import FARTHEST, MOST_HERDED, herd, shortlisted
 from hushbid.protocol.space.scoring import Points, Pool
 
 
@@ -43,8 +43,8 @@ def test_it_is_the_choice_by_whole_numbers(seed: int) -> None:
     mean = rng.integers(-9_000, 9_000, 6).astype(np.int64)
     left = rng.random(40) < 0.7
     values = features.astype(np.int64)
-    found = herd(values, mean, 25, features=features, available=left)
-    assert list(found) == by_hand(values, mean, 25, features, left)
+    found = herd(values[left], mean, 25, features=features[left])
+    assert np.flatnonzero(left)[list(found)].tolist() == by_hand(values, mean, 25, features, left)
 
 
 def test_what_is_chosen_has_nearly_the_wanted_mean() -> None:
@@ -101,3 +101,28 @@ def test_a_point_of_two_owners_is_chosen_once_and_absent_owners_have_none() -> N
         assert len(pool.herd(as_they_are, mean, 20)) == most
         away = pool.herd(as_they_are, mean, 20, withheld=np.array([False, True, False]))
         assert set(ranks[list(away)]) == {0, 2}
+
+
+def test_what_was_chosen_before_counts_and_no_more_than_can_be_is_chosen() -> None:
+    features, mean = rows(60), np.full(6, 2_000, dtype=np.int64)
+    whole = Points(features, norm_bound=4.0).herd(lambda each: each.astype(np.int64), mean, 20)
+    parts: list[int] = []
+    table = Points(features, norm_bound=4.0)
+    for _ in range(4):
+        found = table.herd(lambda each: each.astype(np.int64), mean, 5)
+        parts += found
+        for row in found:
+            table.withdraw(row)
+    assert tuple(parts) == whole
+
+
+@pytest.mark.parametrize("most", [7, 8, 59])
+def test_of_more_rows_than_are_compared_half_are_the_nearest_and_half_are_spread(most: int) -> None:
+    features, mean = rows(60), np.array([900, -500, 0, 100, 800, -700], dtype=np.int64)
+    numbers = np.arange(60)[np.arange(60) != 13]
+    found = shortlisted(lambda each: each.astype(np.int64), mean, features, numbers, most)
+    order = sorted(numbers.tolist(), key=lambda row: (-int(features[row].astype(np.int64) @ mean), row))
+    half, others = order[: most - most // 2], order[most - most // 2 :]
+    spread = [others[place * len(others) // (most // 2)] for place in range(most // 2)]
+    assert found.tolist() == sorted(half + spread)
+    assert len(set(found.tolist())) == min(most, 59)

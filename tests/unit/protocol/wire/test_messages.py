@@ -301,7 +301,7 @@ def test_boxes_of_a_blind_bid_are_kept_as_their_digests() -> None:
     assert plain(kept) | {"boxes": None} == plain(bid) | {"boxes": None}
 
 
-OF_BOXES = ("bid-sealed", "batch-sealed", "blind-bid")
+OF_BOXES = ("bid-sealed", "batch-sealed", "submission", "blind-bid")
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in OF_BOXES])

@@ -11,10 +11,12 @@ import pytest
 from hushbid.cli.app import main
 from hushbid.evidence.sweep.crash_sweep import Setting, uncrashed
 from hushbid.evidence.sweep.crashes import Which, crashes_of, every, read_crashes, same_steps, write_crashes
-from hushbid.evidence.sweep.session import Course, Step, compared, small_session
+from hushbid.evidence.sweep.session import Course, Step, Tendering, compared, small_session
 from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.space.prices import Prices
+from hushbid.protocol.space.terms import Terms
 from hushbid.simulation.simulator import UNRECORDED, Crash
 
 SHORT = Setting("ask-all", "exact", 3, 2)
@@ -173,6 +175,23 @@ def test_every_rule_has_a_session_that_is_small_enough(rule: str) -> None:
         session = small_session(rule, release="filtered-gaussian", rounds=rounds, owners=owners)
         assert session.file.session.points == rounds
         assert len(session.file.owners) == owners
+
+
+def test_owners_of_a_small_tender_submit_in_several_messages() -> None:
+    session, course = uncrashed(Setting("tender", "gaussian", 5, 2))
+    assert (session.rounds, session.messages, session.batch) == (1, 3, 2)
+    submitted = [sender for (sender, receiver, _), _ in course.bodies.items() if sender.startswith("owner")]
+    assert {sender: submitted.count(sender) for sender in submitted} == {"owner-0": 4, "owner-1": 4}
+    alone = small_session("tender", release="exact", rounds=5, owners=2, tendering=Tendering(messages=1))
+    assert (alone.messages, alone.batch) == (1, 5)
+
+
+def test_a_small_tender_has_terms_and_a_finer_release_for_the_curator() -> None:
+    terms = Tendering(prices=(1, 2), budget=9, caps=(4, 3), nested=True, submission=4)
+    session = small_session("tender", release="gaussian", rounds=3, owners=2, batch=2, tendering=terms)
+    assert session.terms == Terms(Prices((10_000, 20_000)), 90_000, (4, 3))
+    assert session.nested is not None
+    assert session.batch * session.messages >= 4
 
 
 def test_logistic_has_no_session_of_fewer_owners() -> None:

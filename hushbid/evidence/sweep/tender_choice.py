@@ -1,0 +1,202 @@
+"""What a tender chooses, recomputed: by the definitions alone, one point after the other, in whole numbers.
+
+Nothing here is as fast as what it checks (`hushbid.protocol.space.herding` and `terms`). Shared with that are
+φ, y and the aim. docs/protocol.md ("A tender") and docs/configuration.md ("Wishes") have the definitions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+from hushbid.protocol.privacy.releases.aim import Aim
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.grid import Features
+
+__all__ = ["Entry", "Market", "herded"]
+
+_Vector: TypeAlias = list[int]
+
+
+class _RunningSums:
+    """y of some points, the aim, and Σy of those chosen so far."""
+
+    def __init__(self, features: Features, aim: Aim) -> None:
+        self._rows: list[_Vector] = aim.statistic.of(features).tolist() if len(features) else []
+        self._aim: _Vector = aim.mean.tolist()
+        self._total = [0] * len(self._aim)
+        self._chosen = 0
+
+    def score(self, row: int) -> int:
+        """y·((k + 1)·a - Σy)."""
+        wanted = zip(self._rows[row], self._aim, self._total, strict=True)
+        return sum(y * ((self._chosen + 1) * mean - total) for y, mean, total in wanted)
+
+    def choose(self, row: int) -> None:
+        """Add a row to the chosen ones."""
+        self._chosen += 1
+        self._total = [total + y for total, y in zip(self._total, self._rows[row], strict=True)]
+
+
+def herded(features: Features, aim: Aim, count: int) -> list[int]:
+    """The rows that an owner submits, in the order of their choice, at most `count`.
+
+    Args:
+        features: φ of its rows, int16 of shape (n, d).
+    """
+    sums, left = _RunningSums(features, aim), list(range(len(features)))
+    chosen: list[int] = []
+    while left and len(chosen) < count:
+        best = min(left, key=lambda row: (-sums.score(row), features[row].tobytes(), row))
+        sums.choose(best)
+        left.remove(best)
+        chosen.append(best)
+    return chosen
+
+
+class Entry(NamedTuple):
+    """A point that the curator chooses among; `features` is its φ, int16 of shape (d,)."""
+
+    owner: str
+    handle: int
+    features: Features
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """What copies of a point have in common: φ, and which of its owner's points of this φ it is."""
+
+    phi: bytes
+    place: int
+
+
+class Market:
+    """The curator's choice of what owners submitted, within the session's wishes.
+
+    Args:
+        entries: Points of the owners that take part, each owner's in the order of their arrival.
+    """
+
+    def __init__(self, session: Session, entries: Sequence[Entry]) -> None:
+        self._session = session
+        self._ranks = {owner: rank for rank, owner in enumerate(session.file.owners)}
+        self._entries = sorted(entries, key=lambda entry: self._ranks[entry.owner])
+        self._left = list(range(len(self._entries)))
+        wishes: Any = session.file.wishes
+        self._prices: dict[str, Fraction] = {}
+        self._caps: dict[str, int] = {}
+        self._money: Fraction | None = None
+        if wishes is not None:
+            self._prices = {owner: Fraction(price) for owner, price in wishes.prices.items()}
+            self._caps = dict(wishes.caps)
+            self._money = None if wishes.budget is None else Fraction(wishes.budget)
+        self._sold: Counter[str] = Counter()
+        self._copies = self._copies_of_each() if session.file.distinct else []
+
+    def choose(self, features: Features, aim: Aim, count: int) -> list[Entry]:
+        """The points that are bought, in order.
+
+        Args:
+            features: φ of `entries`, in their order, int16 of shape (n, d).
+        """
+        sums = _RunningSums(features, aim)
+        chosen: list[Entry] = []
+        most = self._affordable(count)
+        while len(chosen) < most:
+            offered = [row for row in self._left if self._is_offered(row, most - len(chosen))]
+            if not offered:
+                break
+            best = min(offered, key=lambda row: (*self._worth(sums.score(row), row), self._tie(row)))
+            row = self._seller(best, offered)
+            self._buy(row)
+            sums.choose(row)
+            chosen.append(self._entries[row])
+        return chosen
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """Owner by owner, by rank."""
+        return self._entries
+
+    def _price(self, row: int) -> Fraction:
+        return self._prices.get(self._entries[row].owner, Fraction(0))
+
+    def _room(self, owner: str) -> int:
+        return self._caps.get(owner, len(self._entries)) - self._sold[owner]
+
+    def _sellable(self) -> list[tuple[Fraction, str]]:
+        """Price and owner of each point that can still be sold, within caps; cheapest first."""
+        supply = Counter(self._entries[row].owner for row in self._left)
+        each = [
+            (self._prices.get(owner, Fraction(0)), owner)
+            for owner, points in supply.items()
+            for _ in range(min(points, self._room(owner)))
+        ]
+        return sorted(each)
+
+    def _affordable(self, count: int) -> int:
+        """How many points can be bought at most."""
+        cost, bought = Fraction(0), 0
+        for price, _ in self._sellable()[:count]:
+            cost += price
+            if self._money is not None and cost > self._money:
+                break
+            bought += 1
+        return bought
+
+    def _is_offered(self, row: int, more: int) -> bool:
+        """Whether a point can be bought, and the cheapest `more` - 1 others with it."""
+        owner = self._entries[row].owner
+        if self._room(owner) <= 0:
+            return False
+        if self._money is None:
+            return True
+        others = self._sellable()
+        others.remove((self._price(row), owner))
+        return self._price(row) + sum(price for price, _ in others[: more - 1]) <= self._money
+
+    def _worth(self, score: int, row: int) -> tuple[bool, Fraction]:
+        """Sorts points by score for the price; a negative score comes after all others, and has no price."""
+        price = self._price(row) or Fraction(1)
+        return score < 0, -(Fraction(score) if score < 0 else score / price)
+
+    def _tie(self, row: int) -> tuple[bytes, int]:
+        return self._entries[row].features.tobytes(), row
+
+    # -- copies ---------------------------------------------------------------------------------------------
+
+    def _copies_of_each(self) -> list[_Copy]:
+        seen: Counter[tuple[str, bytes]] = Counter()
+        copies = []
+        for entry in self._entries:
+            phi = entry.features.tobytes()
+            copies.append(_Copy(phi, seen[entry.owner, phi]))
+            seen[entry.owner, phi] += 1
+        return copies
+
+    def _seller(self, best: int, offered: Sequence[int]) -> int:
+        """Of copies at one price, the one with the smallest hash of session, point and owner's rank."""
+        if not self._copies:
+            return best
+        copy = self._copies[best]
+        same = [row for row in offered if self._copies[row] == copy and self._price(row) == self._price(best)]
+
+        def lot(row: int) -> bytes:
+            rank = self._ranks[self._entries[row].owner].to_bytes(4, "big")
+            drawn = b"hushbid copy 1\0" + self._session.identifier + copy.place.to_bytes(4, "big")
+            return hashlib.sha256(drawn + copy.phi + rank).digest()
+
+        return min(same, key=lot)
+
+    def _buy(self, row: int) -> None:
+        gone = {row}
+        if self._copies:
+            gone = {other for other in self._left if self._copies[other] == self._copies[row]}
+        self._left = [other for other in self._left if other not in gone]
+        self._sold[self._entries[row].owner] += 1
+        if self._money is not None:
+            self._money -= self._price(row)

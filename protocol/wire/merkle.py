@@ -1,0 +1,63 @@
+"""Merkle trees: one digest of many, and short proofs that a digest is among them.
+
+A level of an odd number of nodes is followed by a node of zeros. Leaves are digests whose input begins with a
+tag of its own, and a node's with another, so that no node passes for a leaf (RFC 6962, section 2.1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["NODE_BYTES", "Tree", "root_of"]
+
+NODE_BYTES: Final = 32
+_NODE: Final = b"hushbid node 1\0"
+_NOTHING: Final = bytes(NODE_BYTES)
+
+
+class Tree:
+    """The tree over some digests, in order.
+
+    Args:
+        leaves: Of 32 bytes each, at least one.
+    """
+
+    def __init__(self, leaves: Sequence[bytes]) -> None:
+        self._levels = [list(leaves)]
+        while len(level := self._levels[-1]) > 1:
+            if len(level) % 2:
+                level.append(_NOTHING)
+            self._levels.append([_node(*level[at : at + 2]) for at in range(0, len(level), 2)])
+
+    @property
+    def root(self) -> bytes:
+        return self._levels[-1][0]
+
+    @property
+    def depth(self) -> int:
+        """Number of nodes in a path."""
+        return len(self._levels) - 1
+
+    def path(self, place: int) -> bytes:
+        """The siblings on the way from a leaf to the root, from the leaf's on, concatenated."""
+        return b"".join(level[place >> up ^ 1] for up, level in enumerate(self._levels[:-1]))
+
+
+def root_of(leaf: bytes, place: int, path: bytes) -> bytes:
+    """The root that a leaf at this place leads to by this path.
+
+    Args:
+        place: From 0; of no meaning beyond the path's length.
+        path: A whole number of nodes (`Tree.path`).
+    """
+    node = leaf
+    for up, at in enumerate(range(0, len(path), NODE_BYTES)):
+        sibling = path[at : at + NODE_BYTES]
+        node = _node(sibling, node) if place >> up & 1 else _node(node, sibling)
+    return node
+
+
+def _node(left: bytes, right: bytes) -> bytes:
+    return hashlib.sha256(_NODE + left + right).digest()

@@ -1,0 +1,138 @@
+"""Submissions to a tender: what the curator takes, refuses, and counts, message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hushbid.protocol.errors import Offence
+from hushbid.protocol.wire.messages import Batch, Bid, SealedCandidates, sizes
+from tests.simulation.harness import CuratorBench
+from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, W, bidding, winners
+
+
+def tender(**options: Any) -> CuratorBench:
+    return bidding("tender", **{"owners": 2, "points": 4, "batch": 2, **options})
+
+
+def part(bench: CuratorBench, *rows: int, first: int = 1, round_number: int = 1) -> Batch:
+    return bench.batch(round_number, [(CORNERS[row], first + place) for place, row in enumerate(rows)], W)
+
+
+def test_a_submission_is_whole_with_its_last_message() -> None:
+    bench = tender()
+    assert bench.opened.messages == 2
+    bench.say(A, part(bench, BEST, SECOND))
+    bench.say(B, part(bench, THIRD))
+    bench.say(B, part(bench, first=2))
+    assert bench.machine.phase == "bidding"
+    assert not bench.machine.seats[A].has_bid(1)
+    bench.say(A, part(bench, 7, 8, first=3))
+    bench.verify()
+    assert bench.machine.phase == "delivering"
+    assert len(winners(bench)) == 4
+    assert bench.machine.ledger.candidates == 5
+
+
+def test_who_sent_a_part_is_absent_and_its_points_are_withheld() -> None:
+    bench = tender()
+    bench.say(A, part(bench, BEST, SECOND))
+    bench.say(B, part(bench, THIRD, 7))
+    bench.say(B, part(bench, 8, 9, first=3))
+    bench.fire("round")
+    bench.verify()
+    assert set(winners(bench)) == {B}
+    assert [absence.owner for absence in bench.machine.ledger.absences] == [A]
+
+
+def after_the_last(bench: CuratorBench) -> Batch:
+    bench.say(A, part(bench, BEST, SECOND))
+    bench.say(A, part(bench, THIRD, 7, first=3))
+    return part(bench, 8, 9, first=5)
+
+
+def the_same_again(bench: CuratorBench) -> Batch:
+    bench.say(A, part(bench, BEST, SECOND))
+    return part(bench, BEST, SECOND)
+
+
+def of_another_round(bench: CuratorBench) -> Batch:
+    return part(bench, BEST, SECOND, round_number=2)
+
+
+def short(bench: CuratorBench) -> Batch:
+    whole = part(bench, BEST)
+    half: dict[str, Any] = {
+        name: value if name == "signature" else value[: len(value) // 2]
+        for name, value in dict(whole.candidates).items()
+    }
+    return whole.model_copy(
+        update={
+            "scores": whole.scores[:1],
+            "handles": whole.handles[:1],
+            "candidates": SealedCandidates.model_construct(**half),
+        }
+    )
+
+
+def long(bench: CuratorBench) -> Batch:
+    whole = part(bench, BEST, SECOND)
+    twice: dict[str, Any] = {
+        name: value if name == "signature" else value * 2 if isinstance(value, bytes) else np.tile(value, 2)
+        for name, value in dict(whole.candidates).items()
+    }
+    return whole.model_copy(
+        update={
+            "scores": np.tile(whole.scores, 2),
+            "handles": sizes([1, 2, 3, 4]),
+            "candidates": SealedCandidates.model_construct(**twice),
+        }
+    )
+
+
+def a_batch(bench: CuratorBench) -> Batch:
+    return Batch.model_construct(**{**dict(part(bench, BEST, SECOND)), "kind": "batch"})
+
+
+def a_bid(bench: CuratorBench) -> Bid:
+    return bench.bid(1, CORNERS[BEST], 1, W)
+
+
+@pytest.mark.parametrize(
+    ("made", "offence", "what"),
+    [
+        (after_the_last, Offence.OUT_OF_TURN, "A bid for round 1; due was one for 0"),
+        (the_same_again, Offence.OUT_OF_TURN, "handed over before"),
+        (of_another_round, Offence.OUT_OF_TURN, "due was one for 1"),
+        (short, Offence.MALFORMED, "room for 2 points, not 1"),
+        (long, Offence.MALFORMED, "room for 2 points, not 4"),
+        (a_batch, Offence.MALFORMED, "A batch came: the rule tender has other answers"),
+        (a_bid, Offence.MALFORMED, "A bid came: the rule tender has other answers"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_what_is_no_part_of_a_submission_is_refused_and_nothing_is_lost(
+    made: Callable[[CuratorBench], Any], offence: Offence, what: str
+) -> None:
+    bench = tender()
+    message = made(bench)
+    before = bench.machine.ledger.candidates
+    error = bench.offend(A, message)
+    assert error.offence is offence
+    assert what in error.what
+    assert bench.machine.ledger.candidates == before
+
+
+def test_a_submission_after_the_time_is_taken_in_and_not_chosen_of() -> None:
+    bench = tender()
+    bench.say(B, part(bench, THIRD, 7))
+    bench.say(B, part(bench, 8, 9, first=3))
+    bench.fire("round")
+    bench.say(A, part(bench, BEST, SECOND))
+    bench.verify()
+    bench.verify()
+    assert set(winners(bench)) == {B}
+    assert len(winners(bench)) == 4
