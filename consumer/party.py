@@ -67,7 +67,7 @@ def consumer_party(
             f"With the rule {session.rule.name} the consumer needs a key, and has none.",
             advice="Name it in its file (`hushbid keys new` makes one), and leave network.insecure out.",
         )
-    for draw in session.target.draws(0) if session.nested is None else session.nested.draws:
+    for draw in session.target_draws:
         noise.check(draw)
     given: dict[str, Any] = {
         "identity": identity,

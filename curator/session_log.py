@@ -33,6 +33,8 @@ class CuratorLog:
         self._session = session.file
         self._machine = machine
         self._asks = not session.rule.candidate_with_bid
+        self._enrolled = ("rounds", "delivering") if session.rule.herds else ("enrolling", "rounds")
+        """The stages between which owners can no longer come: to a tender they may as long as it is open."""
         self._stage = stage_of(machine.phase)
         self._decided = decided_rounds(machine)
         self._paused = self._for_consumer = False
@@ -160,9 +162,7 @@ class CuratorLog:
 
     def _note_stage(self) -> None:
         before, self._stage = self._stage, stage_of(self._machine.phase)
-        # To a tender owners may come as long as it is open.
-        last = "rounds" if self._machine.calls else "enrolling"
-        if (before, self._stage) in ((last, "rounds"), (last, "delivering")):
+        if (before, self._stage) == self._enrolled:
             missing = [owner for owner, seat in self._machine.seats.items() if not seat.enrolled]
             owners = len(self._machine.owners)
             self.say(

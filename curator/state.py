@@ -115,11 +115,6 @@ class CuratorState(Machine):
         return False
 
     @property
-    def calls(self) -> bool:
-        """Whether there is one round, which owners may enrol in as long as it is open (`tender`)."""
-        return self._rule.herds
-
-    @property
     def seconds(self) -> float:
         """Seconds from the first broadcast to the end of the last round, the curator's downtime included."""
         return max(0.0, self._decided - self._began)

@@ -22,7 +22,7 @@ from hushbid.protocol.data import DataColumns
 from hushbid.protocol.data.column import Column
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.acquisition import herds
 from hushbid.protocol.runtime.files.signed_files import read_invitation
 from hushbid.protocol.session.session import open_session
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
@@ -258,9 +258,8 @@ def complete(path: Path, advice: Advice) -> None:
         tables["session"].pop("batch", None)
         if "labels" in proposed:
             tables["labels"] = proposed["labels"]
-        rule = RULES.get(str(tables["acquisition"].get("rule")))
-        released = ("target",) if rule is not None and rule.herds else ("target", "summary")
-        for name in released:
+        rule = str(tables["acquisition"].get("rule"))
+        for name in ("target",) if herds(rule) else ("target", "summary"):
             table = tables.setdefault(name, tomlkit.table())
             for key in [key for key in table if key not in proposed[name]]:
                 table.pop(key)

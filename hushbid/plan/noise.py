@@ -105,7 +105,7 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
     last = setting.rounds - 1
     summary = session.summary
     batches: list[tuple[tuple[Draw, ...], int]] = [
-        (session.target.draws(0) if session.nested is None else session.nested.draws, 1),
+        (session.target_draws, 1),
         (summary.draws(0), 1),
         (summary.draws(last), last),
         (() if setting.refusal else session.rule.draws(), setting.rounds),

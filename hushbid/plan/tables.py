@@ -39,6 +39,10 @@ ASSUMED: Final[Mapping[str, float | int]] = {
 """Defaults for figures that neither an option nor a file gives. The last three are those of MNIST."""
 
 
+_SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
+"""Keys of ``[session]`` that the command line can give."""
+
+
 def _rule_of(flags: PlanFlags) -> str:
     """The rule where no file and no flag names one. What only rounds have asks for `sealed`."""
     rounds = flags.epsilon_owners is not None or flags.batch is not None or flags.seed_weight is not None
@@ -48,10 +52,6 @@ def _rule_of(flags: PlanFlags) -> str:
 def default_rule(points: int) -> str:
     """The rule where nobody names one: `tender`, or `sealed` for more points than a tender can choose."""
     return Tender.name if points <= MOST_HERDED else Sealed.name
-
-
-_SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
-"""Keys of ``[session]`` that the command line can give."""
 
 
 def whole_tables(flags: PlanFlags) -> dict[str, Any]:
@@ -88,7 +88,6 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
         ConfigError: A table or an ε that is missing, or a mechanism that does not go with what is given.
     """
     tables = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
-    herds = _herds(flags.rule or str(dict(tables.get("acquisition") or {}).get("rule")))
     if "summary" not in tables and isinstance(tables.get("target"), dict):
         tables["summary"] = summary_like(tables["target"])
     _need_tables(tables)
@@ -113,15 +112,11 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
         ("target", "--epsilon-consumer", flags.epsilon_consumer),
         ("summary", "--epsilon-owners", flags.epsilon_owners),
     ):
-        if name == "summary" and herds and epsilon is None:
+        if name == "summary" and rule is not None and rule.herds and epsilon is None:
             tables[name] = summary_like(tables["target"])  # none is released
         else:
             tables[name] = _with_release(name, tables[name], flags.release, epsilon, flag)
     return tables
-
-
-def _herds(rule: str) -> bool:
-    return rule in RULES and RULES[rule].herds
 
 
 def _need_tables(tables: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hushbid.protocol.data.column import Column
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.acquisition import herds
 from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = ["SECONDS_TO_CHOOSE", "completed", "features_of", "summary_like", "with_columns"]
@@ -43,8 +43,8 @@ def completed(values: Mapping[str, Any]) -> Mapping[str, Any]:
     summary = values.get("summary", {})
     if isinstance(summary, Mapping) and "mechanism" not in summary and isinstance(target, Mapping):
         values = {**values, "summary": summary_like(target) | dict(summary)}
-    rule = RULES.get(str(acquisition.get("rule"))) if isinstance(acquisition, Mapping) else None
+    rule = str(acquisition.get("rule")) if isinstance(acquisition, Mapping) else ""
     timeouts = values.get("timeouts", {})
-    if rule is not None and rule.herds and isinstance(timeouts, Mapping):
+    if herds(rule) and isinstance(timeouts, Mapping):
         values = {**values, "timeouts": {"round": SECONDS_TO_CHOOSE, **timeouts}}
     return values

@@ -33,7 +33,7 @@ from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from hushbid.protocol.data.column import Column
 from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.acquisition import RULES, herds
 from hushbid.protocol.space.herding import MOST_HERDED
 
 __all__ = [
@@ -541,8 +541,7 @@ class SessionFile(DraftSession):
     @property
     def herds(self) -> bool:
         """Whether the rule chooses by running sums, in one round (`AcquisitionRule.herds`)."""
-        rule = RULES.get(self.acquisition.rule)
-        return rule is not None and rule.herds
+        return herds(self.acquisition.rule)
 
     @property
     def rounds(self) -> int:

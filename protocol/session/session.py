@@ -138,6 +138,11 @@ class Session:
         return Nested.of(self.target, delta=self.file.session.delta)
 
     @property
+    def target_draws(self) -> tuple[Draw, ...]:
+        """The noise of the consumer's release, or of both where the curator has one of its own."""
+        return self.target.draws(0) if self.nested is None else self.nested.draws
+
+    @property
     def charged_target(self) -> ReleaseMechanism:
         """The mechanism whose cost the consumer is charged: the curator's, if it sees more than owners do."""
         return self.target if self.nested is None else self.nested.finer

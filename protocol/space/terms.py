@@ -69,6 +69,7 @@ class Purse:
         prices = terms.prices
         units = () if prices is None else prices.units[: len(self._supply)]
         self._units = np.array(units, dtype=np.int64)
+        self._cheapest_first = np.argsort(self._units, kind="stable")
         self._money = terms.budget
 
     def affordable(self, count: int) -> int:
@@ -78,7 +79,7 @@ class Purse:
         if self._money is None or not len(self._units):
             return most
         money, bought = self._money, 0
-        for rank in np.argsort(self._units, kind="stable").tolist():
+        for rank in self._cheapest_first.tolist():
             price = int(self._units[rank])
             number = min(most - bought, int(supply[rank]), money // price)
             bought, money = bought + number, money - number * price
@@ -94,7 +95,7 @@ class Purse:
 
     def _within(self, money: int, more: int) -> npt.NDArray[np.bool_]:
         """By rank: whether a point is paid for, and the cheapest others as well."""
-        order = np.argsort(self._units, kind="stable")
+        order = self._cheapest_first
         supply = np.minimum(self._supply, self._room)[order]
         before = np.cumsum(supply) - supply
         taken = np.clip(more - before, 0, supply)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from hushbid.protocol.wire.messages import Batch, sizes
 from tests.simulation.harness import CuratorBench, corners, names, session_file, weights_of
 
 __all__ = [
@@ -19,6 +23,8 @@ __all__ = [
     "bench_of",
     "bid",
     "bidding",
+    "doubled",
+    "halved",
     "told",
     "winners",
 ]
@@ -49,6 +55,33 @@ def bid(bench: CuratorBench, owner: str, row: int, handle: int = 1, **changes: A
     assert weights is not None
     round_number = bench.machine.seats[owner].broadcast
     bench.say(owner, bench.bid(round_number, CORNERS[row], handle, weights, **changes))
+
+
+def halved(whole: Batch) -> Batch:
+    """The first half of a batch's points."""
+    return _changed(
+        whole, lambda part: part[: len(part) // 2], handles=whole.handles[: len(whole.handles) // 2]
+    )
+
+
+def doubled(whole: Batch) -> Batch:
+    """A batch's points twice, numbered anew."""
+
+    def twice(part: Any) -> Any:
+        return part * 2 if isinstance(part, bytes) else np.tile(part, 2)
+
+    return _changed(whole, twice, handles=sizes(range(1, 2 * len(whole.handles) + 1)))
+
+
+def _changed(whole: Batch, change: Callable[[Any], Any], handles: Any) -> Batch:
+    """Each part of a batch changed, but for the signature, which covers all points."""
+    parts = {
+        name: part if name == "signature" else change(part) for name, part in dict(whole.candidates).items()
+    }
+    candidates = type(whole.candidates).model_construct(**parts)
+    return whole.model_copy(
+        update={"scores": change(whole.scores), "handles": handles, "candidates": candidates}
+    )
 
 
 def absences(bench: CuratorBench) -> list[tuple[int, str]]:

@@ -112,6 +112,23 @@ def _case(message: Message, *allowed: Direction, at: tuple[int, int] = (0, 0)) -
     return Case(message, frozenset(allowed), *at)
 
 
+def _two_boxes() -> SealedCandidates:
+    """A point and its padding, sealed."""
+    return SealedCandidates(
+        features=values(-(2**14), 0, 1, 2**14, 0, 0, 0, 0, dtype="int16"),
+        boxes=bytes(number % 256 for number in range(2 * 368)),
+        digests=bytes(number % 251 for number in range(64)),
+        signature=bytes(range(64)),
+    )
+
+
+def _delivery_of_one(chosen_round: int, bid_round: int, candidate: SealedCandidate) -> Case:
+    bought = Purchase(
+        owner="digits-34", round=chosen_round, bid_round=bid_round, handle=fixed(7), candidate=candidate
+    )
+    return _case(Delivery(part=1, parts=1, purchases=(bought,)), TO_CONSUMER, at=(1, 1))
+
+
 _GREETS = (GREETING, FROM_OWNER, FROM_CONSUMER)
 
 CASES: dict[str, Case] = {
@@ -236,12 +253,7 @@ CASES: dict[str, Case] = {
             round=1,
             scores=sizes([-(2**52), 0]),
             handles=sizes([1, 0]),
-            candidates=SealedCandidates(
-                features=values(-(2**14), 0, 1, 2**14, 0, 0, 0, 0, dtype="int16"),
-                boxes=bytes(number % 256 for number in range(2 * 368)),
-                digests=bytes(number % 251 for number in range(64)),
-                signature=bytes(range(64)),
-            ),
+            candidates=_two_boxes(),
         ),
         FROM_OWNER,
         at=(2, 2),
@@ -252,12 +264,7 @@ CASES: dict[str, Case] = {
             round=2,
             scores=sizes([-(2**52), 0]),
             handles=sizes([2, 0]),
-            candidates=SealedCandidates(
-                features=values(-(2**14), 0, 1, 2**14, 0, 0, 0, 0, dtype="int16"),
-                boxes=bytes(number % 256 for number in range(2 * 368)),
-                digests=bytes(number % 251 for number in range(64)),
-                signature=bytes(range(64)),
-            ),
+            candidates=_two_boxes(),
         ),
         FROM_OWNER,
         at=(3, 2),
@@ -309,43 +316,13 @@ CASES: dict[str, Case] = {
         at=(1, 1),
     ),
     "delivery-empty": _case(Delivery(part=1, parts=1, purchases=()), TO_CONSUMER, at=(1, 1)),
-    "delivery-batched": _case(
-        Delivery(
-            part=1,
-            parts=1,
-            purchases=(
-                Purchase(
-                    owner="digits-34",
-                    round=3,
-                    bid_round=2,
-                    handle=fixed(7),
-                    candidate=BatchedCandidate(
-                        **dict(sealed(368)), digests=bytes(number % 251 for number in range(64))
-                    ),
-                ),
-            ),
-        ),
-        TO_CONSUMER,
-        at=(1, 1),
+    "delivery-batched": _delivery_of_one(
+        3, 2, BatchedCandidate(**dict(sealed(368)), digests=bytes(number % 251 for number in range(64)))
     ),
-    "delivery-submitted": _case(
-        Delivery(
-            part=1,
-            parts=1,
-            purchases=(
-                Purchase(
-                    owner="digits-34",
-                    round=1,
-                    bid_round=1,
-                    handle=fixed(7),
-                    candidate=SubmittedCandidate(
-                        **dict(sealed(368)), place=6, path=bytes(number % 251 for number in range(96))
-                    ),
-                ),
-            ),
-        ),
-        TO_CONSUMER,
-        at=(1, 1),
+    "delivery-submitted": _delivery_of_one(
+        1,
+        1,
+        SubmittedCandidate(**dict(sealed(368)), place=6, path=bytes(number % 251 for number in range(96))),
     ),
     "maps": _case(
         Maps(maps=bytes(number % 256 for number in range(2 * limits.MAP_BOX_BYTES))), FROM_CONSUMER, at=(1, 0)

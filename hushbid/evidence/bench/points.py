@@ -27,7 +27,7 @@ from hushbid.protocol.wire.messages import Bid, Broadcast, SealedCandidate, fixe
 from hushbid.running.directory import prepare, redirect
 from hushbid.running.launcher import run_parties
 
-__all__ = ["bench_points"]
+__all__ = ["bench_points", "times_of"]
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,14 @@ def _measure(file: Path, runs: Path, delay: float, say: Callable[[str], None]) -
         ended = run_parties(prepared, say=say)
     curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
     place = next(party.directory for party in prepared.parties if party.name == CONSUMER)
-    with TranscriptReader(place / consumer["transcript"]) as records:
-        # Records have the time of the same clock as here: it is the machine's.
-        delivered = max(
-            record.now
-            for record in records
-            if any(item.kind == PurchasesChecked.KIND for item in record.items)
-        )
+    delivered = max(times_of(place / consumer["transcript"], PurchasesChecked.KIND))
     return _Measured(session=float(curator["wall_seconds"]), whole=delivered - started)
+
+
+def times_of(transcript: Path, kind: str) -> list[float]:
+    """When the records of a party were made that have an item of this kind.
+
+    All parties' records have the time of one clock: it is the machine's.
+    """
+    with TranscriptReader(transcript) as records:
+        return [record.now for record in records if any(item.kind == kind for item in record.items)]

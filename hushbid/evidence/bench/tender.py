@@ -14,6 +14,7 @@ import tomli_w
 
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.events import PurchasesChecked
+from hushbid.evidence.bench.points import times_of
 from hushbid.evidence.bench.relay import relay
 from hushbid.evidence.bench.rules import BOX_BYTES
 from hushbid.evidence.bench.scale import in_own_process
@@ -22,7 +23,6 @@ from hushbid.evidence.bench.session import write_cluster
 from hushbid.plan.submissions import ALIKE
 from hushbid.protocol.machine.weighing import WeightsComputed
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.running.directory import prepare, redirect
 from hushbid.running.launcher import run_parties
 
@@ -99,14 +99,8 @@ def _far(bought: int, delay: float, say: Callable[[str], None]) -> float:
         redirect(prepared, stack.enter_context(relay(prepared.session.network.address, delay=delay)))
         ended = run_parties(prepared, say=say)
         directories = {party.name: party.directory for party in prepared.parties}
-        # Records have the time of the same clock: it is the machine's.
         called, checked = (
-            _times(directories[party] / ended.results[party]["transcript"], kind)
+            times_of(directories[party] / ended.results[party]["transcript"], kind)
             for party, kind in ((CURATOR, WeightsComputed.KIND), (CONSUMER, PurchasesChecked.KIND))
         )
     return max(checked) - min(called)
-
-
-def _times(transcript: Path, kind: str) -> list[float]:
-    with TranscriptReader(transcript) as records:
-        return [record.now for record in records if any(item.kind == kind for item in record.items)]

@@ -25,6 +25,7 @@ __all__ = [
     "Standing",
     "acquisition_rule",
     "asks",
+    "herds",
     "register_rule",
 ]
 
@@ -42,6 +43,12 @@ def asks(name: str) -> bool:
     """Whether a rule asks owners for points, so that the asked owners are private; so does an unknown one."""
     rule = RULES.get(name)
     return rule is None or not rule.candidate_with_bid
+
+
+def herds(name: str) -> bool:
+    """Whether a rule has one round, in which owners submit their own choice (`AcquisitionRule.herds`)."""
+    rule = RULES.get(name)
+    return rule is not None and rule.herds
 
 
 def acquisition_rule(

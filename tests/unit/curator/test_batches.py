@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +13,21 @@ from hushbid.protocol.machine.weighing import ComputeWeights
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import open_session
 from hushbid.protocol.space.scoring import Best
-from hushbid.protocol.wire.messages import Batch, Bid, Candidates, Delivery, sizes
+from hushbid.protocol.wire.messages import Batch, Bid, Delivery, sizes
 from tests.simulation.harness import CuratorBench, names, session_file
-from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, W, bidding, winners
+from tests.support.curator_rounds import (
+    BEST,
+    CORNERS,
+    SECOND,
+    THIRD,
+    A,
+    B,
+    W,
+    bidding,
+    doubled,
+    halved,
+    winners,
+)
 
 
 def batch_of(bench: CuratorBench, *rows: int, first: int = 1, round_number: int = 1) -> Batch:
@@ -89,29 +100,11 @@ def negative(bench: CuratorBench) -> Batch:
 
 
 def fewer(bench: CuratorBench) -> Batch:
-    whole = batch_of(bench, BEST)
-    parts = {name: part[: len(part) // 2] for name, part in whole.candidates}
-    return whole.model_copy(
-        update={
-            "scores": whole.scores[:1],
-            "handles": whole.handles[:1],
-            "candidates": Candidates.model_construct(**parts),
-        }
-    )
+    return halved(batch_of(bench, BEST))
 
 
 def more(bench: CuratorBench) -> Batch:
-    whole = batch_of(bench, BEST, SECOND)
-    parts: dict[str, Any] = {
-        name: part * 2 if isinstance(part, bytes) else np.tile(part, 2) for name, part in whole.candidates
-    }
-    return whole.model_copy(
-        update={
-            "scores": np.tile(whole.scores, 2),
-            "handles": sizes([1, 2, 3, 4]),
-            "candidates": Candidates.model_construct(**parts),
-        }
-    )
+    return doubled(batch_of(bench, BEST, SECOND))
 
 
 def a_single_bid(bench: CuratorBench) -> Bid:

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from hushbid.protocol.errors import Offence
-from hushbid.protocol.wire.messages import Batch, Bid, SealedCandidates, sizes
+from hushbid.protocol.wire.messages import Batch, Bid
 from tests.simulation.harness import CuratorBench
-from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, W, bidding, winners
+from tests.support.curator_rounds import (
+    BEST,
+    CORNERS,
+    SECOND,
+    THIRD,
+    A,
+    B,
+    W,
+    bidding,
+    doubled,
+    halved,
+    winners,
+)
 
 
 def tender(**options: Any) -> CuratorBench:
@@ -64,33 +75,11 @@ def of_another_round(bench: CuratorBench) -> Batch:
 
 
 def short(bench: CuratorBench) -> Batch:
-    whole = part(bench, BEST)
-    half: dict[str, Any] = {
-        name: value if name == "signature" else value[: len(value) // 2]
-        for name, value in dict(whole.candidates).items()
-    }
-    return whole.model_copy(
-        update={
-            "scores": whole.scores[:1],
-            "handles": whole.handles[:1],
-            "candidates": SealedCandidates.model_construct(**half),
-        }
-    )
+    return halved(part(bench, BEST))
 
 
 def long(bench: CuratorBench) -> Batch:
-    whole = part(bench, BEST, SECOND)
-    twice: dict[str, Any] = {
-        name: value if name == "signature" else value * 2 if isinstance(value, bytes) else np.tile(value, 2)
-        for name, value in dict(whole.candidates).items()
-    }
-    return whole.model_copy(
-        update={
-            "scores": np.tile(whole.scores, 2),
-            "handles": sizes([1, 2, 3, 4]),
-            "candidates": SealedCandidates.model_construct(**twice),
-        }
-    )
+    return doubled(part(bench, BEST, SECOND))
 
 
 def a_batch(bench: CuratorBench) -> Batch:
