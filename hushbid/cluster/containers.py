@@ -42,9 +42,9 @@ KEY: Final = Path("key/secret.key")
 _DATA: Final = Path("data")
 _STATE: Final = Path("state")
 _PUBLIC: Final = 0o644
-_PATIENCE: Final[Mapping[str, float]] = {"round": 60.0, "comeback": 60.0}
+_PATIENCE: Final[Mapping[str, float]] = {"enrolment": 300.0, "round": 60.0, "comeback": 60.0}
 """Time limits, in seconds, where the cluster file sets none. Containers come and come back slowly, and
-a round waits for a lost owner no longer than either of these says.
+a round waits for a lost owner no longer than the last two say.
 """
 _ON_ITS_OWN_MACHINE: Final = (
     "Have that party run on its own machine, with its own data and ledger (docs/deploy.md). What containers "

@@ -112,10 +112,10 @@ def test_a_party_that_is_refused_is_not_started_again_and_nothing_else_restarts_
 
 
 def test_the_time_limits_that_the_setup_writes_are_stated() -> None:
-    limits = set(setup._PATIENCE.values())
-    assert limits == {60.0}
-    assert setup._PATIENCE.keys() == {"round", "comeback"}
-    assert "`timeouts.round` and `timeouts.comeback` of 60 s" in PAGE.section("What there is")
+    assert setup._PATIENCE == {"enrolment": 300.0, "round": 60.0, "comeback": 60.0}
+    said = " ".join(PAGE.section("What there is").split())
+    assert "`timeouts.round` and `timeouts.comeback` of 60 s" in said
+    assert "`timeouts.enrolment` of 300 s in place of 60" in said
 
 
 def test_what_is_removed_to_keep_the_ledgers_is_the_session_and_the_states() -> None:

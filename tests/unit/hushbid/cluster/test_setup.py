@@ -268,7 +268,7 @@ class TestTimeLimits:
         self, digits: Cluster, tmp_path: Path
     ) -> None:
         timeouts = digits_in(tmp_path, digits).session.timeouts
-        assert (timeouts.round, timeouts.comeback) == (60.0, 60.0)
+        assert (timeouts.enrolment, timeouts.round, timeouts.comeback) == (300.0, 60.0, 60.0)
         assert timeouts.pause == digits.file.timeouts.pause
 
     def test_those_of_the_cluster_file_hold(self, tmp_path: Path) -> None:
