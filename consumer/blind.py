@@ -149,7 +149,7 @@ class BlindConsumer(ConsumerMachine):
             raise RemoteProtocolError(
                 Offence.MALFORMED, "The boxes of an award are not in the order of their scores."
             )
-        self._check_caps(self._numbers.union(numbers))
+        self._check_wishes(self._numbers.union(numbers))
 
     def _check_box(self, purchase: BlindPurchase) -> None:
         if purchase.owner not in self._ranks:

@@ -18,6 +18,7 @@ from hushbid.consumer.events import (
     TargetReleased,
 )
 from hushbid.consumer.seed_distance import SeedDistance
+from hushbid.protocol import limits
 from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Transition
 from hushbid.protocol.machine.machine import Charge, Event
@@ -25,12 +26,14 @@ from hushbid.protocol.machine.participant import Participant, participant_transi
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.prices import bill
 from hushbid.protocol.wire.messages import (
     Candidate,
     Delivery,
     NestedTarget,
     Purchase,
     Receipt,
+    SubmittedCandidate,
     SubspaceTarget,
     Target,
     Welcome,
@@ -110,7 +113,7 @@ class ConsumerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "A point is delivered a second time under its owner's number of it."
             )
-        self._check_caps(self._numbers.union(numbers))
+        self._check_wishes(self._numbers.union(numbers))
         self._numbers.update(numbers)
         self._part, self._parts = delivery.part, delivery.parts
         self._received += len(delivery.purchases)
@@ -123,6 +126,11 @@ class ConsumerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.MALFORMED, "A delivered point's owner is not on the session's roster."
             )
+        numbered = isinstance(candidate, SubmittedCandidate)  # the number opens its box
+        if numbered and not 1 <= unfixed(purchase.handle) <= limits.MAX_POINTS:
+            raise RemoteProtocolError(Offence.MALFORMED, "A delivered point's number is out of range.")
+        if not purchase.round <= self._session.rounds:
+            raise RemoteProtocolError(Offence.MALFORMED, "A delivered point's round is not the session's.")
         if not self._turns.has(purchase.owner, purchase.round):
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "A point was chosen in a round in which its owner has no turn."
@@ -139,15 +147,22 @@ class ConsumerMachine(Participant):
                 Offence.MALFORMED, f"A delivered point does not have {features.columns} columns."
             )
 
-    def _check_caps(self, numbers: set[tuple[str, int]]) -> None:
-        """Refuse more points of an owner than its cap allows."""
+    def _check_wishes(self, numbers: set[tuple[str, int]]) -> None:
+        """Refuse more points of an owner than its cap allows, and points that cost more than the budget."""
         wishes = self._session.wishes
+        if wishes is None:
+            return
         sold = Counter(owner for owner, _ in numbers)
-        for owner, cap in wishes.caps.items() if wishes is not None else ():
+        for owner, cap in wishes.caps.items():
             if sold[owner] > cap:
                 raise RemoteProtocolError(
                     Offence.MALFORMED, f"More points of an owner are delivered than its cap of {cap}."
                 )
+        made = bill(wishes.prices, sold, wishes.budget)
+        if made is not None and wishes.budget is not None and made["total"] > wishes.budget:
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"Points are delivered for more than the budget of {wishes.budget:g}."
+            )
 
     def _on_checked(self, checked: PurchasesChecked) -> None:
         self.mmd2 = checked.mmd2

@@ -6,15 +6,13 @@ import numpy as np
 
 from hushbid.protocol import limits
 from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.privacy.releases.prior import LARGEST_TOTAL
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT
 from hushbid.protocol.wire.link import Link
 from hushbid.protocol.wire.messages import Hello, NestedTarget, SubspaceTarget, Target
 
 __all__ = ["check_hello", "check_target"]
-
-LARGEST_TOTAL = 2**53
-"""Up to this, a coordinate of Σφ is exact in float64, and no sum of points wraps around int64."""
 
 
 def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link | None) -> None:

@@ -67,6 +67,8 @@ class Hub:
             os.set_blocking(progress, False)
         self._presence = Presence(session.timeouts)
         self._connections = self._presence.connections
+        self._tells_owners = session.herds
+        """Whether owners look for word that all they submitted is on record."""
         self._names: dict[bytes, str] = {}
         """Connection → the party that said hello on it, in insecure sessions only."""
         self._counted: Counter[str] = Counter()
@@ -290,8 +292,11 @@ class Hub:
 
     def _give_sign_of_life(self, now: float) -> None:
         beat = self._driver.beat()
+        if self._tells_owners:
+            self._driver.settle()
         for peer, route in list(self._connections.current.items()):
-            self._reach(peer, route, beat, now)
+            told = self._tells_owners and peer in self._machine.links
+            self._reach(peer, route, self._driver.beat(peer) if told else beat, now)
 
     def _lose_unreachable(self, speaking: set[bytes], now: float) -> None:
         """Treat peers that cannot be sent anything as gone, once all their frames are read."""

@@ -24,6 +24,7 @@ before; all share the state in `hushbid.curator.state`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar, Final
 
 from hushbid.curator.enrolment import check_hello, check_target
@@ -73,8 +74,10 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("enrolling", "received:ready", "_on_ready", ("enrolling", "weighing")),
     Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("weighing", "closing")),
     # Under `tender` the only round begins with the target, and owners may enrol until the time is over.
-    Transition("weighing", "timer:enrolment", "_close_enrolment", ("weighing",)),
-    Transition("bidding", "timer:enrolment", "_close_enrolment", ("bidding", "verifying", "delivering")),
+    Transition("weighing", "timer:enrolment", "_close_enrolment", ("weighing", "closing")),
+    Transition(
+        "bidding", "timer:enrolment", "_close_enrolment", ("bidding", "verifying", "delivering", "closing")
+    ),
     # A round.
     Transition("weighing", "noise-drawn", "_on_noise", ("weighing",)),
     Transition("weighing", "weights-computed", "_on_weights", ("bidding", "closing")),
@@ -195,6 +198,8 @@ class CuratorMachine(Peers):
         seat, maps = self.seats[owner], self._maps
         if not self._rule.sealed or maps is None or seat.mapped or not seat.connected:
             return
+        if self._rule.herds and self.phase != "enrolling" and not self._entering:
+            return  # it came too late, whether others still have time or not
         seat.mapped = True
         start = seat.rank * limits.MAP_BOX_BYTES
         self._send(owner, SecretMap(box=maps[start : start + limits.MAP_BOX_BYTES]))
@@ -229,14 +234,17 @@ class CuratorMachine(Peers):
                 "Start it, see its log, or raise timeouts.enrolment.",
             )
         elif enrolled < self._session.session.min_owners:
-            self._give_up(
-                ExitCode.TIMEOUT,
-                f"Of the owners, {enrolled} came within the enrolment time; the session needs "
-                f"{self._session.session.min_owners}. Missing: {listed(sorted(self._unenrolled), _LISTED)}.",
-                "Start them, or raise timeouts.enrolment, or lower session.min_owners.",
-            )
+            self._give_up_for_few(self._unenrolled)
         else:
             self._begin()
+
+    def _give_up_for_few(self, missing: Collection[str]) -> None:
+        self._give_up(
+            ExitCode.TIMEOUT,
+            f"Of the owners, {len(self.owners) - len(missing)} came within the enrolment time; the session "
+            f"needs {self._session.session.min_owners}. Missing: {listed(sorted(missing), _LISTED)}.",
+            "Start them, or raise timeouts.enrolment, or lower session.min_owners.",
+        )
 
     def _begin(self) -> None:
         if not (self._entering and self._unenrolled):
@@ -249,6 +257,9 @@ class CuratorMachine(Peers):
         if self._entering:
             self._entering = False
             self._clear_timer("enrolment")
-            if self.phase == "bidding":
+            missing = [owner for owner, seat in self.seats.items() if not seat.mapped]
+            if len(self.owners) - len(missing) < self._session.session.min_owners:
+                self._give_up_for_few(missing)
+            elif self.phase == "bidding":
                 self._set_timer("round", self._half or self._session.timeouts.round)
                 self._close_bidding_if_complete()

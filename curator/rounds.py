@@ -202,8 +202,11 @@ class Rounds(Closing):
         self._verify_or_decide()
 
     def _all_submitted(self) -> bool:
-        """Whether nothing more can come; else who is away may come back, as long as there is time."""
-        coming = (seat for seat in self.seats.values() if seat.enrolled or self._entering)
+        """Whether nothing more can come; else who is away may come back, as long as there is time.
+
+        Who has the map came in time, and may still be at its rows.
+        """
+        coming = (seat for seat in self.seats.values() if seat.mapped or self._entering)
         return all(seat.has_bid(self.round) or seat.out for seat in coming)
 
     def _missed(self) -> list[str]:

@@ -33,7 +33,8 @@ class CuratorLog:
         self._session = session.file
         self._machine = machine
         self._asks = not session.rule.candidate_with_bid
-        self._enrolled = ("rounds", "delivering") if session.rule.herds else ("enrolling", "rounds")
+        self._herds = session.rule.herds
+        self._entered = ("rounds", "delivering") if self._herds else ("enrolling", "rounds")
         """The stages between which owners can no longer come: to a tender they may as long as it is open."""
         self._stage = stage_of(machine.phase)
         self._decided = decided_rounds(machine)
@@ -41,6 +42,7 @@ class CuratorLog:
         self._faults, self._disputes = len(machine.ledger.faults), len(machine.ledger.disputes)
         self._absent: dict[str, tuple[str, int]] = {}
         """Absent owners: the reason, and the number of rounds so far."""
+        self._submitted = {owner for owner in machine.owners if machine.submitted(owner)}
         self._unnamed = 0
         """Most owners that were asked and did not answer in one round."""
 
@@ -49,6 +51,8 @@ class CuratorLog:
         machine = self._machine
         if len(machine.ledger.faults) > self._faults:
             self._note_faults()
+        if self._herds:
+            self._note_submissions()
         decided = decided_rounds(machine)
         if decided > self._decided:
             self._decided = decided
@@ -87,6 +91,16 @@ class CuratorLog:
         return (
             {"phase": stage, "round": round_number} if round_number and not self._asks else {"phase": stage}
         )
+
+    def _enrolled(self, owner: str) -> bool:
+        return self._machine.seats[owner].enrolled
+
+    def _note_submissions(self) -> None:
+        for owner in self._machine.owners:
+            if owner not in self._submitted and self._machine.submitted(owner):
+                self._submitted.add(owner)
+                owners = len(self._machine.owners)
+                self.say(LogEvent.OWNER_SUBMITTED, peer=owner, submitted=len(self._submitted), owners=owners)
 
     def _note_absences(self, decided: int) -> None:
         """Log owners that are absent from the decided round and were present in the one before."""
@@ -146,8 +160,13 @@ class CuratorLog:
             self.say(LogEvent.CONSUMER_AWAITED, seconds=self._session.timeouts.pause)
         elif self._paused:
             least, seconds = self._session.session.min_owners, self._session.timeouts.pause
-            missing = [owner for owner, seat in self._machine.seats.items() if not seat.connected]
-            owners = len(self._machine.owners)
+            machine = self._machine
+            missing = [
+                owner
+                for owner, seat in machine.seats.items()
+                if not (seat.connected or machine.submitted(owner))
+            ]
+            owners = len(machine.owners)
             self.say(
                 LogEvent.ROUNDS_PAUSED,
                 least=least,
@@ -162,8 +181,9 @@ class CuratorLog:
 
     def _note_stage(self) -> None:
         before, self._stage = self._stage, stage_of(self._machine.phase)
-        if (before, self._stage) == self._enrolled:
-            missing = [owner for owner, seat in self._machine.seats.items() if not seat.enrolled]
+        if (before, self._stage) == self._entered:
+            takes_part = self._machine.submitted if self._herds else self._enrolled
+            missing = [owner for owner in self._machine.owners if not takes_part(owner)]
             owners = len(self._machine.owners)
             self.say(
                 LogEvent.ENROLMENT_OVER,

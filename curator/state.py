@@ -119,6 +119,10 @@ class CuratorState(Machine):
         """Seconds from the first broadcast to the end of the last round, the curator's downtime included."""
         return max(0.0, self._decided - self._began)
 
+    def submitted(self, owner: str) -> bool:
+        """Whether an owner has submitted all that it will in a tender, and is not needed any more."""
+        return self._rule.herds and self.round > 0 and self.seats[owner].has_bid(self.round)
+
     # -- presence and pool ------------------------------------------------------------------------------
 
     def _bids(self) -> dict[str, PointBid]:

@@ -28,11 +28,13 @@ from hushbid.consumer.drawn_seed_set import DRAWN
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.store import write_arrays
+from hushbid.plan.tables import default_rule
 from hushbid.plan.verdict import Rehearsing
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError
 from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.protocol.privacy.acquisition.ask_all import AskAll
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.running.results import RunResult
@@ -43,6 +45,15 @@ from hushbid.tables.schema_files import arrays_of
 __all__ = ["Procured", "procure"]
 
 _RELEASE: Final = "filtered-gaussian"
+_OF_ROUNDS: Final = (
+    "session.batch",
+    "session.jitter",
+    "session.seed_weight",
+    "session.fixed",
+    "settlement.",
+    "summary.",
+)
+"""Keys of rounds begin so."""
 _MOST_PAIRS: Final = 1_000
 """Rows of the seed set among which the median distance is looked for."""
 
@@ -141,7 +152,8 @@ def procure(
         validation: D_v: what the points are to resemble; its rows are never public.
         schema: The public columns that rows are compared by.
         points: p: how many are bought.
-        epsilon: ε of both guarantees, the owners' and the consumer's, at δ = 1e-5 unless `settings` say so.
+        epsilon: ε of the consumer's guarantee, at δ = 1e-5 unless `settings` say so, and of the owners' in
+            rounds. In a tender, which it is unless `settings` say otherwise, theirs is 0.
         seed_set: D_init: public rows that the choice begins with.
         seed_points: Draw so many rows within the bounds in place of them.
         test: Held-out rows that points, and a model trained on them, are judged by.
@@ -198,7 +210,7 @@ def procure(
     sections: dict[str, Any] = {
         "session": {"name": "procured", "points": points, "allow_nonprivate": True},
         "features": {
-            **({} if _keeps_the_map(settings or {}) else {"seed": seed}),
+            **({} if _keeps_the_map(_rule(points, settings or {})) else {"seed": seed}),
             "gamma": _median_gamma(seeds, schema) if gamma is None else gamma,
             "columns": schema.width,
             "lower": list(schema.lower),
@@ -206,7 +218,7 @@ def procure(
         },
         "target": _release(epsilon, Neighbours.SUBSTITUTE_ONE),
         "summary": _release(epsilon, Neighbours.ADD_REMOVE_ONE),
-        "acquisition": {"rule": "ask-all"},
+        "acquisition": {"rule": _rule(points, settings or {})},
         "owners": {name: {"data": f"owner-{number}.npz"} for number, name in enumerate(owners)},
         "consumer": {"seed": seed} | {name: f"{name}.npz" for name in consumer},
     }
@@ -275,10 +287,18 @@ def _training(
     return pa.concat_tables([table.append_column(weight, pa.array(np.ones(len(table)))), kept])
 
 
-def _keeps_the_map(settings: Mapping[str, Any]) -> bool:
-    """Whether the rule keeps the feature map from the curator, so that no file says its seed."""
-    rule = settings.get("acquisition.rule")
-    return isinstance(rule, str) and rule in RULES and RULES[rule].sealed
+def _rule(points: Any, settings: Mapping[str, Any]) -> str:
+    """The rule: the one that is named; else that of rounds where a key has a meaning in these alone."""
+    named = settings.get("acquisition.rule")
+    if named is not None:
+        return str(named)
+    in_rounds = any(key.startswith(_OF_ROUNDS) for key in settings)
+    return AskAll.name if in_rounds or not isinstance(points, int) else default_rule(points)
+
+
+def _keeps_the_map(rule: str) -> bool:
+    """Whether a rule keeps the feature map from the curator, so that no file says its seed."""
+    return rule in RULES and RULES[rule].sealed
 
 
 def _check_owners(given: Any) -> None:
@@ -293,7 +313,7 @@ def _check_epsilon(given: Any) -> None:
     if not (number and 0.0 < given < math.inf):
         raise ConfigError(
             f"`epsilon` is {given!r}.",
-            advice="Give a positive number, such as 1.0: the ε of both guarantees.",
+            advice="Give a positive number, such as 1.0: the ε of the guarantees.",
         )
 
 

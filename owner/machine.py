@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+import numpy as np
+
 from hushbid.owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
+from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Transition
 from hushbid.protocol.machine.machine import Charge, Event
@@ -123,6 +126,10 @@ class OwnerMachine(Participant):
         dimension = self._opened.space.dimension
         if call.embedding.shape != (dimension,) or call.seed_total.shape != (dimension,):
             raise RemoteProtocolError(Offence.MALFORMED, f"A call does not have {dimension} coordinates.")
+        if float(np.abs(call.embedding).max()) > limits.MAX_EMBEDDING:
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"A coordinate of a call is over the limit of {limits.MAX_EMBEDDING:.0f}."
+            )
         try:
             prior = Prior.of_total(call.seed_total, call.seed_size)
         except LocalProtocolError as error:
@@ -170,6 +177,11 @@ class OwnerMachine(Participant):
         self.phase = "waiting"
         self._send(CURATOR, bid)
         self._sent += 1
+
+    @property
+    def submitted(self) -> bool:
+        """Whether all of a tender's submission was sent."""
+        return self._rule.herds and self._call is not None and self._sent == self._opened.messages
 
     def _on_next(self, peer: str, message: Next) -> None:
         """Choose on from what was sent: the answer takes more messages."""

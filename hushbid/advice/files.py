@@ -33,6 +33,7 @@ __all__ = [
     "complete",
     "next_steps",
     "owners_of",
+    "rounds_in",
     "seeds_in",
     "stated_in",
     "write_session",
@@ -236,7 +237,7 @@ def check_started(path: Path) -> None:
 def complete(path: Path, advice: Advice) -> None:
     """Put the proposed values into a session or cluster file, replacing its own; everything else stays.
 
-    A batch that it states goes, so that the default holds.
+    A batch and a submission that it states go, so that the defaults hold, as they are proposed.
 
     Raises:
         ConfigError: The file cannot be read or written, or the two do not go together; it is as it was then.
@@ -255,7 +256,8 @@ def complete(path: Path, advice: Advice) -> None:
             for key in keys:
                 if key in proposed[name]:
                     _put(table, key, proposed[name][key])
-        tables["session"].pop("batch", None)
+        for key in ("batch", "submission"):
+            tables["session"].pop(key, None)
         if "labels" in proposed:
             tables["labels"] = proposed["labels"]
         rule = str(tables["acquisition"].get("rule"))
@@ -319,6 +321,17 @@ def seeds_in(path: Path) -> tuple[Path | None, int | None]:
         path.parent / named if isinstance(named, str) else None,
         points if isinstance(points, int) and points > 0 else None,
     )
+
+
+def rounds_in(path: Path) -> bool:
+    """Whether a session or cluster file names a rule in rounds.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+    acquisition = read_toml(path).get("acquisition")
+    rule = acquisition.get("rule") if isinstance(acquisition, dict) else None
+    return isinstance(rule, str) and not herds(rule)
 
 
 def next_steps(

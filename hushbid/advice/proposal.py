@@ -28,6 +28,7 @@ from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset, check_dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.acquisition import herds
 
 __all__ = ["GRID", "Advice", "Proposal", "advise"]
 
@@ -37,6 +38,10 @@ CHOICE: Final = 10
 """Points that owners have for each that is bought."""
 LARGEST_PURCHASE: Final = 1_000
 """The settings of measured sessions; more points cost time and weights, and the target is no clearer."""
+TENDER_DIMENSIONS: Final = (1_024, 512, 256)
+"""d of a tender, whose noise does not grow with it; more gains nothing sure (docs/experiments.md)."""
+TENDER_BYTES: Final = 2**30
+"""The most that φ of all submissions may take at the curator, where nobody says d."""
 LARGEST_DELTA: Final = 1e-5
 MARGIN: Final = 0.1
 """Margin of bounds on either side of public rows, as a share of their range."""
@@ -142,12 +147,13 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
     bounds = _checked_bounds(request)
     points = _points(request)
     delta = _delta(request)
-    dimension = _dimension(request)
+    searched = request.dimension or DIMENSION
+    dimension = _dimension(request, points.value)
     width = _width(request, bounds)
     trials = Trials(request, bounds, points.value, delta.value, say)
-    epsilon = _chosen_epsilon(request, trials, width.value, dimension.value)
+    epsilon = _chosen_epsilon(request, trials, width.value, searched)
     proposed = trials.of(width.value, dimension.value, epsilon)
-    others = _alternatives(trials, proposed)
+    others = _alternatives(trials, proposed, searched)
     session = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon)
     by_labels, label_trial = _labels(request, trials, session.file, say)
     file = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon).file
@@ -340,9 +346,18 @@ def _delta(request: Request) -> Proposal:
     return Proposal("δ", delta, why, "public")
 
 
-def _dimension(request: Request) -> Proposal:
+def _dimension(request: Request, points: int) -> Proposal:
     if request.dimension is not None:
         return Proposal("d", request.dimension, "As given.", "given")
+    if herds(request.rule(points)):
+        each = 2 * len(request.names) * points
+        fitting = [d for d in TENDER_DIMENSIONS if d * each <= TENDER_BYTES]
+        if fitting:
+            why = (
+                f"Up to {TENDER_DIMENSIONS[0]:,}, as long as the features of all that is submitted keep "
+                f"within {TENDER_BYTES / 1e9:.1f} GB at the curator: {DIMENSION} comes less close."
+            )
+            return Proposal("d", fitting[0], why, "public")
     why = "The default: half of it loses where little is wanted, and gains nothing sure elsewhere."
     return Proposal("d", DIMENSION, why, "public")
 
@@ -425,13 +440,19 @@ def _chosen_epsilon(request: Request, trials: Trials, gamma: float, dimension: i
     return min(trials.found, key=lambda trial: trial.ratio).epsilon
 
 
-def _alternatives(trials: Trials, proposed: Trial) -> list[Trial]:
-    """The other ε that were tried, double and half the width, and another d."""
-    gamma, dimension, epsilon = proposed.gamma, proposed.dimension, proposed.epsilon
-    found = [each for each in trials.found if each is not proposed]
-    other = 2 * dimension if dimension < DIMENSION else dimension // 2
-    widths = [trials.of(width, dimension, epsilon) for width in (gamma / 4.0, 4.0 * gamma)]
-    return [*found, *widths, trials.of(gamma, other - other % 2, epsilon)]
+def _alternatives(trials: Trials, proposed: Trial, searched: int) -> list[Trial]:
+    """The other ε that were tried, double and half the width, and another d.
+
+    They are played with the d of the search, as a tender's takes several times as long.
+    """
+    gamma, epsilon = proposed.gamma, proposed.epsilon
+    other = searched
+    if searched == proposed.dimension:
+        other = 2 * searched if searched < DIMENSION else searched // 2
+    for width in (gamma / 4.0, 4.0 * gamma):
+        trials.of(width, searched, epsilon)
+    trials.of(gamma, other - other % 2, epsilon)
+    return [each for each in trials.found if each is not proposed]
 
 
 def _epsilon_proposal(request: Request, trials: Trials, proposed: Trial) -> Proposal:

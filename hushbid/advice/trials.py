@@ -24,12 +24,15 @@ from hushbid.protocol.config.loading import validated
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.privacy.acquisition import herds
+from hushbid.protocol.privacy.acquisition.sealed import Sealed
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
 
 DIMENSION: Final = 140
+"""d of the trials, and of sessions in rounds."""
 MOST: Final = 5_000
 """Rows, and points, that settings are rehearsed with: some eight are, one after the other."""
 SEED_POINTS: Final = 150
@@ -63,6 +66,7 @@ class Request:
         effect: MMD² over that of a uniform choice, both with weights, that ε is to reach; None: `GOOD`.
         choice: Whether labels have a part in the choice; None: public rows decide.
         labels: Which labels there are, which is public; None: those of the public rows.
+        in_rounds: Whether the file that is advised on names a rule in rounds.
         rehearse: Whether sessions may be rehearsed; else ε follows the rule of thumb of `hushbid plan`.
     """
 
@@ -82,7 +86,12 @@ class Request:
     effect: float | None = None
     choice: Literal["features", "labels"] | None = None
     labels: LabelsSection | None = None
+    in_rounds: bool = False
     rehearse: bool = True
+
+    def rule(self, points: int) -> str:
+        """The rule that sessions are played with."""
+        return Sealed.name if self.in_rounds else default_rule(points)
 
     @property
     def names(self) -> list[str]:
@@ -170,7 +179,7 @@ class Trials:
             },
             "target": release_table("target", DEFAULT_RELEASE, epsilon),
             "summary": release_table("summary", DEFAULT_RELEASE, epsilon),
-            "acquisition": {"rule": default_rule(self.points)},
+            "acquisition": {"rule": request.rule(self.points)},
             "network": no_network(),
             "roster": names_only(request.names),
             **({} if request.schema is None else {"columns": list(request.schema.columns)}),
@@ -232,6 +241,7 @@ class Trials:
 
     def _setting(self, dimension: int, epsilon: float) -> PlanSetting:
         request = self.request
+        rule = request.rule(self.points)
         sizes = list(request.owners.values())
         return plan_setting(
             None,
@@ -243,8 +253,9 @@ class Trials:
                 owner_points=max(1, sum(sizes) // len(sizes)) if sizes else None,
                 seed_points=len(self.seeds),
                 columns=int(request.validation.features.shape[1]),
-                rule=default_rule(self.points),
+                rule=rule,
                 epsilon_consumer=epsilon,
+                epsilon_owners=None if herds(rule) else epsilon,
                 delta=self.delta,
             ),
         )

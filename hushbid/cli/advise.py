@@ -116,6 +116,7 @@ def advise_command(
             check_started,
             next_steps,
             owners_of,
+            rounds_in,
             seeds_in,
             stated_in,
         )
@@ -172,6 +173,7 @@ def advise_command(
             effect=effect,
             choice=choice,
             labels=labels_given(classes, amounts),
+            in_rounds=source is not None and rounds_in(source),
             rehearse=rehearsal,
         )
         advice = advise(request, say=say)

@@ -115,6 +115,13 @@ def _shortened(identifier: str) -> str:
     return " ".join(part[:_SHOWN_DIGITS] if set(part) <= digits else part for part in identifier.split("/"))
 
 
+def _perfect(spending: Mapping[str, Any]) -> bool:
+    """Whether it is an owner's session that tells others nothing; a consumer's is a release used again."""
+    from hushbid.protocol.privacy.releases import Neighbours
+
+    return bool(spending["epsilon"] == 0.0 and spending["neighbours"] == Neighbours.ADD_REMOVE_ONE)
+
+
 def _totals(ledger: Mapping[str, Any]) -> list[str]:
     spent, budget = ledger["spent"], ledger["budget"]
     if not ledger["spendings"]:
@@ -124,7 +131,7 @@ def _totals(ledger: Mapping[str, Any]) -> list[str]:
         lines = [f"Spent together: {total}."]
     else:
         lines = [f"Spent together: no ε can be stated ({spent['neighbours']})."]
-    if free := sum(each["epsilon"] == 0.0 for each in ledger["spendings"]):
+    if free := sum(_perfect(each) for each in ledger["spendings"]):
         said = "1 session" if free == 1 else f"{free} sessions"
         lines.append(f"Nothing charged between owners: {said} in which no owner learns of another's records.")
     if budget is None:

@@ -18,7 +18,7 @@ from hushbid.protocol.privacy.releases.base import largest_coordinate
 from hushbid.protocol.privacy.releases.mwem import MwemRelease
 from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
-__all__ = ["ReleaseError", "noise_values", "release_errors"]
+__all__ = ["ReleaseError", "noise_values", "owners_error", "release_errors"]
 
 UNIT: Final = round(1.0 / FEATURE_UNIT)
 SETTLED: Final = 1e-9
@@ -88,7 +88,7 @@ class ReleaseError:
 
 
 def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
-    """The consumer's release of D_v, and the last of the curator's releases of S."""
+    """The consumer's release of D_v, the curator's if it has a finer one, and the curator's last one of S."""
     session = setting.session()
     # Both are linear in totals and noise: with the origin as centre and a spread of 1 they give Σy as it is.
     prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
@@ -96,6 +96,15 @@ def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
         _error(session.charged_target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
         _error(session.summary, prior, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
     )
+
+
+def owners_error(setting: PlanSetting) -> ReleaseError | None:
+    """The release of D_v that owners choose by, where the curator has a finer one (`release_errors`)."""
+    session = setting.session()
+    if session.nested is None:
+        return None
+    prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
+    return _error(session.target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE)
 
 
 def noise_values(setting: PlanSetting) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from hushbid.consumer.verdict import EXPECTED_HOPELESS, Staged
 from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.setting import PlanSetting
+from hushbid.plan.supply import all_sold
 from hushbid.plan.tables import DEFAULT_RELEASE
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError
@@ -237,12 +238,13 @@ def refusal(setting: PlanSetting) -> Verdict | None:
         return Verdict(verdict="hopeless", reason=setting.refusal, remedies=_other_rules(setting))
     if reason := _no_guarantee(setting):
         return Verdict(verdict="hopeless", reason=reason)
-    available = sum(setting.owner_points)
-    if available > setting.p:
+    rows = dict(zip(setting.file.owners, setting.owner_points, strict=True))
+    if (available := all_sold(setting.file, rows)) is None:
         return None
+    have = "have" if available == sum(setting.owner_points) else "may sell"
     return Verdict(
         verdict="hopeless",
-        reason=f"The owners have {available:,} points in all, so that a session for {setting.p:,} "
+        reason=f"The owners {have} {available:,} points in all, so that a session for {setting.p:,} "
         "would buy every one of them and choose nothing.",
         remedies=({"change": "points", "points": max(1, available // 10)},) if available > 1 else (),
     )

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hushbid.plan.batches import batches
-from hushbid.plan.noise import noise_values, release_errors
+from hushbid.plan.noise import noise_values, owners_error, release_errors
 from hushbid.plan.quality import predict, refusal, verdict
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
@@ -63,6 +63,7 @@ def make_plan(
     """
     cores = cores or os.cpu_count() or 1
     target, summary = release_errors(setting)
+    owners = owners_error(setting)
     by_rule = predict(setting, target, summary)
     judged, prediction = verdict(setting, target, summary, by_rule), by_rule
     if setting.data is not None:
@@ -103,6 +104,7 @@ def make_plan(
         "drift": setting.drift,
         "sources": dict(setting.sources),
         "target": target.as_json(),
+        "target_owners": None if owners is None else owners.as_json(),
         "summary": summary.as_json(),
         "mmd2": prediction.as_json(),
         "rehearsal": played.as_json() if played is not None else None,
@@ -202,6 +204,9 @@ def _remedy(remedy: Mapping[str, Any]) -> str:
 def _releases(plan: Mapping[str, Any]) -> Table:
     table = Table(box=SIMPLE_HEAD)
     sides = {"target": plan["target"], "summary, last round": plan["summary"]}
+    if plan["target_owners"] is not None:
+        sides = {"target, the curator's": plan["target"], "the owners'": plan["target_owners"]} | sides
+        del sides["target"]
     if plan["submissions"] is not None:  # of a tender, which releases no summary
         del sides["summary, last round"]
     for name in ("", *sides):

@@ -34,7 +34,7 @@ def submissions(setting: PlanSetting) -> dict[str, Any] | None:
                 "curator_received": wire.curator_received,
             }
         )
-    why = "what is wanted may lie with one owner, of which fewer than p leave out a part"
+    why = f"p, {p:,}, are proposed: what is wanted may lie with one owner, and fewer leave out a part"
     if alike < p:
         why += f"; owners that hold alike lose nothing down to {alike:,}, {ALIKE} times p/K"
     return {

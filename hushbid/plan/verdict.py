@@ -7,7 +7,7 @@ and its meaning are shown; the figures follow from D_v, and are in the consumer'
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import predict
 from hushbid.plan.rehearsal import TOO_FEW_LABELS, looked_at, rehearse, why_not_rehearsed
 from hushbid.plan.setting import setting_of
+from hushbid.plan.supply import all_sold
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.dataset import Array
 from hushbid.protocol.data.schema import Schema
@@ -174,13 +175,19 @@ def prospect_of(session: Session, given: Sets) -> Prospect:
     )
 
 
-def nothing_to_choose(session: Session, available: int) -> str:
-    """What to say where the owners have no more points together than are bought; empty if they have more."""
-    points = session.file.session.points
-    if available > points:
+def nothing_to_choose(session: Session, rows: Mapping[str, int]) -> str:
+    """What to say where all that owners may sell is bought; empty if there is something to choose.
+
+    Args:
+        rows: How many points each owner has.
+    """
+    available = all_sold(session.file, rows)
+    if available is None:
         return ""
+    have = "have" if available == sum(rows.values()) else "may sell"
+    points = session.file.session.points
     return (
-        f"The owners have {available:,} points together, and {points:,} are to be bought: all are, and "
+        f"The owners {have} {available:,} points together, and {points:,} are to be bought: all are, and "
         "nothing is chosen."
     )
 

@@ -129,10 +129,11 @@ def _seen(figures: Figures) -> Iterable[Html]:
     yield _tile("raw points the curator saw", f"{total:,}", more)
 
 
-def _epsilon(figures: Figures, protects: str, name: str) -> Iterable[Html]:
-    for statement in figures.privacy:
-        if statement.protects != protects or statement.against == TRUSTED:
-            continue
+def _epsilon(figures: Figures, protects: str, what: str) -> Iterable[Html]:
+    stated = [each for each in figures.privacy if each.protects == protects and each.against != TRUSTED]
+    for statement in stated:
+        # Where there are several, the consumer's release for the curator is another than that for owners.
+        name = f"{what} from {statement.against}" if len(stated) > 1 else what
         if statement.epsilon is None or statement.why:
             # Of simulated noise too: what secret noise would give is no guarantee.
             yield _tile(name, "none", "simulated noise" if _simulated(statement) else "see Privacy")

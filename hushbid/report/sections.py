@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hushbid.consumer.own_figures import MOST_SHOWN
 from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.acquisition import herds
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import TRUSTED, PrivacyStatement
 from hushbid.report.appraisal import Appraisal
@@ -183,7 +184,9 @@ def _seed_set(figures: Figures) -> Iterable[Html]:
     found = figures.quality.seed_distance
     if found is None:
         return
-    far = " It lies far from the validation set: a small seed weight limits the harm." if found.far else ""
+    tender = herds(figures.session.acquisition["rule"])
+    harm = "noise does more harm" if tender else "a small seed weight limits the harm"
+    far = f" It lies far from the validation set: {harm}." if found.far else ""
     yield element(
         "p",
         f"The choice began with the seed set: {found.sentence()}.{far} From the consumer's transcript: this "
@@ -442,6 +445,7 @@ def _incident_table(incidents: Incidents) -> Iterable[Html]:
 
 def _session(figures: Figures) -> Iterable[Html]:
     facts = figures.session
+    tender = herds(facts.acquisition["rule"])
     rows = [
         ("session", facts.name),
         ("identifier", element("code", facts.identifier)),
@@ -451,7 +455,7 @@ def _session(figures: Figures) -> Iterable[Html]:
         ("points of the seed set", _UNKNOWN if facts.seed_points is None else f"{facts.seed_points:,}"),
         ("acquisition rule", _described(facts.acquisition, "rule")),
         ("release of the target", _described(facts.target, "mechanism")),
-        ("releases of the summary", _described(facts.summary, "mechanism")),
+        *([] if tender else [("releases of the summary", _described(facts.summary, "mechanism"))]),
         ("feature map", _described(facts.features, "map")),
         ("noise", facts.noise),
         ("δ", f"{facts.delta:g}"),

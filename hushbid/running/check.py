@@ -68,8 +68,8 @@ def check_run(
                 boxes(subject)
             if cluster.partition is None:  # else a ledger begins with the run
                 budget(subject, warn=False)  # the party's process says it
-    available = sum(len(data) for name in cluster.owners for data in subjects[name].datasets.values())
-    if say is not None and (warning := nothing_to_choose(session, available)):
+    rows = {name: sum(map(len, subjects[name].datasets.values())) for name in cluster.owners}
+    if say is not None and (warning := nothing_to_choose(session, rows)):
         say(warning)
     return rehearsing.verdict(session, lambda: subjects[CONSUMER].sets)
 

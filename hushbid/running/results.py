@@ -23,6 +23,7 @@ from hushbid.consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import NO_VERDICT, Verdict
 from hushbid.protocol.names import listed
+from hushbid.protocol.privacy.acquisition import herds
 from hushbid.protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.runtime.command import finite
@@ -57,6 +58,7 @@ class RunResult:
     p: int
     batch: int
     seed_weight: float
+    rule: str
     jitter: float
     distinct: bool
     owners: int
@@ -116,6 +118,7 @@ class RunResult:
             p=file.session.points,
             batch=file.batch,
             seed_weight=file.seed_weight,
+            rule=file.acquisition.rule,
             jitter=file.jitter,
             distinct=file.distinct,
             owners=len(file.owners),
@@ -184,6 +187,7 @@ class RunResult:
             "p": self.p,
             "batch": self.batch,
             "seed_weight": self.seed_weight,
+            "rule": self.rule,
             "jitter": self.jitter,
             "distinct": self.distinct,
             "owners": self.owners,
@@ -324,7 +328,8 @@ def _table() -> Table:
 
 def _facts(result: RunResult) -> Text:
     speed = result.rounds_per_second
-    pace = f" ({speed:,.0f} rounds/s)" if speed is not None else ""
+    in_rounds = not herds(result.rule)
+    pace = f" ({speed:,.0f} rounds/s)" if speed is not None and in_rounds else ""
     rounds = f"{result.rounds} round{'' if result.rounds == 1 else 's'}"
     text = Text(
         f"{result.points_delivered} of {result.p} points were delivered after {rounds} "
@@ -339,8 +344,8 @@ def _facts(result: RunResult) -> Text:
     if result.seed_distance is not None and result.seed_distance.far:
         text.append(
             "\nThe seed set lies far from the validation set, "
-            f"{result.seed_distance.radii:.2f} clipping radii: noise does more harm "
-            f"(seed weight {result.seed_weight:g}).",
+            f"{result.seed_distance.radii:.2f} clipping radii: noise does more harm"
+            + (f" (seed weight {result.seed_weight:g})." if in_rounds else "."),
             style="yellow",
         )
     if result.verdict.word is not None:

@@ -86,7 +86,8 @@ def simulate(
     check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)
     if record is not None:
         _check_unused(record)
-    if say is not None and (warning := nothing_to_choose(session, sum(map(len, data.owners.values())))):
+    rows = {name: len(each) for name, each in data.owners.items()}
+    if say is not None and (warning := nothing_to_choose(session, rows)):
         say(warning)
     drawn = cluster.file.consumer.seed_points is not None
     verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn, cluster.model))

@@ -153,6 +153,9 @@ class Recomputation:
 
     def _compare_targets(self, recorded: TargetReleased, again: TargetReleased) -> None:
         self._closely("embedding", recorded.embedding, again.embedding, recorded)
+        if recorded.finer is not None:
+            self._closely("finer", recorded.finer, again.finer, recorded)
+        self._exactly("finer", recorded.finer is None, again.finer is None, recorded)
         self._on_grid("seed_total", recorded.seed_total, again.seed_total, recorded, units=0)
         if recorded.basis is not None and again.basis is not None:
             self._on_grid("basis", recorded.basis, again.basis, recorded)

@@ -78,6 +78,11 @@ class Participant(Machine):
         self.links[CURATOR] = Link()
         self._ending = Finish(ExitCode.DONE, "")
 
+    @property
+    def submitted(self) -> bool:
+        """Whether all that it submits in a tender was sent; a consumer submits nothing."""
+        return False
+
     def _on_started(self, event: Started) -> None:
         self._set_timer("abandon", self._session.timeouts.enrolment)
 
@@ -165,13 +170,12 @@ class Participant(Machine):
         )
 
     def _on_abandon(self) -> None:
-        never = self.phase == "greeting"
-        self._stop(
-            ExitCode.TIMEOUT,
-            f"The curator {'never answered' if never else 'has been gone too long'}.",
-            f"Check that it runs at {self._session.network.address} and can be reached from here, and start "
-            "again.",
-        )
+        what = "never answered" if self.phase == "greeting" else "has been gone too long"
+        address = self._session.network.address
+        advice = f"Check that it runs at {address} and can be reached from here, and start again."
+        if self.submitted:
+            what, advice = f"{what}; all of the submission was sent", f"The session may be over. {advice}"
+        self._stop(ExitCode.TIMEOUT, f"The curator {what}.", advice)
 
     def _fail(self, code: ExitCode, reason: str, advice: str) -> None:
         """End the session for this party."""

@@ -110,6 +110,8 @@ class Driver:
         self.finished: Finish | None = None
         self.clock = 0.0
         """Time of the last step, on the party's clock."""
+        self.acknowledged = 0
+        """The last frame that the peer's signs of life acknowledge; nothing but a log follows from it."""
         self.repeats = 0
         """Frames that had been received before, and were ignored."""
         self._began: float | None = None
@@ -151,6 +153,7 @@ class Driver:
             self.feed(_offended(peer, sequence, acknowledged, error), now)
             return
         if type(message) is Beat:
+            self.acknowledged = max(self.acknowledged, acknowledged)
             return
         event = Received(peer, sequence, acknowledged, frame.body, message)
         if self.machine.is_repeat(event):
@@ -283,12 +286,14 @@ class Driver:
         if self._boxes is not None:
             self._boxes.sweep()
 
-    def beat(self) -> bytes:
-        return self.unrecorded(Beat())
+    def beat(self, peer: str | None = None) -> bytes:
+        """A sign of life; for a peer, with what of its frames is on record, which has to be durable."""
+        received = 0 if peer is None else self.machine.links[peer].received
+        return self.unrecorded(Beat(), acknowledged=received)
 
-    def unrecorded(self, message: Message) -> bytes:
+    def unrecorded(self, message: Message, *, acknowledged: int = 0) -> bytes:
         """The unnumbered frame of a message that is no step of the machine."""
-        return encode_frame(Frame(self._session, CONTROL_SEQUENCE, 0, encode_message(message)))
+        return encode_frame(Frame(self._session, CONTROL_SEQUENCE, acknowledged, encode_message(message)))
 
     def _perform(self, effect: Computation) -> Event | None:
         if type(effect) is SignHead:

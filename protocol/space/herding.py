@@ -85,11 +85,15 @@ def herd(
 
     chosen: list[int] = []
     most = purse.affordable(count)
-    for number in range(1, most + 1):
-        offered = purse.offered(most + 1 - number)
-        if not offered.any():
-            break  # copies were counted for each of their owners
-        best = purse.first((earlier + number) * towards - of_total, offered, tie)
+    while len(chosen) < count:
+        offered = purse.offered(most - len(chosen))
+        if len(chosen) == most or not offered.any():
+            # More may be left than was counted: caps have made others the sellers of what several hold.
+            most = len(chosen) + purse.affordable(count - len(chosen))
+            if len(chosen) == most:
+                break
+            offered = purse.offered(most - len(chosen))
+        best = purse.first((earlier + len(chosen) + 1) * towards - of_total, offered, tie)
         best = purse.buy(best, offered)
         of_total += rows @ rows[best]
         chosen.append(best)
@@ -101,16 +105,16 @@ def shortlisted(
 ) -> npt.NDArray[np.intp]:
     """The rows among which `herd` is to choose, at most `most`: all, if they are no more.
 
-    Otherwise half are those with the largest y·a, of equal ones the earlier. The other half are at even
+    Otherwise half are those with the largest y·a, of equal ones the first. The other half are at even
     distances in the order of y·a, for what the wanted mean has little of.
 
     Args:
         mean: As `herd` takes it.
         features: int16 of shape (n, d); may be memory-mapped, and is read a block at a time.
-        rows: Numbers of rows, ascending.
+        rows: Numbers of rows.
 
     Returns:
-        Numbers of rows, ascending.
+        Numbers of rows, in the order of `rows`.
     """
     if len(rows) <= most:
         return rows

@@ -285,10 +285,11 @@ class Pool:
         available[self._withdrawn.entries] = False
         if withheld is not None:
             available &= ~withheld[ranks]
-        entries = shortlisted(values, mean, self._features, np.flatnonzero(available))
+        entries = np.flatnonzero(available)
         if not len(entries):
             return ()
         entries = entries[np.argsort(ranks[entries], kind="stable")]
+        entries = shortlisted(values, mean, self._features, entries)
         features = self._features[entries]
         row_of = {entry: row for row, entry in enumerate(entries.tolist())}
 

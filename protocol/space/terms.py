@@ -41,11 +41,12 @@ NO_TERMS: Final = Terms()
 class Purse:
     """A purchase that goes on point by point, within its terms.
 
+    Copies are one point, which is bought once: from the cheapest of its owners that may still sell.
+
     Args:
-        ranks: Rank of each point's owner, shape (n,).
-        copies: For each point a number that its copies share, shape (n,); None: no two are copies. A point is
-            bought once, from the cheapest owner.
-        seller: Which of several copies at one price is bought: takes one of them and whether each point is
+        ranks: Rank of each entry's owner, shape (n,).
+        copies: For each entry a number that its copies share, shape (n,); None: no two are copies.
+        seller: Which of several copies at one price is bought: takes one of them and whether each entry is
             offered, shape (n,).
     """
 
@@ -62,21 +63,42 @@ class Purse:
         self._copies = copies
         self._seller = seller
         self._left = np.ones(len(ranks), dtype=np.bool_)
-        self._supply = np.bincount(ranks)
-        self._room = np.full(len(self._supply), len(ranks), dtype=np.int64)
+        owners = int(ranks.max()) + 1 if len(ranks) else 0
+        self._room = np.full(owners, len(ranks), dtype=np.int64)
         if terms.caps is not None:
-            self._room = np.array(terms.caps[: len(self._supply)], dtype=np.int64)
+            self._room = np.array(terms.caps[:owners], dtype=np.int64)
         prices = terms.prices
-        units = () if prices is None else prices.units[: len(self._supply)]
-        self._units = np.array(units, dtype=np.int64)
+        self._units = np.zeros(owners, dtype=np.int64)
+        if prices is not None:
+            self._units = np.array(prices.units[:owners], dtype=np.int64)
         self._cheapest_first = np.argsort(self._units, kind="stable")
-        self._money = terms.budget
+        self._money = terms.budget if prices is not None else None
+        self._look()
+
+    def _look(self) -> None:
+        """Look which entries are for sale: those left whose owners may sell; of copies, the cheapest."""
+        self._for_sale: npt.NDArray[np.bool_] = self._left & (self._room > 0)[self._ranks]
+        counted = self._for_sale
+        if self._copies is not None:
+            entries = np.flatnonzero(self._for_sale)
+            points, units = self._copies[entries], self._units[self._ranks[entries]]
+            least = np.full(int(points.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+            np.minimum.at(least, points, units)
+            entries = entries[units == least[points]]
+            self._for_sale = np.zeros(len(self._left), dtype=np.bool_)
+            self._for_sale[entries] = True
+            # Entries are in the order of ranks: a point counts as its first seller's.
+            _, first = np.unique(self._copies[entries], return_index=True)
+            counted = np.zeros(len(self._left), dtype=np.bool_)
+            counted[entries[first]] = True
+        self._counted = counted
+        self._supply = np.bincount(self._ranks[counted], minlength=len(self._room))
 
     def affordable(self, count: int) -> int:
-        """How many of `count` points can be bought: the cheapest that owners have left and may sell."""
+        """How many of `count` points can be bought: the cheapest, of owners that may sell them."""
         supply = np.minimum(self._supply, self._room)
         most = min(count, int(supply.sum()))
-        if self._money is None or not len(self._units):
+        if self._money is None:
             return most
         money, bought = self._money, 0
         for rank in self._cheapest_first.tolist():
@@ -86,11 +108,10 @@ class Purse:
         return bought
 
     def offered(self, more: int) -> npt.NDArray[np.bool_]:
-        """Whether each point can be bought, and then `more` - 1 others, within the terms."""
-        open_ = self._room > 0
-        if self._money is not None and len(self._units):
-            open_ &= self._within(self._money, more)
-        offered: npt.NDArray[np.bool_] = self._left & open_[self._ranks]
+        """Whether each entry can be bought, and then `more` - 1 other points, within the terms."""
+        if self._money is None:
+            return self._for_sale
+        offered: npt.NDArray[np.bool_] = self._for_sale & self._within(self._money, more)[self._ranks]
         return offered
 
     def _within(self, money: int, more: int) -> npt.NDArray[np.bool_]:
@@ -132,21 +153,20 @@ class Purse:
         return int(min(near, key=lambda row: (worth[row], *tie(row))))
 
     def buy(self, row: int, offered: npt.NDArray[np.bool_]) -> int:
-        """Buy a point, or a copy of it at its price, and return which; all its copies are gone."""
-        same = np.zeros(0, dtype=np.intp)
+        """Buy a point, of whichever copy at its price the lot falls on, and return that one."""
+        gone = np.array([row])
         if self._copies is not None:
-            same = np.flatnonzero(self._copies == self._copies[row])
-        if len(same) > 1 and self._seller is not None:
-            at_price = np.zeros(len(offered), dtype=np.bool_)
-            at_price[same] = offered[same]
-            if len(self._units):
-                at_price[same] &= self._units[self._ranks[same]] == self._units[self._ranks[row]]
-            row = self._seller(row, at_price)
+            gone = np.flatnonzero(self._copies == self._copies[row])
+            if offered[gone].sum() > 1 and self._seller is not None:
+                same = np.zeros(len(offered), dtype=np.bool_)
+                same[gone] = offered[gone]
+                row = self._seller(row, same)
         rank = int(self._ranks[row])
-        gone = same[self._left[same]] if len(same) else np.array([row])
-        np.subtract.at(self._supply, self._ranks[gone], 1)
-        self._left[gone] = False
+        np.subtract.at(self._supply, self._ranks[gone[self._counted[gone]]], 1)
+        self._left[gone] = self._for_sale[gone] = self._counted[gone] = False
         self._room[rank] -= 1
-        if self._money is not None and len(self._units):
+        if self._money is not None:
             self._money -= int(self._units[rank])
+        if self._room[rank] == 0:
+            self._look()  # what it held may be another's to sell
         return row

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hushbid.advice.proposal import CHOICE, GRID, LARGEST_PURCHASE
+from hushbid.advice.proposal import CHOICE, GRID, LARGEST_PURCHASE, TENDER_DIMENSIONS
 from hushbid.advice.trials import DIMENSION
 from hushbid.cli.app import app
 from hushbid.consumer.verdict import GOOD
@@ -52,7 +52,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"The smallest of {', '.join(smaller)} and {largest}",
         f"`--effect`, {GOOD:g} unless it is given",
         f"A tenth of the owners' points, {LARGEST_PURCHASE:,} at most",
-        f"**d.** {DIMENSION}.",
+        f"The largest of {', '.join(f'{d:,}' for d in TENDER_DIMENSIONS)} and {DIMENSION} with",
+        f"In rounds d is {DIMENSION}",
     ):
         assert said in PAGE.text, said
     assert CHOICE == 10

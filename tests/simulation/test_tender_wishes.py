@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hushbid.consumer.events import ReleaseTarget, TargetReleased
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.data import Dataset
-from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError, ReplayDivergence
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.runtime.driver import Outgoing
 from hushbid.protocol.wire.messages import NestedTarget
 from hushbid.simulation.simulator import Crash, SimulationOutcome
+from hushbid.transcripts.recompute import Recomputation
+from tests.simulation.harness import DIMENSION
 from tests.simulation.tender_market import (
     DATA,
     OWNERS,
@@ -227,6 +231,28 @@ def test_the_finer_release_is_nearer_and_never_leaves_the_curator() -> None:
     simulated(nested(), tap=tap)
     assert any(target.embedding.tobytes() in data for data in sent)
     assert not any(target.finer.tobytes() in data for data in sent)
+
+
+@pytest.mark.parametrize("change", ["moved", "the owners'", "left out"])
+def test_recomputing_finds_that_the_finer_release_is_another(change: str) -> None:
+    embedding, finer = np.zeros(DIMENSION), np.full(DIMENSION, 0.25)
+    total = np.zeros(DIMENSION, dtype=np.int64)
+    released = TargetReleased(embedding, 9, total, 9, b"", b"", "secure", (), finer=finer)
+
+    class Same:
+        """What computes this release again."""
+
+        def perform(self, _effect: Any) -> TargetReleased:
+            return released
+
+        def restore(self, _effect: Any, _outcome: Any) -> None:
+            pass
+
+    again = Recomputation(Same(), boxes_gone=False)
+    again(ReleaseTarget(), released)
+    other = {"moved": finer + 1e-3, "the owners'": embedding, "left out": None}[change]
+    with pytest.raises(ReplayDivergence, match="finer"):
+        again(ReleaseTarget(), replace(released, finer=other))
 
 
 def test_the_consumer_is_charged_what_the_curator_learns_and_both_are_stated() -> None:

@@ -93,15 +93,22 @@ def _printed_summary(_epsilon: float, p: int) -> Keys:
     }
 
 
+_TENDER: Final[Mapping[str, Keys]] = {
+    "features": {"seed": None, "dimension": 1_024},
+    # A box holds an image, and a message p points.
+    "acquisition": {"rule": "tender", "box_bytes": 1_024},
+}
+
 _SOUND_MWEM: Final[Keys] = {"calibration": "sound", "eta": _ETA}
 
 SESSIONS: Final[Mapping[str, SessionMethod]] = {
     "private": _alike("filtered-gaussian"),
-    "tender": _alike(
-        "filtered-gaussian",
-        features={"seed": None, "dimension": 1_024},
-        # A box holds an image, and a message p points.
-        acquisition={"rule": "tender", "box_bytes": 1_024},
+    "tender": _alike("filtered-gaussian", **_TENDER),
+    "tender-exact": SessionMethod(
+        target=lambda _epsilon, _p: {"mechanism": "exact"},
+        summary=lambda _epsilon, _p: {"mechanism": "exact"},
+        **_TENDER,
+        calibrated=False,
     ),
     "gaussian": _alike("gaussian"),
     "subspace": _alike("subspace", keys={"directions": 140}, features={"dimension": 512}),
@@ -131,7 +138,8 @@ SESSIONS: Final[Mapping[str, SessionMethod]] = {
 }
 """Methods by name. `private` is what hushbid does by default, and `tender` the rule of that name; `published`
 has the noise, the parameters and the auction of DPDS §4, and `published-sound` its mechanism and rounds at an
-ε that holds; `exact` is the papers' greedy choice through the protocol, without noise."""
+ε that holds; `exact` is the papers' greedy choice through the protocol, without noise, and `tender-exact` a
+tender without noise, which is greedy by what the session looks at, labels too."""
 
 
 def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Session:

@@ -70,6 +70,8 @@ class WorthRow(ExperimentRow):
     own_and_uniform: float | None
     greedy: float | None
     own_and_greedy: float | None
+    without_noise: float | None
+    own_and_without_noise: float | None
     trivial: float | None
     gain: float | None
     gain_each: tuple[float | None, ...]
@@ -77,6 +79,8 @@ class WorthRow(ExperimentRow):
     wanted: float | None
     mmd2: float | None
     mmd2_weighted: float | None
+    mmd2_greedy: float | None
+    mmd2_without_noise: float | None
     effective_points: float | None
     unweighted: float
 
@@ -196,18 +200,22 @@ def _beside(market: Market, points: int) -> Mapping[str, Selection]:
     }
 
 
-@lru_cache(
-    maxsize=4
-)  # by features, which is the same for all numbers of labels, and by labels; by both rules
+# By features, which is the same for all numbers of labels, and by labels; with both rules, and without noise.
+@lru_cache(maxsize=8)
 def _bought(
-    market: Market, points: int, epsilon: float, labelled: int | None, similarity: float | None, rule: str
+    market: Market,
+    points: int,
+    epsilon: float | None,
+    labelled: int | None,
+    similarity: float | None,
+    method: str,
 ) -> Selection:
     """What is bought there, by the labels of so many rows too; None: by features alone."""
     if labelled is not None:
         held = np.zeros(len(market.partition.validation), dtype=np.bool_)
         held[_known_rows(market, labelled)] = True
         market = market.by_labels(held, similarity)
-    return METHODS[_METHODS[rule]].choose(market, points, epsilon).selection
+    return METHODS[method].choose(market, points, epsilon).selection
 
 
 def _known_rows(market: Market, labelled: int) -> npt.NDArray[np.intp]:
@@ -231,9 +239,12 @@ def _measure(options: WorthOptions, configuration: Configuration, seed: int) -> 
     market = _market(options.data, configuration["setting"], configuration["own_rows"], seed)
     points, labelled = configuration["points"], configuration["labelled"]
     by_labels = labelled if configuration["choice"] == "labels" else None
-    bought = _bought(
-        market, points, configuration["epsilon"], by_labels, options.similarity, configuration["rule"]
-    )
+    same, rule = (by_labels, options.similarity), configuration["rule"]
+    choices = {
+        "bought": _bought(market, points, configuration["epsilon"], *same, _METHODS[rule]),
+        **_beside(market, points),
+        "without_noise": _bought(market, points, None, *same, "tender-exact"),
+    }
     held, scale = market.partition, market.map.space.scale
     known: list[Any] = [None] * len(held.validation)
     rows = _known_rows(market, labelled)
@@ -249,14 +260,15 @@ def _measure(options: WorthOptions, configuration: Configuration, seed: int) -> 
     )
     figures: dict[str, ModelFigures] = {}
     quality: dict[str, Any] = {}
-    for name, selection in {"bought": bought, **_beside(market, points)}.items():
+    mmd2: dict[str, float | None] = {}
+    for name, selection in choices.items():
         chosen, labels = market.scaled(selection), market.labels(selection)
         plain = judge.quality(chosen, [None] * len(chosen))
         judgement, matching = judge.weighed(plain, chosen, labels.tolist())
+        mmd2[name] = plain.mmd2
         figures[name] = judge.model_figures(chosen, labels.tolist(), matching)[0]
         if name == "bought":
             quality = {
-                "mmd2": plain.mmd2,
                 "mmd2_weighted": None if judgement.weighted is None else judgement.weighted.quality.mmd2,
                 "effective_points": None if matching is None else matching.effective_points,
             }
@@ -278,6 +290,11 @@ def _measure(options: WorthOptions, configuration: Configuration, seed: int) -> 
         "own_and_bought": _value(both["bought"]),
         "own_and_uniform": _value(both["uniform"]),
         "own_and_greedy": _value(both["greedy"]),
+        "without_noise": _value(figures["without_noise"].bought),
+        "own_and_without_noise": _value(both["without_noise"]),
+        "mmd2": mmd2["bought"],
+        "mmd2_greedy": mmd2["greedy"],
+        "mmd2_without_noise": mmd2["without_noise"],
         "unweighted": mine.kind == "none",
         "verdict": prospect(market.wanted, known, p=points, model=configuration["model"], seed=seed).word,
         "wanted": None,
@@ -290,8 +307,9 @@ def _value(figure: ModelFigure | None) -> float | None:
 
 
 _MEANS: Final = (
-    "own", "bought", "own_and_bought", "uniform", "own_and_uniform", "greedy", "own_and_greedy", "trivial",
-    "wanted", "mmd2", "mmd2_weighted", "effective_points",
+    "own", "bought", "own_and_bought", "uniform", "own_and_uniform", "greedy", "own_and_greedy",
+    "without_noise", "own_and_without_noise", "trivial", "wanted", "mmd2", "mmd2_weighted", "mmd2_greedy",
+    "mmd2_without_noise", "effective_points",
 )  # fmt: skip
 
 

@@ -106,8 +106,11 @@ class Market:
         sums = _RunningSums(features, aim)
         chosen: list[Entry] = []
         most = self._affordable(count)
-        while len(chosen) < most:
-            offered = [row for row in self._left if self._is_offered(row, most - len(chosen))]
+        while len(chosen) < count:
+            offered = self._offered(most - len(chosen))
+            if not offered:
+                most = len(chosen) + self._affordable(count - len(chosen))
+                offered = self._offered(most - len(chosen))
             if not offered:
                 break
             best = min(offered, key=lambda row: (*self._worth(sums.score(row), row), self._tie(row)))
@@ -128,36 +131,51 @@ class Market:
     def _room(self, owner: str) -> int:
         return self._caps.get(owner, len(self._entries)) - self._sold[owner]
 
-    def _sellable(self) -> list[tuple[Fraction, str]]:
-        """Price and owner of each point that can still be sold, within caps; cheapest first."""
-        supply = Counter(self._entries[row].owner for row in self._left)
-        each = [
-            (self._prices.get(owner, Fraction(0)), owner)
-            for owner, points in supply.items()
-            for _ in range(min(points, self._room(owner)))
-        ]
-        return sorted(each)
+    def _for_sale(self) -> list[int]:
+        """What is left of owners that may sell; of copies, the cheapest."""
+        rows = [row for row in self._left if self._room(self._entries[row].owner) > 0]
+        least: dict[object, Fraction] = {}
+        for row in rows:
+            point = self._point(row)
+            least[point] = min(least.get(point, self._price(row)), self._price(row))
+        return [row for row in rows if self._price(row) == least[self._point(row)]]
+
+    def _point(self, row: int) -> object:
+        """What copies have in common."""
+        return self._copies[row] if self._copies else row
+
+    def _sellable(self) -> list[Fraction]:
+        """The price of each point that can still be sold, within caps: once, as its first seller's."""
+        first = {self._point(row): row for row in reversed(self._for_sale())}
+        counted: Counter[str] = Counter()
+        prices = []
+        for row in sorted(first.values()):
+            owner = self._entries[row].owner
+            if counted[owner] < self._room(owner):
+                counted[owner] += 1
+                prices.append(self._price(row))
+        return sorted(prices)
 
     def _affordable(self, count: int) -> int:
         """How many points can be bought at most."""
         cost, bought = Fraction(0), 0
-        for price, _ in self._sellable()[:count]:
+        for price in self._sellable()[:count]:
             cost += price
             if self._money is not None and cost > self._money:
                 break
             bought += 1
         return bought
 
-    def _is_offered(self, row: int, more: int) -> bool:
-        """Whether a point can be bought, and the cheapest `more` - 1 others with it."""
-        owner = self._entries[row].owner
-        if self._room(owner) <= 0:
-            return False
+    def _offered(self, more: int) -> list[int]:
+        """What can be bought, and then the cheapest others, `more` points in all."""
+        if not more:
+            return []
+        cheapest = self._sellable()[:more]
+        rows = self._for_sale()
         if self._money is None:
-            return True
-        others = self._sellable()
-        others.remove((self._price(row), owner))
-        return self._price(row) + sum(price for price, _ in others[: more - 1]) <= self._money
+            return rows
+        money = self._money - sum(cheapest)
+        return [row for row in rows if max(self._price(row) - cheapest[-1], Fraction(0)) <= money]
 
     def _worth(self, score: int, row: int) -> tuple[bool, Fraction]:
         """Sorts points by score for the price; a negative score comes after all others, and has no price."""

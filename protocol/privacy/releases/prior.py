@@ -17,6 +17,8 @@ from hushbid.protocol.space.grid import FEATURE_BITS, Features, Totals
 __all__ = ["Prior", "check_directions"]
 
 ONE: Final = 2**FEATURE_BITS
+LARGEST_TOTAL: Final = 2**53
+"""Up to this, a coordinate of Σφ is exact in float64, and no sum of points wraps around int64."""
 """‖φ‖ = 1 in grid units: exact for `paired`, the mean over phases for `cosine`."""
 
 SMALLEST_SPREAD: Final = ONE // 4
@@ -73,6 +75,9 @@ class Prior:
         """
         if total.ndim != 1 or total.dtype != np.int64 or size < 1:
             raise LocalProtocolError(f"A prior of {size} points was asked for a total {total.shape}.")
+        # Maximum and minimum apart, as -2^63 has no absolute value in int64; a larger one wraps around.
+        if max(int(total.max(initial=0)), -int(total.min(initial=0))) > min(2 * size * ONE, LARGEST_TOTAL):
+            raise LocalProtocolError("A seed set's total is larger than that of its points can be.")
         centre = (2 * total + size) // (2 * size)  # rounded half up
         if len(total) > limits.MAX_DIMENSION or max(int(centre.max()), -int(centre.min())) > ONE:
             raise LocalProtocolError("A seed set's mean lies outside of what features can have.")

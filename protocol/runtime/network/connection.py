@@ -57,6 +57,7 @@ class Connection(Closing):
         self._presence: CuratorPresence
         self._log = SessionLog(self._where)
         self._phase = ""
+        self._taken = False
         self._server_key = roster_identity(session.roster.curator, CURATOR) if pair is not None else None
         self._endpoint = self._connect()
         self._pace = Pace()
@@ -122,6 +123,7 @@ class Connection(Closing):
             self._pace.note(now, self._machine.round - 1, 0)
         self._vitals.turn(now, self._machine.phase)
         self._note_phase()
+        self._note_submission()
         if not frames:
             self._driver.settle()
 
@@ -151,6 +153,13 @@ class Connection(Closing):
             self._phase = self._machine.phase
             if self._phase != "done":
                 self._log(LogEvent.PHASE_BEGUN, phase=self._phase)
+
+    def _note_submission(self) -> None:
+        """Log, once, that the curator has all that an owner submits: people wait for it to stop the party."""
+        whole = self._machine.submitted and self._driver.acknowledged >= self._machine.links[CURATOR].sent
+        if whole and not self._taken:
+            self._log(LogEvent.SUBMISSION_TAKEN)
+        self._taken = whole or self._taken
 
     def _patience(self) -> int:
         """Milliseconds until something is due, from 1 to the interval of signs of life."""

@@ -102,6 +102,9 @@ class LogEvent(Enum):
 
     # The curator's rounds.
     ENROLMENT_OVER = _info("enrolment.over", "{enrolled} of {owners} owners take part; missing: {missing}")
+    OWNER_SUBMITTED = _info(
+        "owner.submitted", "{peer} has submitted, and may leave; {submitted} of {owners} have"
+    )
     OWNER_ABSENT = _warning("owner.absent", "{peer} is absent from round {round} on: {reason}")
     OWNER_TAKES_PART = _info(
         "owner.takes-part", "{peer} is no longer {reason}; rounds that it missed: {rounds}"
@@ -116,8 +119,8 @@ class LogEvent(Enum):
     POINT_REFUSED = _warning("point.refused", "a point was not taken: {what}")
     ROUNDS_PAUSED = _warning(
         "rounds.paused",
-        "fewer than {least} owners are here: paused, for {seconds:g} s at most; connected are {connected} of "
-        "{owners}; missing: {missing}",
+        "fewer than {least} owners take part: paused, for {seconds:g} s at most; connected, or done, are "
+        "{connected} of {owners}; missing: {missing}",
     )
     CONSUMER_AWAITED = _warning(
         "rounds.consumer-awaited", "the consumer, which weighs, is away: paused, for {seconds:g} s at most"
@@ -136,6 +139,10 @@ class LogEvent(Enum):
 
     # An owner's, and the consumer's, connection.
     CURATOR_CONNECTED = _info("curator.connected", "connected to the curator at {address}")
+    SUBMISSION_TAKEN = _info(
+        "submission.taken",
+        "the curator has all of the submission: this owner may be stopped, and started again for the end",
+    )
     HOST_UNKNOWN = _warning("host.unknown", "the host name {host} is unknown here; it is looked up again")
     CURATOR_GONE = _warning("curator.gone", "the curator is gone; waiting {seconds:g} s for it")
     CURATOR_SILENT = _warning(

@@ -34,7 +34,7 @@ from tests.conftest import ROOT
 from tests.docs.tables.markers import Made, Table, code, codes, first_cells
 
 _RUN: Final = RunResult(
-    session="s", p=1, batch=1, seed_weight=0.1, jitter=25.0, distinct=True,
+    session="s", p=1, batch=1, seed_weight=0.1, rule="sealed", jitter=25.0, distinct=True,
     owners=1, rounds=1, wall_seconds=1.0,
     chosen=Judgement(), greedy=Judgement(), uniform=Judgement(),
     points_accessed_curator=0, points_delivered=0, disputed=0, m=1,

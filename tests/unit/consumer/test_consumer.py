@@ -19,6 +19,7 @@ from hushbid.consumer.events import (
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.numerics import ConsumerNumerics
 from hushbid.consumer.party import consumer_party
+from hushbid.protocol import limits
 from hushbid.protocol.data import Dataset, check_dataset
 from hushbid.protocol.errors import DataError, ExitCode, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Charge, Effect, Finish, Received, Send, Started
@@ -38,6 +39,7 @@ from hushbid.protocol.wire.messages import (
     Message,
     Purchase,
     Receipt,
+    SubmittedCandidate,
     Target,
     Welcome,
     fixed,
@@ -64,6 +66,11 @@ def purchase(row: int, *, candidate: Candidate | None = None, number: int = 1) -
         handle=fixed(row + 1),
         candidate=candidate or candidate_of(CORNERS[row]),
     )
+
+
+def submitted(row: int) -> Purchase:
+    candidate = SubmittedCandidate.model_construct(features=candidate_of(CORNERS[row]).features)
+    return purchase(row).model_copy(update={"candidate": candidate})
 
 
 def delivered(made: Purchase, dispute: str = "") -> Delivered:
@@ -167,6 +174,35 @@ def test_points_of_an_owner_beyond_its_turns_or_its_cap_are_refused() -> None:
         bench.deliver(1, 1, *three)
     assert caught.value.offence is Offence.MALFORMED
     bench.deliver(1, 1, *three[:2], three[2].model_copy(update={"owner": "owner-1"}))
+
+
+def test_points_that_cost_more_than_the_budget_are_refused_over_all_parts() -> None:
+    bench = Bench(rule="tender", wishes={"prices": {"owner-0": 1.0, "owner-1": 2.5}, "budget": 4.5})
+    bench.release(maps=bytes(2 * limits.MAP_BOX_BYTES))
+    bench.deliver(1, 2, submitted(0), submitted(1))
+    bench.checked(*(Delivered("owner-0", 1, None, "the box does not open") for _row in range(2)))
+    dear = submitted(2).model_copy(update={"owner": "owner-1"})
+    with pytest.raises(RemoteProtocolError, match=r"for more than the budget of 4\.5") as caught:
+        bench.deliver(2, 2, dear, submitted(3))
+    assert caught.value.offence is Offence.MALFORMED
+    bench.deliver(2, 2, dear)
+
+
+@pytest.mark.parametrize("number", [-(2**63), -1, 0, limits.MAX_POINTS + 1, 2**63 - 1])
+def test_a_number_of_a_submission_that_is_none_is_refused(number: int) -> None:
+    """A box opens under its number: one that fits no box is not tried."""
+    bench = Bench(rule="tender")
+    bench.release(maps=bytes(2 * limits.MAP_BOX_BYTES))
+    made = submitted(0).model_copy(update={"handle": fixed(number)})
+    with pytest.raises(RemoteProtocolError, match="number is out of range"):
+        bench.deliver(1, 1, made)
+
+
+def test_a_round_that_the_session_has_not_is_refused() -> None:
+    bench = Bench()
+    bench.release()
+    with pytest.raises(RemoteProtocolError, match="round is not the session's"):
+        bench.deliver(1, 1, purchase(0, number=5))
 
 
 @pytest.mark.parametrize("parts", [1, 2])

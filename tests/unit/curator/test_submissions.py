@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from hushbid.protocol.errors import Offence
-from hushbid.protocol.wire.messages import Batch, Bid
+from hushbid.protocol.errors import ExitCode, Offence
+from hushbid.protocol.machine.machine import Started
+from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.wire.messages import Batch, Bid, Ready
 from tests.simulation.harness import CuratorBench
 from tests.support.curator_rounds import (
     BEST,
@@ -17,7 +19,9 @@ from tests.support.curator_rounds import (
     THIRD,
     A,
     B,
+    C,
     W,
+    bench_of,
     bidding,
     doubled,
     halved,
@@ -125,3 +129,64 @@ def test_a_submission_after_the_time_is_taken_in_and_not_chosen_of() -> None:
     bench.verify()
     assert set(winners(bench)) == {B}
     assert len(winners(bench)) == 4
+
+
+# -- who comes when -----------------------------------------------------------------------------------------
+
+
+def submit(bench: CuratorBench, owner: str, *rows: int) -> None:
+    for place, row in enumerate(rows):
+        bench.say(owner, part(bench, row, row + 1, first=2 * place + 1))
+
+
+def kinds(bench: CuratorBench, owner: str) -> list[str]:
+    return [message.kind for message in bench.inbox.get(owner, [])]
+
+
+def test_who_came_in_time_and_is_still_at_its_rows_has_the_time_for_a_submission_too() -> None:
+    bench = bench_of("tender", owners=2, points=4, batch=2)
+    bench.step(Started())
+    for owner in (A, B, CONSUMER):
+        bench.say(owner, bench.hello(owner))
+    bench.say(CONSUMER, bench.target())
+    bench.broadcast(W)
+    bench.say(A, Ready())
+    bench.fire("enrolment")
+    submit(bench, A, BEST, SECOND)
+    bench.verify_all()
+    assert bench.machine.phase == "bidding"
+    bench.say(B, Ready())
+    assert kinds(bench, B)[-1] == "call"
+    submit(bench, B, THIRD, 7)
+    bench.verify_all()
+    assert bench.machine.phase == "delivering"
+    assert bench.machine.ledger.absences == []
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_who_comes_too_late_is_sent_the_same_whatever_the_others_did(others: int) -> None:
+    bench = bench_of("tender", owners=3, points=4, batch=2, min_owners=2)
+    bench.enrol([A, B])
+    bench.broadcast(W)
+    for owner in (A, B)[:others]:
+        submit(bench, owner, BEST, SECOND)
+    bench.fire("enrolment")
+    bench.verify_all()
+    assert bench.machine.phase == ("delivering" if others == 2 else "bidding")
+    bench.say(C, bench.hello(C))
+    assert kinds(bench, C) == ["welcome"]
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+def test_the_session_is_over_where_too_few_came_in_time(submitted: bool) -> None:
+    bench = bench_of("tender", owners=3, points=4, batch=2, min_owners=2)
+    bench.enrol([A])
+    bench.broadcast(W)
+    if submitted:
+        submit(bench, A, BEST, SECOND)
+    bench.fire("enrolment")
+    assert bench.machine.phase == "closing"
+    ending = bench.machine._ending
+    assert ending.code is ExitCode.TIMEOUT
+    assert ending.reason.startswith("Of the owners, 1 came within the enrolment time; the session needs 2.")
+    assert ending.reason.endswith(f"Missing: {B}, {C}.")

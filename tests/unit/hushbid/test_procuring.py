@@ -158,7 +158,9 @@ def test_weights_and_figures_are_those_of_the_result(procured: Procured) -> None
     assert procured.effective_points == pytest.approx(1.0 / (procured.weights**2).sum())
     assert procured.mmd2 == weighted.quality.mmd2
     assert weighted.quality.accuracy is not None
-    assert all("the noise is simulated" in statement.why for statement in procured.privacy[:2])
+    owners, consumer, *_ = procured.privacy
+    assert (owners.epsilon, owners.delta, owners.why) == (0.0, 0.0, "")
+    assert "the noise is simulated" in consumer.why
     assert procured.result.standing is not None
     assert procured.result.standing.sentence() in str(procured)
     assert "<table" in procured._repr_html_()
@@ -180,12 +182,12 @@ def test_it_is_what_the_command_line_runs(procured: Procured, tmp_path: Path) ->
     sections = {
         "session": {"name": "procured", "points": 40, "allow_nonprivate": True},
         "features": {
-            "seed": 0, "gamma": float(_gamma(tmp_path / "seeds.npz")), "columns": SCHEMA.width,
+            "gamma": float(_gamma(tmp_path / "seeds.npz")), "columns": SCHEMA.width,
             "lower": list(SCHEMA.lower), "upper": list(SCHEMA.upper),
         },
         "target": release | {"neighbours": "substitute-one"},
         "summary": release | {"neighbours": "add-remove-one"},
-        "acquisition": {"rule": "ask-all"},
+        "acquisition": {"rule": "tender"},
         "owners": {name: {"data": f"{name}.npz"} for name in OWNERS},
         "consumer": {"validation": "wanted.npz", "seed_set": "seeds.npz", "test": "test.npz"},
     }  # fmt: skip
@@ -254,6 +256,8 @@ def test_a_drawn_seed_set_that_has_wanted_rows_is_refused_with_what_helps() -> N
 
 def test_settings_are_those_of_a_cluster_file() -> None:
     assert bought(settings={"session.batch": 20}).result.rounds == 2
+    assert bought(settings={"acquisition.rule": "sealed"}).result.rounds == 40
+    assert bought().result.rounds == 1
     prices = {"north": np.float64(2.5), "south": 1, "east": 1.0}
     bill = bought(settings={"wishes.prices": prices, "wishes.budget": 100}).result.bill
     assert bill is not None

@@ -143,8 +143,14 @@ def test_delta_is_far_below_one_over_the_largest_set(largest: int, delta: float)
 
 
 def test_the_dimension_is_the_default_or_what_is_given() -> None:
-    assert settings(advised())["d"] == 140
+    assert settings(advised(points=16_385, owners={"north": 200_000}))["d"] == 140  # in rounds
     assert settings(advised(dimension=200))["d"] == 200
+
+
+@pytest.mark.parametrize(("owners", "dimension"), [(2, 1_024), (52, 1_024), (53, 512), (210, 140)])
+def test_the_dimension_of_a_tender_keeps_the_pool_within_a_gigabyte(owners: int, dimension: int) -> None:
+    names = {f"owner-{number:03}": 10_000 for number in range(owners)}
+    assert settings(advised(owners=names, points=10_000))["d"] == dimension
 
 
 # -- ε ---------------------------------------------------------------------------------------------------
@@ -171,9 +177,9 @@ def test_the_best_is_said_where_none_is_enough(staged: dict[str, Any]) -> None:
 def test_width_and_dimension_have_alternatives(staged: dict[str, Any]) -> None:
     advice = advised(rehearse=True, gamma=2.0, epsilon=1.0)
     tried = {(each.gamma, each.dimension, each.epsilon) for each in advice.trials}
-    assert tried == {(2.0, 140, 1.0), (0.5, 140, 1.0), (8.0, 140, 1.0), (2.0, 70, 1.0)}
+    assert tried == {(2.0, 1_024, 1.0), (0.5, 140, 1.0), (8.0, 140, 1.0), (2.0, 140, 1.0)}
     first = advice.trials[0]
-    assert (first.gamma, first.dimension) == (2.0, 140)
+    assert (first.gamma, first.dimension) == (2.0, 1_024)
     assert first.reach == pytest.approx(math.sqrt(math.log(2) / 2))
     wide, narrow = (next(each for each in advice.trials if each.gamma == width) for width in (0.5, 8.0))
     assert wide.kernel > first.kernel > narrow.kernel

@@ -24,8 +24,10 @@ COSTS = (GaussianCost(noise_multiplier=8.0, count=4),)
 
 
 def spending(identifier: str, **changes: Any) -> Spending:
-    given: dict[str, Any] = {"kind": "session", "epsilon": 1.5, "costs": COSTS} | changes
-    return Spending(identifier=identifier, date=date(2026, 3, 1), neighbours=RELATION, delta=1e-5, **given)
+    given: dict[str, Any] = {
+        "kind": "session", "epsilon": 1.5, "costs": COSTS, "delta": 1e-5, "neighbours": RELATION,
+    }  # fmt: skip
+    return Spending(identifier=identifier, date=date(2026, 3, 1), **(given | changes))
 
 
 @pytest.fixture
@@ -140,7 +142,17 @@ def test_data_without_a_ledger_are_not_taken_for_a_damaged_one(tmp_path: Path) -
 def test_a_session_that_costs_owners_nothing_is_said_to(tmp_path: Path) -> None:
     path = tmp_path / "north.csv.ledger"
     with LifetimeLedger.open(path, budget=None, neighbours=RELATION, rows=None) as made:
-        made.charge(spending(f"tender/{'ab' * 16}/north", epsilon=0.0, costs=()))
+        for nonce in ("ab", "cd"):
+            made.charge(spending(f"tender/{nonce * 16}/north", epsilon=0.0, delta=0.0, costs=()))
     said = shown(path).stdout
-    assert "Nothing charged between owners: 1 session" in said
+    assert "Nothing charged between owners: 2 sessions" in said
     assert f"Spent together: ε = 0 at δ = 1e-05 ({RELATION})." in said
+
+
+def test_a_release_that_a_consumer_uses_again_is_no_session_between_owners(tmp_path: Path) -> None:
+    path = tmp_path / "wanted.csv.ledger"
+    relation = "substitute-one"
+    with LifetimeLedger.open(path, budget=None, neighbours=relation, rows=None) as made:
+        again = {"epsilon": 0.0, "delta": 0.0, "costs": (), "neighbours": relation}
+        made.charge(spending(f"again/{'ab' * 16}/consumer", **again))
+    assert "Nothing charged between owners" not in shown(path).stdout

@@ -175,7 +175,7 @@ def test_a_result_outlives_its_report(
 
 def plain_result() -> RunResult:
     return RunResult(
-        session="s", p=1, batch=1, seed_weight=0.1, jitter=25.0, distinct=True,
+        session="s", p=1, batch=1, seed_weight=0.1, rule="sealed", jitter=25.0, distinct=True,
         owners=1, rounds=1, wall_seconds=1.0,
         chosen=Judgement(), greedy=Judgement(), uniform=Judgement(),
         points_accessed_curator=0, points_delivered=0, disputed=0, m=1,

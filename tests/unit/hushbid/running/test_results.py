@@ -54,6 +54,7 @@ RESULT = RunResult(
     p=100,
     batch=2,
     seed_weight=0.1,
+    rule="sealed",
     jitter=25.0,
     distinct=True,
     owners=2,

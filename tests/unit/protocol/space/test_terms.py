@@ -109,3 +109,42 @@ def test_copies_that_were_counted_for_each_owner_end_a_choice_early() -> None:
     )
     found = herd(values, np.ones(3, dtype=np.int64), 8, features=values.astype(np.int16), purse=purse)
     assert sorted(row % 4 for row in found) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_copies_count_once_and_are_bought_from_the_cheapest(seed: int) -> None:
+    """As many points as the money pays for, none above the least price of those that hold it."""
+    rng = np.random.default_rng(seed)
+    held = rng.integers(-3_000, 3_000, (12, 5)).astype(np.int64)  # scores below zero too
+    points = np.concatenate([np.flatnonzero(rng.random(12) < 0.6) for _owner in range(4)])
+    ranks = np.concatenate([[0], 1 + np.flatnonzero(np.diff(points) <= 0)])  # where the next owner begins
+    ranks = (np.searchsorted(ranks, np.arange(len(points)), side="right") - 1).astype(np.intp)
+    units = rng.integers(1, 5, 4) * 10_000
+    budget = int(rng.integers(5, 30)) * 10_000
+    purse = Purse(
+        Terms(Prices(tuple(units.tolist())), budget),
+        ranks,
+        copies=points.astype(np.intp),
+        seller=lambda _row, offered: int(np.flatnonzero(offered)[-1]),
+    )
+    values = held[points]
+    mean = rng.integers(-1_000, 1_000, 5).astype(np.int64)
+    found = list(herd(values, mean, 12, features=values.astype(np.int16), purse=purse))
+    least = {point: units[ranks[points == point]].min() for point in points.tolist()}
+    paid = [int(units[ranks[row]]) for row in found]
+    assert paid == [least[point] for point in points[found].tolist()]
+    assert len(set(points[found].tolist())) == len(found)
+    payable = np.cumsum(sorted(least.values())) <= budget
+    assert sum(paid) <= budget
+    assert len(found) == payable.sum()
+
+
+def test_what_an_owner_may_sell_no_more_of_is_anothers_to_sell() -> None:
+    values = np.array([[300], [200], [300], [200]], dtype=np.int64)
+    purse = Purse(
+        Terms(Prices((10_000, 20_000)), 30_000, (1, 4)),
+        np.array([0, 0, 1, 1]),
+        copies=np.array([0, 1, 0, 1]),
+        seller=lambda row, _offered: row,
+    )
+    assert herd(values, np.array([500]), 2, features=values.astype(np.int16), purse=purse) == (0, 3)

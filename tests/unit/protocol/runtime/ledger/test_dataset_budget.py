@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,8 +16,15 @@ from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import BudgetExceeded, ConfigError
 from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
 from hushbid.protocol.session.session import Session, open_session
-from tests.unit.protocol.runtime.test_party import session
+from tests.support.session_files import load
+from tests.unit.protocol.runtime.test_party import GAUSSIAN, SECURE, session
 
+TENDER = {
+    "acquisition": {"rule": "tender", "box_bytes": 64},
+    "features.seed": None,
+    "target": GAUSSIAN | {"neighbours": "substitute-one"},
+    "summary": GAUSSIAN | {"neighbours": "add-remove-one"},
+}
 RUN, ANOTHER = "ab" * 32, "cd" * 32
 """Beginnings of transcripts."""
 POINTS = Dataset.from_arrays("points.npz", np.array([[0.1, 0.2], [0.3, 0.4]]))
@@ -149,3 +156,20 @@ def test_a_budget_refuses_what_goes_over_it_and_what_guarantees_nothing(tmp_path
     with pytest.raises(BudgetExceeded, match="no ε that could be stated"):
         budget_of(tmp_path, session(secure=False), budget=large).check()
     assert lines(tmp_path) == 2, "the header, and the change of the budget"
+
+
+@pytest.mark.parametrize("relation", ["add-remove-one", "substitute-one"])
+@pytest.mark.parametrize("delta", [1e-5, 1e-9])
+def test_tenders_cost_an_owner_nothing_however_many_and_whatever_else_it_pays_for(
+    tmp_path: Path, delta: float, relation: Literal["add-remove-one", "substitute-one"]
+) -> None:
+    """No owner learns of another's records: neither ε nor δ of theirs is spent."""
+    tenders = [
+        open_session(load(SECURE | TENDER | {"session.name": name})) for name in ("one", "two", "three")
+    ]
+    cap = BudgetSection(epsilon=0.5, delta=delta, neighbours=relation)
+    for opened in tenders:
+        statement = opened.privacy()[0]
+        assert (statement.epsilon, statement.delta) == (0.0, 0.0)
+        budget_of(tmp_path, opened, budget=cap).charge(RUN)
+    assert lines(tmp_path) == 1 + len(tenders)
