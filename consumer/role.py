@@ -150,15 +150,18 @@ class Consumer:
         """The session and the consumer's file that the options result in.
 
         Raises:
-            ConfigError: One of them is missing, unusable, or another party's; or `validation` is a table and
-                there is no ledger.
+            ConfigError: One of them is missing, unusable, or another party's; the invitation has expired, and
+                the consumer has not begun; or `validation` is a table and there is no ledger.
         """
         from hushbid.protocol.config.loading import load_toml
         from hushbid.protocol.config.party import ConsumerFile
         from hushbid.protocol.names import CONSUMER
-        from hushbid.protocol.runtime.files.signed_files import read_session
+        from hushbid.protocol.runtime.files.signed_files import check_begun_or_in_force, read_session
+        from hushbid.protocol.runtime.party import transcript_path
 
-        session_file, invited = read_session(path_of(self.session), path_of(self.invitation))
+        invitation = path_of(self.invitation)
+        given = read_session(path_of(self.session), invitation)
+        session_file, invited = given.file, given.invited
         if invited not in (None, CONSUMER):
             raise ConfigError(f"{self.invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
         config = Path(self.config)
@@ -170,6 +173,7 @@ class Consumer:
             target_file=path_of(self.target_file),
             metrics=self.metrics,
         )
+        check_begun_or_in_force(given, invitation, transcript_path(file.state, CONSUMER))
         data = {name: getattr(self, name) for name in _TABLES}
         places = {
             name: Path(given) if is_path(given) else file.state / f"{name}.parquet"

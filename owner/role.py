@@ -206,13 +206,17 @@ class Owner:
         """The session and the owner's file that the options result in.
 
         Raises:
-            ConfigError: One of them is missing, unusable, or contradicts the other; or `data` is a table and
-                there is no ledger.
+            ConfigError: One of them is missing, unusable, or contradicts the other; the invitation has
+                expired, and the owner has not begun; or `data` is a table and there is no ledger.
         """
-        from hushbid.protocol.runtime.files.signed_files import read_session
+        from hushbid.protocol.runtime.files.signed_files import check_begun_or_in_force, read_session
+        from hushbid.protocol.runtime.party import transcript_path
 
-        session, invited = read_session(path_of(self.session), path_of(self.invitation))
-        file = self._with_options(self._file(session, invited))
+        invitation = path_of(self.invitation)
+        given = read_session(path_of(self.session), invitation)
+        session = given.file
+        file = self._with_options(self._file(session, given.invited))
+        check_begun_or_in_force(given, invitation, transcript_path(file.state, file.name))
         if self.data is not None and not is_path(self.data):
             needs_ledger("data", file.ledger)
         return session, file

@@ -12,6 +12,7 @@ import typer
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.files.signed_files import DAYS_IN_FORCE, MOST_DAYS, expiry
 
 if TYPE_CHECKING:
     from hushbid.protocol.config.session import SessionFile
@@ -24,6 +25,7 @@ def _show(made: Mapping[str, Any]) -> None:
     sys.stdout.write(f"address      {made['address']}\n")
     sys.stdout.write(f"curator      {made['curator_fingerprint']} (read it to them over the telephone)\n")
     sys.stdout.write(f"session      {made['digest']}\n")
+    sys.stdout.write(f"expires      {made['expires']} (who has begun by then goes on)\n")
 
 
 @verb(show=_show)
@@ -45,6 +47,7 @@ def invite_command(
         str | None,
         typer.Option(help="Where this party finds the curator, if not at the session file's address."),
     ] = None,
+    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
 ) -> dict[str, Any]:
     """Write an invitation for one party of a session, signed by the curator."""
     import tomli_w
@@ -62,7 +65,7 @@ def invite_command(
     file = _reached_at(load_toml(SessionFile, session), address)
     open_session(file)
     pair = read_secret(_key_file(session, key, config))
-    values = invitation(file, party, pair)
+    values = invitation(file, party, pair, expires=expiry(days))
     written = out or Path(f"{party}.invitation")
     head = f"# An invitation to a session, for {party}. Nothing in it is secret.\n"
     write_new_file(written, head + tomli_w.dumps(values))
@@ -72,6 +75,7 @@ def invite_command(
         "address": file.network.address,
         "curator_fingerprint": values["curator_fingerprint"],
         "digest": values["digest"],
+        "expires": values["expires"],
     }
 
 

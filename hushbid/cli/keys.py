@@ -11,6 +11,7 @@ import typer
 from hushbid.cli.roster import approve_command, list_command, revoke_command
 from hushbid.protocol.errors import ConfigError, KeyFileError
 from hushbid.protocol.runtime.command import show_figures, verb
+from hushbid.protocol.runtime.files.signed_files import DAYS_IN_FORCE, MOST_DAYS, expiry
 from hushbid.protocol.runtime.keys import (
     PublicKey,
     new_keypair,
@@ -69,6 +70,7 @@ def _show_request(made: Mapping[str, Any]) -> None:
         {
             "request": f"{made['request_file']} (send it to whoever keeps the session file)",
             "fingerprint": f"{made['fingerprint']} (read it to them over the telephone)",
+            "expires": made["expires"],
         }
     )
 
@@ -82,6 +84,14 @@ def _request(
     ],
     key: Annotated[Path | None, typer.Option(help="Its secret key file; default: NAME.key.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write; default: NAME.request.")] = None,
+    session_name: Annotated[
+        str | None,
+        typer.Option(
+            help="The session's name, if the party knows it: no other session then takes the request.",
+            metavar="NAME",
+        ),
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
 ) -> dict[str, Any]:
     """Ask to be put on a session's roster: a file with the public key, signed by the secret one."""
     import tomli_w
@@ -91,10 +101,20 @@ def _request(
 
     _check_name(name)
     pair = read_secret(key or Path(f"{name}{_SECRET_SUFFIX}"))
-    text = tomli_w.dumps(key_request(name, role, pair))
+    if session_name is not None:
+        _check_name(session_name)
+    values = key_request(name, role, pair, session=session_name, expires=expiry(days))
+    text = tomli_w.dumps(values)
     file = out or Path(f"{name}.request")
     write_new_file(file, f"# A request to be put on a session's roster. Nothing in it is secret.\n{text}")
-    return {"request_file": str(file), "name": name, "role": role, **_described(pair.public)}
+    return {
+        "request_file": str(file),
+        "name": name,
+        "role": role,
+        "session": session_name,
+        "expires": values["expires"],
+        **_described(pair.public),
+    }
 
 
 keys_app.command("approve")(approve_command)

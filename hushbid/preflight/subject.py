@@ -22,11 +22,11 @@ from hushbid.protocol.crypto.identity import PublicIdentity
 from hushbid.protocol.data import Dataset, load_dataset
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.runtime.files.signed_files import read_session
+from hushbid.protocol.runtime.files.signed_files import check_begun_or_in_force, read_session
 from hushbid.protocol.runtime.given_tables import path_of
 from hushbid.protocol.runtime.keys import KeyPair
 from hushbid.protocol.runtime.network.transport import listen_address
-from hushbid.protocol.runtime.party import check_durability, own_keys
+from hushbid.protocol.runtime.party import check_durability, own_keys, transcript_path
 from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["NotChecked", "PartyFile", "Subject", "Warned", "open_subject"]
@@ -172,7 +172,9 @@ def open_subject(options: PartyOptions) -> Subject:
             )
     else:
         assert options.config is not None, "else the role is an owner's"
-        session_file, invited = read_session(path_of(options.session), path_of(options.invitation))
+        invitation = path_of(options.invitation)
+        given = read_session(path_of(options.session), invitation)
+        session_file, invited = given.file, given.invited
         if invited not in (None, role):
             raise ConfigError(
                 f"{options.invitation} is for {invited}, and {options.config} is the file of a {role}.",
@@ -183,6 +185,7 @@ def open_subject(options: PartyOptions) -> Subject:
         kind: type[CuratorFile | ConsumerFile] = CuratorFile if role == CURATOR else ConsumerFile
         file = load_toml(kind, config).resolved(config.parent)
         file = file.with_options(key=path_of(options.key), state=path_of(options.state))
+        check_begun_or_in_force(given, invitation, transcript_path(file.state, name))
         if role == CURATOR:
             file = file.with_options(listen=options.listen)
         else:

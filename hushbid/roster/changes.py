@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from hushbid.protocol.config.loading import load_toml_text, read_text
 from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.runtime.files.signed_files import read_key_request
+from hushbid.protocol.runtime.files.signed_files import check_in_force, read_key_request
 from hushbid.roster.file import Place, RosterFile
 from hushbid.text_files import one_at_a_time, replace_file
 
@@ -31,6 +32,7 @@ def approve(
     fingerprints: Sequence[str] | None,
     compare: bool,
     replace: bool,
+    now: datetime | None = None,
 ) -> dict[str, Any]:
     """Put the keys of requests on a session file's roster: all of them, or none.
 
@@ -39,13 +41,15 @@ def approve(
             so that whoever approves says which place is filled; None: a person is asked.
         compare: Whether fingerprints are compared at all.
         replace: Whether a key may replace another one.
+        now: The time; None: the clock's.
 
     Raises:
-        ConfigError: A request is invalid, or its fingerprint was not confirmed, or its key cannot be put
-            there; or the file cannot be read or written. It is then as it was.
+        ConfigError: A request is invalid, has expired, or is for another session; or its fingerprint was not
+            confirmed, or its key cannot be put there; or the file cannot be read or written. It is then as it
+            was.
     """
-    RosterFile(session)  # what is wrong there is said before anybody is asked
-    read = [read_key_request(path) for path in requests]
+    draft = RosterFile(session).draft  # what is wrong there is said before anybody is asked
+    read = [_requested(path, draft.session.name, now) for path in requests]
     if compare:
         _compare(read, None if fingerprints is None else _told(fingerprints))
     with one_at_a_time(session):
@@ -70,6 +74,21 @@ def approve(
         "digest": None if after is None else after.digest().hex(),
         "digest_before": None if before is None else before.digest().hex(),
     }
+
+
+def _requested(path: Path, session: str, now: datetime | None) -> KeyRequest:
+    """A request that is in force, and for this session if it names one."""
+    request = read_key_request(path)
+    again = f"Have {request.name} make a new one (`hushbid keys request`), if this machine's clock is right."
+    check_in_force(request.expires, where=str(path), advice=again, now=now)
+    if request.session not in (None, session):
+        raise ConfigError(
+            f"{path}: {request.name} asks to take part in the session {request.session}, and this is "
+            f"{session}.",
+            advice=f"Name that session's file, or have {request.name} ask for this one "
+            f"(`hushbid keys request --session-name {session}`).",
+        )
+    return request
 
 
 def parties(session: Path) -> dict[str, Any]:

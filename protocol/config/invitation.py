@@ -42,12 +42,15 @@ class Invitation(SignedFile):
     """The session's public file; `network.address` is where this party reaches the curator."""
 
 
-def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any]:
+def invitation(
+    session: SessionFile, party: str, key: Identity, *, expires: str | None = None
+) -> dict[str, Any]:
     """The values of a party's invitation file.
 
     Args:
         session: The session, with the address at which the party reaches the curator.
         party: An owner's name, or "consumer".
+        expires: Until when it may be used (`SignedFile.expires`); None: for ever.
 
     Raises:
         ConfigError: The session has no CURVE, the party is not on its roster, or the key is not the roster's
@@ -65,6 +68,7 @@ def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any
         )
     _check_invited(session, party, where="The session file")
     values = {
+        "expires": expires,
         "party": party,
         "curator_fingerprint": key.public.fingerprint,
         "digest": session.digest().hex(),

@@ -28,6 +28,8 @@ class KeyRequest(SignedFile):
     name: PartyName
     """The name the party gives itself; an owner's name on the roster."""
     role: Role
+    session: PartyName | None = None
+    """The name of the session that it is for; None: the party did not say."""
     public_key: PublicKeyText
 
     @property
@@ -36,14 +38,21 @@ class KeyRequest(SignedFile):
         return PublicIdentity(self.public_key)
 
 
-def key_request(name: str, role: Role, key: Identity) -> dict[str, Any]:
+def key_request(
+    name: str, role: Role, key: Identity, *, session: str | None = None, expires: str | None = None
+) -> dict[str, Any]:
     """The values of a party's request file, without the secret half of its key.
+
+    Args:
+        session: The name of the session that it is for; None: of any.
+        expires: Until when it may be used (`SignedFile.expires`); None: for ever.
 
     Raises:
         ConfigError: An owner cannot have this name.
     """
     check_role(name, role)
-    return signed(KeyRequest, {"name": name, "role": role, "public_key": key.public.text}, key)
+    values = {"expires": expires, "name": name, "role": role, "session": session}
+    return signed(KeyRequest, {**values, "public_key": key.public.text}, key)
 
 
 def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:

@@ -40,6 +40,10 @@ class SignedFile(Section):
     version: Literal[1]
     software: Annotated[str, StringConstraints(max_length=64)]
     """The version of hushbid that wrote the file."""
+    expires: (
+        Annotated[str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}Z$")] | None
+    ) = None
+    """Until when the file may be used, in UTC; None in files of earlier versions. Such times sort as text."""
     signature: Annotated[str, StringConstraints(max_length=88)]
     """Ed25519 signature, in base64."""
 
@@ -48,9 +52,10 @@ def signed(kind: type[SignedFile], values: Mapping[str, Any], key: Identity) -> 
     """The values of a signed file.
 
     Args:
-        values: The fields that only this kind has; TOML has no None, so none of them is None.
+        values: Its other fields. Those that are None are left out, as TOML has no None.
     """
     said = {"format": kind.FORMAT, "version": kind.VERSION, "software": __version__, **values}
+    said = {key: value for key, value in said.items() if value is not None}
     signature = base64.b64encode(sign(_statement(said), key.signing)).decode("ascii")
     return {**said, "signature": signature}
 

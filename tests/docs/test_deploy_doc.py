@@ -34,6 +34,7 @@ VARYING = (
     (FINGERPRINT, "FINGERPRINT"),
     (re.compile(r"(?<=public key   )\S{40}"), "KEY"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"[\d.]+ [MG]B are free"), "SIZE are free"),
     (re.compile(r"(?<=row )\d+"), "N"),
     (re.compile(r"Python [\d.]+, numpy [\d.]+, pyzmq [\d.]+, libzmq [\d.]+"), "VERSIONS"),

@@ -1,11 +1,15 @@
 """Reading key requests and invitations, with all checks, including the signature.
 
-An invitation contains a session file, and is accepted wherever one is (`read_session`).
+An invitation contains a session file, and is accepted wherever one is (`read_session`). Both expire: whoever
+takes part, or puts a key on a roster, does so with a file that is in force (`check_in_force`). An expired
+invitation can still be read, as tables of its session are read by it.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from hushbid.protocol import limits
 from hushbid.protocol.config.invitation import Invitation, check_invitation
@@ -15,7 +19,83 @@ from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.config.signed import check_kind
 from hushbid.protocol.errors import ConfigError
 
-__all__ = ["read_invitation", "read_key_request", "read_session"]
+__all__ = [
+    "DAYS_IN_FORCE",
+    "MOST_DAYS",
+    "GivenSession",
+    "check_begun_or_in_force",
+    "check_in_force",
+    "expiry",
+    "read_invitation",
+    "read_key_request",
+    "read_session",
+]
+
+DAYS_IN_FORCE: Final = 30
+"""How long an invitation or a request can be used, unless its author says otherwise."""
+MOST_DAYS: Final = 3650
+"""The longest that its author can say."""
+
+
+_FORM: Final = "%Y-%m-%dT%H:%M:%SZ"
+_ASK_AGAIN: Final = (
+    "If this machine's clock is right, ask the curator's operator for a new invitation (`hushbid invite`)."
+)
+
+
+class GivenSession(NamedTuple):
+    """What a party was given to take part with.
+
+    Attributes:
+        file: The session.
+        invited: The invited party, an owner's name or "consumer"; None with a session file.
+        expires: Until when the invitation may be used; None: it does not say, or there is none.
+    """
+
+    file: SessionFile
+    invited: str | None = None
+    expires: str | None = None
+
+
+def expiry(days: int, *, now: datetime | None = None) -> str:
+    """The time that many days from now, as signed files have it (`SignedFile.expires`)."""
+    at = (datetime.now(UTC) if now is None else now.astimezone(UTC)) + timedelta(days=days)
+    return at.strftime(_FORM)
+
+
+def check_in_force(
+    expires: str | None, *, where: str, advice: str = _ASK_AGAIN, now: datetime | None = None
+) -> None:
+    """Refuse a file that has expired. One without a time never does: earlier versions wrote none.
+
+    Args:
+        expires: `SignedFile.expires`.
+        where: The file, for the error.
+        now: The time; None: the clock's.
+
+    Raises:
+        ConfigError: Its time is over.
+    """
+    at = expiry(0, now=now)
+    if expires is not None and at > expires:
+        raise ConfigError(f"{where}: it expired at {expires}, and it is {at} on this machine.", advice=advice)
+
+
+def check_begun_or_in_force(
+    given: GivenSession, invitation: Path | None, transcript: Path, *, now: datetime | None = None
+) -> None:
+    """Refuse to begin with an invitation that has expired; what has begun goes on with it.
+
+    Args:
+        transcript: The party's, which is there once it has begun.
+        now: As in `check_in_force`.
+
+    Raises:
+        ConfigError: The invitation has expired, and the party has recorded nothing yet.
+    """
+    begun = transcript.exists() and transcript.stat().st_size > 0
+    if not begun:
+        check_in_force(given.expires, where=str(invitation), now=now)
 
 
 def read_key_request(path: Path) -> KeyRequest:
@@ -45,20 +125,19 @@ def read_invitation(path: Path) -> Invitation:
     return read
 
 
-def read_session(session: Path | None, invitation: Path | None) -> tuple[SessionFile, str | None]:
+def read_session(session: Path | None, invitation: Path | None) -> GivenSession:
     """The session of a session file or of an invitation, whichever a party was given.
 
-    Returns:
-        The session, and the invited party, an owner's name or "consumer"; None with a session file.
+    An expired invitation is read too (`check_begun_or_in_force`).
 
     Raises:
         ConfigError: Neither or both were given, or the file cannot be used.
     """
     if invitation is not None and session is None:
         read = read_invitation(invitation)
-        return read.configuration, read.party
+        return GivenSession(read.configuration, read.party, read.expires)
     if session is not None and invitation is None:
-        return load_toml(SessionFile, session), None
+        return GivenSession(load_toml(SessionFile, session))
     raise ConfigError(
         "A party needs either --session or --invitation.",
         advice="Give the file that the curator's operator sent.",

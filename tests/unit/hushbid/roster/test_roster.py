@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import stat
 import subprocess
 import sys
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,60 @@ def test_a_date_where_a_text_belongs_is_a_refusal_and_no_bug(tmp_path: Path) -> 
 def test_the_names_of_roles_are_theirs(name: str, role: Role) -> None:
     with pytest.raises(ConfigError, match="another role"):
         key_request(name, role, NORTH)
+
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def request_of(place: Path, **said: str) -> Path:
+    path = place / "north.request"
+    path.write_text(tomli_w.dumps(key_request("north", "owner", NORTH, **said)), encoding="utf-8")
+    return path
+
+
+def test_a_request_that_has_expired_puts_nothing_on_the_roster(session: Path) -> None:
+    before = session.read_text(encoding="utf-8")
+    path = request_of(session.parent, expires="2026-02-28T23:59:59Z")
+    with pytest.raises(ConfigError, match=r"north.request: it expired at 2026-02-28T23:59:59Z") as caught:
+        approve(session, [path], fingerprints=None, compare=False, replace=False, now=NOW)
+    assert "keys request" in caught.value.advice
+    assert session.read_text(encoding="utf-8") == before
+
+
+def test_a_request_is_approved_for_the_session_that_it_names_alone(session: Path) -> None:
+    path = request_of(session.parent, session="another")
+    with pytest.raises(ConfigError, match="the session another, and this is") as caught:
+        approved(session, path)
+    name = RosterFile(session).draft.session.name
+    assert f"--session-name {name}" in caught.value.advice
+    path = request_of(session.parent, session=name, expires="2026-03-01T00:00:00Z")
+    done = approve(session, [path], fingerprints=None, compare=False, replace=False, now=NOW)
+    assert done["approved"][0]["name"] == "north"
+
+
+def test_the_signature_of_a_request_covers_its_session_and_its_expiry(session: Path) -> None:
+    values = key_request("north", "owner", NORTH, session="one", expires="2026-03-01T00:00:00Z")
+    path = session.parent / "north.request"
+    for change in ({"session": "two"}, {"expires": "2027-03-01T00:00:00Z"}):
+        path.write_text(tomli_w.dumps(values | change), encoding="utf-8")
+        with pytest.raises(ConfigError, match="signature"):
+            read_key_request(path)
+
+
+def test_keys_request_says_for_which_session_and_until_when(tmp_path: Path) -> None:
+    runner = CliRunner()
+    with contextlib.chdir(tmp_path):
+        runner.invoke(app, ["keys", "new", "north"])
+        for options in ([], ["--session-name", "s1", "--days", "3"]):
+            out = tmp_path / f"{len(options)}.request"
+            done = runner.invoke(
+                app, ["keys", "request", "north", "--role", "owner", "--out", str(out), "--json", *options]
+            )
+            said, read = json.loads(done.stdout), read_key_request(out)
+            assert (said["session"], said["expires"]) == (read.session, read.expires)
+            assert read.session == ("s1" if options else None)
+            until = datetime.fromisoformat(said["expires"]) - datetime.now(UTC)
+            assert round(until.total_seconds() / 86400, 2) == (3 if options else 30)
 
 
 # -- approval --------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,14 @@ from hushbid.protocol.config.invitation import Invitation, invitation
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.config.signed import signed
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.files.signed_files import read_invitation, read_session
+from hushbid.protocol.runtime.files.signed_files import (
+    GivenSession,
+    check_begun_or_in_force,
+    check_in_force,
+    expiry,
+    read_invitation,
+    read_session,
+)
 from hushbid.protocol.runtime.keys import new_keypair
 from tests.support.session_files import changed
 
@@ -57,7 +65,7 @@ def test_an_invitation_is_the_session_to_the_last_digit_of_its_digest(tmp_path: 
     assert read.configuration == session()
     assert read.configuration.digest() == session().digest()
     assert read.curator_fingerprint == CURATOR.public.fingerprint
-    assert read_session(None, path) == (session(), "north")
+    assert read_session(None, path) == GivenSession(session(), "north", None)
     for pair in (CURATOR, CONSUMER, NORTH):
         assert pair.secret not in path.read_text(encoding="utf-8")
 
@@ -141,6 +149,69 @@ def test_only_the_curator_invites_and_only_whom_the_roster_has() -> None:
         invitation(insecure, "north", CURATOR)
 
 
+# -- expiry ----------------------------------------------------------------------------------------------
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def test_an_expiry_is_in_utc_and_counts_days_from_now() -> None:
+    assert expiry(30, now=NOW) == "2026-03-31T12:00:00Z"
+    assert expiry(1, now=NOW.astimezone(timezone(timedelta(hours=9)))) == "2026-03-02T12:00:00Z"
+
+
+def test_a_file_is_in_force_up_to_its_expiry_and_for_ever_without_one() -> None:
+    check_in_force("2026-03-01T12:00:00Z", where="f", now=NOW)
+    check_in_force(None, where="f", now=NOW)
+    with pytest.raises(ConfigError, match="f: it expired at 2026-03-01T11:59:59Z") as caught:
+        check_in_force("2026-03-01T11:59:59Z", where="f", now=NOW)
+    assert "2026-03-01T12:00:00Z on this machine" in caught.value.what
+    assert "new invitation" in caught.value.advice
+
+
+def test_the_signature_covers_the_expiry(tmp_path: Path) -> None:
+    values = invitation(session(), "north", CURATOR, expires=expiry(30, now=NOW))
+    assert read_invitation(written(tmp_path, values)).expires == "2026-03-31T12:00:00Z"
+    longer = values | {"expires": "2027-03-31T12:00:00Z"}
+    without = {key: value for key, value in values.items() if key != "expires"}
+    for changed_values in (longer, without):
+        with pytest.raises(ConfigError, match="signature"):
+            read_invitation(written(tmp_path, changed_values))
+
+
+@pytest.mark.parametrize(
+    "text", ["tomorrow", "2026-03-31", "2026-03-31T12:00:00+01:00", "2026-03-31T12:00:00Z\n"]
+)
+def test_an_expiry_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
+    values = invitation(session(), "north", CURATOR, expires=text)
+    with pytest.raises(ConfigError, match="expires"):
+        read_invitation(written(tmp_path, values))
+
+
+def test_an_expired_invitation_is_still_read_and_begins_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path, invitation(session(), "north", CURATOR, expires=expiry(-1)))
+    given = read_session(None, path)
+    assert given.file == session()
+    owner = Owner(invitation=path, data=tmp_path / "data.csv")
+    with pytest.raises(ConfigError, match=r"north.invitation: it expired at"):
+        owner.files()
+    state = tmp_path / "north-digits"
+    state.mkdir()
+    transcript = state / "north.transcript"
+    transcript.touch()
+    with pytest.raises(ConfigError, match="expired"):
+        owner.files()
+    transcript.write_bytes(b"begun")
+    assert owner.files()[0] == session()
+
+
+def test_who_has_begun_goes_on_after_the_expiry(tmp_path: Path) -> None:
+    given = GivenSession(session(), "north", "2026-02-01T00:00:00Z")
+    with pytest.raises(ConfigError, match="expired"):
+        check_begun_or_in_force(given, tmp_path / "i", tmp_path / "t", now=NOW)
+    (tmp_path / "t").write_bytes(b"begun")
+    check_begun_or_in_force(given, tmp_path / "i", tmp_path / "t", now=NOW)
+
+
 # -- an owner that is invited ----------------------------------------------------------------------------
 
 
@@ -207,6 +278,6 @@ def test_what_does_not_go_together_is_refused(invited: Path, tmp_path: Path) -> 
 def test_a_session_file_alone_needs_the_owner_s_own(tmp_path: Path) -> None:
     path = tmp_path / "session.toml"
     path.write_text(tomli_w.dumps(session().model_dump(mode="json", exclude_none=True)), encoding="utf-8")
-    assert read_session(path, None) == (session(), None)
+    assert read_session(path, None) == GivenSession(session())
     with pytest.raises(ConfigError, match="--config"):
         Owner(session=path, data=tmp_path / "d.csv").files()
