@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hushbid.consumer.role import Consumer
-from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, show_figures, takes
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, show_figures, takes, tell
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
@@ -54,9 +53,9 @@ def show(result: Mapping[str, Any]) -> None:
         "ledger of the validation set": result["ledger"],
         "transcript": result["transcript"],
     }
-    sys.stdout.write(f"{result['session']}: what was procured\n")
+    tell(f"{result['session']}: what was procured")
     show_figures(figures, indent="  ")
-    sys.stdout.write("".join(f"{line}\n" for line in privacy_lines(result["privacy"])))
+    tell("\n".join(privacy_lines(result["privacy"])))
 
 
 def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:

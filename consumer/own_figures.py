@@ -23,6 +23,7 @@ from hushbid.consumer.matching import Matching, match
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.printable import printable
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.mmd import Points, Vector, kernel_means
 
@@ -133,7 +134,9 @@ class OwnFigures:
         weighted = any(each.weighted is not None for each in self.classes)
         kinds = [*(["wanted"] if self.wanted_from else []), "bought", *(["weighted"] if weighted else [])]
         shown = [each for each in self.classes if each.wanted or not self.wanted_from][:most]
-        rows = [(str(each.label), [float(getattr(each, kind)) for kind in kinds]) for each in shown]
+        rows = [
+            (printable(str(each.label)), [float(getattr(each, kind)) for kind in kinds]) for each in shown
+        ]
         if not rows:
             return ""
         if len(shown) < len(self.classes):

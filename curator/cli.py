@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from hushbid.curator.role import Curator
-from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes, tell
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
@@ -60,7 +59,7 @@ def _show(result: Mapping[str, Any]) -> None:
         *privacy_lines(result["privacy"]),
         f"Transcript: {result['transcript']}",
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    tell("\n".join(lines))
 
 
 def _paid(statement: Mapping[str, Any] | None) -> list[str]:

@@ -6,7 +6,6 @@ figures. Noise is simulated, with the distribution that ε needs. Nothing is pro
 
 from __future__ import annotations
 
-import html
 import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.acquisition.ask_all import AskAll
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.guarantee import PrivacyStatement
+from hushbid.report.html import element
 from hushbid.running.results import RunResult
 from hushbid.running.simulate import AfterRound, simulate
 from hushbid.tables.frames import ArrowTable, Frame, as_arrow, like
@@ -122,8 +122,8 @@ class Procured:
 
     def _repr_html_(self) -> str:
         shown = getattr(self.points, "_repr_html_", None)
-        table = shown() if shown is not None else f"<pre>{html.escape(str(self.points))}</pre>"
-        return f"<p>{html.escape(str(self))}</p>{table}"
+        table = shown() if shown is not None else element("pre", str(self.points))
+        return f"{element('p', str(self))}{table}"
 
 
 def procure(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from hushbid.owner.role import Owner
-from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes, tell
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
@@ -38,4 +37,4 @@ def _show(result: Mapping[str, Any]) -> None:
         *privacy_lines(result["privacy"]),
         f"Transcript: {result['transcript']}",
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    tell("\n".join(lines))

@@ -26,7 +26,7 @@ __all__ = ["UNACCOUNTED", "Catalogue", "ScreenOptions"]
 
 UNACCOUNTED: Final = (
     "WARNING: --unaccounted ranks by the exact validation set. The owners that are chosen, and all that is "
-    "printed here, tell of it what no release paid for and no ledger has.\n"
+    "printed here, tell of it what no release paid for and no ledger has."
 )
 
 

@@ -10,6 +10,7 @@ import typer
 
 from hushbid.owner.role import FeaturesOption, IdentifierOption, LabelOption
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.command import JsonOption, run_verb, say
 
 if TYPE_CHECKING:
@@ -209,9 +210,9 @@ def _written(advice: Advice, write: Path | None, into: Path | None, name: str) -
 
 
 def _show(advice: Advice, *, next_steps: list[str]) -> None:
-    from rich.console import Console
+    from hushbid.cli.terminal import Terminal
 
-    console = Console(highlight=False, markup=False)
+    console = Terminal(highlight=False)
     console.width = min(console.width, _WIDTH)
     console.print(_proposals(advice))
     console.print(_trials(advice))
@@ -245,7 +246,7 @@ def _proposals(advice: Advice) -> Table:
     table.add_column("why", ratio=1)
     for each in advice.proposals:
         own = "*" if each.source == "validation" else ""
-        table.add_row(f"{each.setting}{own}", _value(each.value), each.why)
+        table.add_row(f"{each.setting}{own}", _value(each.value), printable(each.why))
     if advice.disclosed:
         table.caption = "* follows from the validation set"
         table.caption_justify = "left"

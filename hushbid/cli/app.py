@@ -5,7 +5,6 @@ A verb's module is imported when the verb is asked for, and what it works with w
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import UserDict
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from hushbid.protocol import __version__
-from hushbid.protocol.runtime.command import run_app
+from hushbid.protocol.runtime.command import json_line, run_app, tell
 
 __all__ = ["app", "main"]
 
@@ -108,9 +107,9 @@ def _print_version(context: typer.Context, wanted: bool) -> None:
     if context.params.get("as_json"):
         from hushbid.preflight.software import installed
 
-        sys.stdout.write(json.dumps(installed()) + "\n")
+        sys.stdout.write(json_line(installed()))
     else:
-        sys.stdout.write(f"hushbid {__version__}\n")
+        tell(f"hushbid {__version__}")
     raise typer.Exit
 
 

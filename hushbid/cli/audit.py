@@ -20,8 +20,9 @@ NO_PROOF: Final = (
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from hushbid.cli.terminal import Terminal
 
     table = Table("suite", "fault of", "stated ε", "at δ", "ε is at least", "runs", "alarms", "result")
     for suite in result["suites"]:
@@ -35,7 +36,7 @@ def _show(result: Mapping[str, Any]) -> None:
             f"{suite['alarms']} of {suite['repeats']}",
             _verdict(suite),
         )
-    console = Console()
+    console = Terminal()
     console.print(table)
     for suite in result["suites"]:
         console.print(

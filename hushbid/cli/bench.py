@@ -37,15 +37,16 @@ def _print(
     below: str | None = None,
 ) -> None:
     """Print a table: its title, those of its columns, of numbers last, its rows, and a line below."""
-    from rich.console import Console
     from rich.table import Table
+
+    from hushbid.cli.terminal import Terminal
 
     table = Table(*titles, title=title)
     for name in numbers:
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(*row)
-    console = Console()
+    console = Terminal()
     console.print(table)
     if below is not None:
         console.print(below)
@@ -243,8 +244,9 @@ def _owners(
 
 
 def _show_scale(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from hushbid.cli.terminal import Terminal
 
     _print(
         f"{result['rule']}, measured",
@@ -258,7 +260,7 @@ def _show_scale(result: Mapping[str, Any]) -> None:
             if term["each"]:
                 fits.add_row(cost, name.replace("_", " "), term["of"], f"{term['each']:.3g}")
         fits.add_row(cost, "largest error", "", f"{fit['worst']:.0%}", end_section=True)
-    Console().print(fits)
+    Terminal().print(fits)
     _print(
         "extended by the fits",
         _SIZES,

@@ -62,18 +62,11 @@ def _table(*titles: str, **options: Any) -> Table:
 
 def _print(table: Table) -> None:
     """Print a table whole: where the terminal is narrower, its lines are broken, and no figure is lost."""
-    from rich.console import Console
+    from hushbid.cli.terminal import Terminal
 
-    console = Console()
+    console = Terminal()
     needed = console.measure(table, options=console.options.update(max_width=200)).maximum
-    Console(width=max(console.width, needed)).print(table)
-
-
-def _note(row: _Row) -> str:
-    """A note as it is: its brackets are no markup."""
-    from rich.markup import escape
-
-    return escape(row["note"])
+    Terminal(width=max(console.width, needed)).print(table)
 
 
 def _least(gains: Sequence[float | None]) -> str:
@@ -188,7 +181,7 @@ _RIVALS: Final = _Shown(
         _Column("p", "points"),
         _Column("ε", "epsilon", "g"),
         *_QUALITY,
-        _Column("note", _note),
+        _Column("note", "note"),
     ),
 )
 _SCALING: Final = _Shown(
@@ -207,7 +200,7 @@ _SCALING: Final = _Shown(
             "MB sent", lambda row: "-" if row["bytes_sent"] is None else f"{row['bytes_sent'] / 1e6:.1f}"
         ),
         _Column("MB", "memory_mb", ".0f"),
-        _Column("note", _note),
+        _Column("note", "note"),
     ),
 )
 

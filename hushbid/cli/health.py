@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,8 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from hushbid.protocol.errors import ConfigError, HushbidError
-from hushbid.protocol.runtime.command import verb
-from hushbid.protocol.runtime.telemetry.logs import printable
+from hushbid.protocol.runtime.command import tell, verb
 from hushbid.protocol.runtime.telemetry.status_file import Status, find_statuses
 
 __all__ = [
@@ -43,7 +41,7 @@ StateOption: TypeAlias = Annotated[
 def _show(found: Mapping[str, Any]) -> None:
     for status in found["parties"]:
         line = f"{status['party']} is alive: {status['busy'] or status['phase']}."
-        sys.stdout.write(f"{printable(line)}\n")
+        tell(line)
 
 
 @verb(show=_show)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +10,8 @@ import typer
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER
-from hushbid.protocol.runtime.command import verb
-from hushbid.protocol.runtime.files.signed_files import DAYS_IN_FORCE, MOST_DAYS, expiry
+from hushbid.protocol.runtime.command import tell, verb
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
 
 if TYPE_CHECKING:
     from hushbid.protocol.config.session import SessionFile
@@ -21,11 +20,11 @@ __all__ = ["invite_command"]
 
 
 def _show(made: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"invitation   {made['invitation_file']} (send it to {made['party']})\n")
-    sys.stdout.write(f"address      {made['address']}\n")
-    sys.stdout.write(f"curator      {made['curator_fingerprint']} (read it to them over the telephone)\n")
-    sys.stdout.write(f"session      {made['digest']}\n")
-    sys.stdout.write(f"expires      {made['expires']} (who has begun by then goes on)\n")
+    tell(f"invitation   {made['invitation_file']} (send it to {made['party']})")
+    tell(f"address      {made['address']}")
+    tell(f"curator      {made['curator_fingerprint']} (read it to them over the telephone)")
+    tell(f"session      {made['digest']}")
+    tell(f"expires      {made['expires']} (who has begun by then goes on)")
 
 
 @verb(show=_show)

@@ -11,7 +11,7 @@ import typer
 from hushbid.cli.roster import approve_command, list_command, revoke_command
 from hushbid.protocol.errors import ConfigError, KeyFileError
 from hushbid.protocol.runtime.command import show_figures, verb
-from hushbid.protocol.runtime.files.signed_files import DAYS_IN_FORCE, MOST_DAYS, expiry
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
 from hushbid.protocol.runtime.keys import (
     PublicKey,
     new_keypair,

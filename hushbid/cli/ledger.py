@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.command import tell, verb
 
 if TYPE_CHECKING:
     from hushbid.protocol.runtime.ledger.lifetime_ledger import LedgerOnRecord
@@ -27,26 +27,26 @@ _SHOWN_DIGITS: Final = 8
 
 def _show(result: Mapping[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Column, Table
 
-    console = Console()
+    from hushbid.cli.terminal import Terminal
+
+    console = Terminal()
     titles = ("date", "kind", "name", "", "ε", "δ", "neighbours")
     for ledger in result["ledgers"]:
-        sys.stdout.write(f"{ledger['file']}\n")
+        tell(ledger["file"])
         if ledger["spendings"]:
             # Names are folded where there is little room; figures and the relation stay whole.
             columns = (Column(title, overflow="fold", no_wrap=title not in ("name", "")) for title in titles)
             table = Table(*columns, box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
             for row in ledger["spendings"]:
                 epsilon = "no guarantee" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
-                name, place = escape(row["name"]), escape(_shortened(row["identifier"]))
+                name, place = row["name"], _shortened(row["identifier"])
                 figures = (epsilon, f"{row['delta']:.1g}", row["neighbours"])
                 table.add_row(row["date"], row["kind"], name, place, *figures)
             sys.stdout.flush()
             console.print(table)
-        sys.stdout.write("".join(f"{line}\n" for line in _totals(ledger)))
+        tell("\n".join(_totals(ledger)))
 
 
 @verb(show=_show)

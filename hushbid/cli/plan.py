@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console
-
+from hushbid.cli.terminal import Terminal
 from hushbid.plan.planning import PlanOptions, plan_session
+from hushbid.protocol.printable import printable_in
 from hushbid.protocol.runtime.command import JsonOption, say, takes, verb
 
 __all__ = ["plan_command"]
@@ -24,5 +24,5 @@ def plan_command(options: PlanOptions, as_json: JsonOption = False) -> dict[str,
     from hushbid.plan.result import render
 
     plan = plan_session.of(replace(options, say=say))
-    render(plan, Console(stderr=as_json))
+    render(printable_in(plan), Terminal(stderr=as_json))
     return plan

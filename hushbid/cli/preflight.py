@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from hushbid.preflight.options import PartyOptions
 from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.command import JsonOption, run_verb, takes
 
 if TYPE_CHECKING:
@@ -49,5 +50,5 @@ def _say(finding: Mapping[str, str], *, as_json: bool) -> None:
 
 def _write(stream: TextIO, status: str, name: str, text: str) -> None:
     for line in text.split("\n"):
-        stream.write(f"{status:<11}  {name:<12}  {line}\n")
+        stream.write(f"{status:<11}  {name:<12}  {printable(line)}\n")
         status = name = ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hushbid.protocol.machine.progress import Progress as SessionProgress
 from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.runtime.command import say as say_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -31,10 +31,11 @@ JobProgress: TypeAlias = Callable[[str, int, int], None]
 @contextmanager
 def session_progress(console: Console | None = None) -> Iterator[Callable[[SessionProgress], None] | None]:
     """A bar of a session's rounds on a console, by default stderr, if that is a terminal; else None."""
-    from rich.console import Console
     from rich.live import Live
 
-    console = Console(stderr=True) if console is None else console
+    from hushbid.cli.terminal import Terminal
+
+    console = Terminal(stderr=True) if console is None else console
     if not console.is_terminal:
         yield None
         return
@@ -106,22 +107,27 @@ def waiting(progress: SessionProgress) -> str:
 @contextmanager
 def job_progress(doing: str, unit: str) -> Iterator[JobProgress]:
     """Show how far each of several jobs is, in words such as "auditing" and "runs"."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    from hushbid.cli.terminal import Terminal
+
+    console = Terminal(stderr=True)
     shown: dict[str, Any] = {}
     if not console.is_terminal:
 
         def say(job: str, _done: int, total: int) -> None:
             if job not in shown:
                 shown[job] = total
-                sys.stderr.write(f"{doing} {job}: {total} {unit}\n")
-                sys.stderr.flush()
+                say_line(f"{doing} {job}: {total} {unit}")
 
         yield say
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console) as bar:
 
         def update(job: str, done: int, total: int) -> None:

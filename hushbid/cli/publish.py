@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -11,7 +10,7 @@ import typer
 
 from hushbid.catalogue.api import Catalogue
 from hushbid.catalogue.publish_options import PublishKme, PublishRace
-from hushbid.protocol.runtime.command import show_figures, takes, verb
+from hushbid.protocol.runtime.command import say, show_figures, takes, tell, verb
 
 __all__ = ["publish_app"]
 
@@ -19,7 +18,7 @@ publish_app = typer.Typer(help="Publish private releases of a dataset.", no_args
 
 _TOO_SMALL: Final = (
     "WARNING: the noisy number of points in this entry cannot be told from none: `hushbid screen` refuses "
-    "the entry. It has been charged. Publish more points, or at a larger ε.\n"
+    "the entry. It has been charged. Publish more points, or at a larger ε."
 )
 
 OutOption: TypeAlias = Annotated[Path, typer.Option(help="The catalogue's directory.")]
@@ -58,10 +57,10 @@ def _race(options: PublishRace, out: OutOption = Path()) -> dict[str, Any]:
 
 def _show_verified(checked: Mapping[str, Any]) -> None:
     for entry in checked["entries"]:
-        sys.stdout.write(
+        tell(
             f"{entry['file']}: holds; {entry['kind']} of {entry['name']} ({entry['fingerprint']}), "
             f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:.1g} ({entry['neighbours']}), "
-            f"{entry['noise']} noise, {entry['date']}\n"
+            f"{entry['noise']} noise, {entry['date']}"
         )
 
 
@@ -82,5 +81,5 @@ def _published(options: PublishKme | PublishRace, out: Path) -> dict[str, Any]:
 
     made = Catalogue(out).publish(options)
     if too_small(made.entry):
-        sys.stderr.write(_TOO_SMALL)
+        say(_TOO_SMALL)
     return made.as_json()

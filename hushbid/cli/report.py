@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from hushbid.cli.terminal import Terminal
 from hushbid.owner.role import FeaturesOption, LabelOption
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import verb
@@ -20,7 +20,7 @@ __all__ = ["report_command"]
 def _show(result: Mapping[str, Any]) -> None:
     lines = [f"The report is {result['report']}"]
     lines += [f"Not in it: {each['what']} ({each['why']})." for each in result["figures"]["missing"]]
-    Console().print(Text("\n".join(lines)), soft_wrap=True)
+    Terminal().print(Text("\n".join(lines)), soft_wrap=True)
 
 
 @verb(show=_show)

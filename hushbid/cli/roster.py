@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hushbid.protocol.errors import ExitCode
-from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.command import tell, verb
 
 __all__ = ["approve_command", "list_command", "revoke_command"]
 
@@ -23,13 +22,13 @@ def _show_approved(done: Mapping[str, Any]) -> None:
     for party in done["approved"]:
         asked = "" if party["asked_by"] in (party["name"], party["role"]) else f" {party['asked_by']}"
         name = f" {party['name']}" if party["role"] == "owner" else asked
-        sys.stdout.write(f"{party['role']}{name}, {party['fingerprint']}: on the roster\n")
+        tell(f"{party['role']}{name}, {party['fingerprint']}: on the roster")
     if done["problem"]:
-        sys.stdout.write(f"{done['problem']}\n")
+        tell(f"{done['problem']}")
         return
     changed = done["digest_before"] not in (None, done["digest"])
-    sys.stdout.write(f"{ALL_ANEW if changed else 'The roster is complete: invite the parties.'}\n")
-    sys.stdout.write(f"session digest {done['digest']}\n")
+    tell(f"{ALL_ANEW if changed else 'The roster is complete: invite the parties.'}")
+    tell(f"session digest {done['digest']}")
 
 
 @verb(show=_show_approved)
@@ -60,10 +59,10 @@ def _show_parties(found: Mapping[str, Any]) -> None:
     width = max(len(party["name"]) for party in found["parties"])
     for party in found["parties"]:
         told = party["fingerprint"] or party["missing"]
-        sys.stdout.write(f"{party['name']:<{width}}  {party['role']:<8}  {told}\n")
-    sys.stdout.write(f"{found['problem'] or 'session digest ' + found['digest']}\n")
+        tell(f"{party['name']:<{width}}  {party['role']:<8}  {told}")
+    tell(f"{found['problem'] or 'session digest ' + found['digest']}")
     if found["wrong"] not in (None, found["problem"]):
-        sys.stdout.write(f"{found['wrong']}\n")
+        tell(f"{found['wrong']}")
 
 
 @verb(show=_show_parties, ends=lambda found: ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE)
@@ -78,7 +77,7 @@ def list_command(session: SessionOption) -> dict[str, Any]:
 
 
 def _show_revoked(done: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"{done['revoked']} was revoked in {done['file']}. {done['next']}\n")
+    tell(f"{done['revoked']} was revoked in {done['file']}. {done['next']}")
 
 
 @verb(show=_show_revoked)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 
 from hushbid.cli.progress import session_progress
+from hushbid.cli.terminal import Terminal
 from hushbid.parties import AnywayOption, RehearsalOption
 from hushbid.protocol import platform
 from hushbid.protocol.runtime.command import JsonOption, by_option, option, say, takes, verb
@@ -115,7 +115,7 @@ def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
     """Print a result's tables, to stderr where stdout belongs to the JSON; returns the JSON."""
     from hushbid.running.results import render
 
-    render(result, Console(stderr=as_json))
+    render(result, Terminal(stderr=as_json))
     return result.as_json()
 
 

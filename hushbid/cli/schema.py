@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.command import tell, verb
 
 __all__ = ["schema_app"]
 
@@ -20,7 +20,7 @@ LabelOption = Annotated[str | None, typer.Option(help="The column of labels.")]
 
 
 @schema_app.command("draft")
-@verb(show=lambda result: sys.stdout.write(result["schema"]))
+@verb(show=lambda result: sys.stdout.write(result["schema"]), sources=("schema",))
 def _draft(
     table: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", metavar="FILE")],
     public: Annotated[
@@ -36,7 +36,7 @@ def _draft(
 
 
 @schema_app.command("features")
-@verb(show=lambda result: sys.stdout.writelines(f"{name} = {value}\n" for name, value in result.items()))
+@verb(show=lambda result: tell("\n".join(f"{name} = {value}" for name, value in result.items())))
 def _features(schema: SchemaArgument) -> dict[str, Any]:
     """Print what the session file's [features] has to say of a schema."""
     from hushbid.protocol.data.schema import Schema
@@ -46,7 +46,7 @@ def _features(schema: SchemaArgument) -> dict[str, Any]:
 
 
 def _show_written(result: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"{result['rows']} rows written to {result['output']}\n")
+    tell(f"{result['rows']} rows written to {result['output']}")
 
 
 @schema_app.command("encode")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from hushbid.catalogue.api import UNACCOUNTED, Catalogue, ScreenOptions
-from hushbid.protocol.runtime.command import takes, verb
+from hushbid.protocol.runtime.command import say, takes, tell, verb
 
 __all__ = ["screen_command"]
 
@@ -19,10 +18,11 @@ _SEARCHES: Final = {"all": "all choices were tried", "greedy": "owners were adde
 
 def _show(result: Mapping[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Column, Table
 
-    console = Console()
+    from hushbid.cli.terminal import Terminal
+
+    console = Terminal()
     titles = ("owner", "MMD²", "± s.e.", "weight", "point mass", "size", "ε", "δ", "neighbours")
     columns = [Column(title, overflow="fold", no_wrap=title == "neighbours") for title in titles]
     table = Table(*columns, box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
@@ -33,9 +33,7 @@ def _show(result: Mapping[str, Any]) -> None:
         table.add_row(row["owner"], *figures, f"{row['size']:.0f}", *privacy)
     console.print(table)
     for each in result["refused"]:
-        console.print(
-            f"refused  {each['file']}: {each['why']}", markup=False, highlight=False, soft_wrap=True
-        )
+        console.print(f"refused  {each['file']}: {each['why']}", highlight=False, soft_wrap=True)
     chosen = next(each for each in result["subsets"] if each["owners"] == result["chosen"])
     lines = [
         f"chosen   {', '.join(result['chosen'])}: MMD² {chosen['mmd2']:.5f} ± {chosen['standard_error']:.5f} "
@@ -50,7 +48,7 @@ def _show(result: Mapping[str, Any]) -> None:
         _release_line(result["release"]),
         *(f"{name:<8} {result[name]}" for name in ("session", "plot") if result[name] is not None),
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    tell("\n".join(lines))
 
 
 @takes(ScreenOptions)
@@ -63,7 +61,7 @@ def screen_command(
 ) -> dict[str, Any]:
     """Rank owners by their catalogue entries, by a release of one's own validation set."""
     if options.unaccounted:
-        sys.stderr.write(UNACCOUNTED)
+        say(UNACCOUNTED)
     result = Catalogue(*catalogue).screen(options)
     written = {"session": options.write_session, "plot": options.plot}
     return result.as_json() | {name: None if path is None else str(path) for name, path in written.items()}

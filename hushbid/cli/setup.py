@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.command import tell, verb
 
 __all__ = ["setup_command"]
 
@@ -19,16 +18,12 @@ def _show(made: Mapping[str, Any]) -> None:
     was = "is set up" if made["new"] else "was there already, and goes on"
     if made["over"]:
         was = "is over: every party has ended it well, and says again what came of it"
-    sys.stdout.write(
-        f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}\n"
-    )
+    tell(f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}")
     if made["over"]:
-        sys.stdout.write(
-            "Nothing is bought anew. For another session give another session.nonce and new states.\n"
-        )
+        tell("Nothing is bought anew. For another session give another session.nonce and new states.")
     for owner, whose in made["points_of"].items():
         if owner != whose:
-            sys.stdout.write(f"{owner} has points of {whose}.\n")
+            tell(f"{owner} has points of {whose}.")
 
 
 @verb(show=_show)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,8 +20,8 @@ from hushbid.cli.health import (
     statuses_in,
     trouble,
 )
-from hushbid.protocol.runtime.command import run_verb
-from hushbid.protocol.runtime.telemetry.logs import printable
+from hushbid.protocol.printable import printable
+from hushbid.protocol.runtime.command import json_line, run_verb
 from hushbid.protocol.runtime.telemetry.status_file import Status
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def json_lines(
 
     def show(found: _T) -> None:
         if not over(found):
-            sys.stdout.write(json.dumps(as_json(found)) + "\n")
+            sys.stdout.write(json_line(as_json(found)))
             sys.stdout.flush()
 
     yield show
@@ -106,7 +105,9 @@ def json_lines(
 def _live() -> Iterator[Callable[[_Parties], None]]:
     from rich.live import Live
 
-    with Live(auto_refresh=False) as live:
+    from hushbid.cli.terminal import Terminal
+
+    with Live(console=Terminal(), auto_refresh=False) as live:
         yield lambda parties: live.update(_table(parties), refresh=True)
 
 
@@ -115,13 +116,12 @@ def _all_ended(found: _Parties) -> bool:
 
 
 def _show(found: Mapping[str, Any]) -> None:
-    from rich.console import Console
+    from hushbid.cli.terminal import Terminal
 
-    Console().print(_table(found["parties"]))
+    Terminal().print(_table(found["parties"]))
 
 
 def _table(found: _Parties) -> Table:
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table("party", "phase", "round", "owners here", "last turn", "", box=None, pad_edge=False)
@@ -132,11 +132,11 @@ def _table(found: _Parties) -> Table:
         missing = f"missing: {', '.join(party['missing'])}" if party["missing"] else ""
         sees_rounds = party["round"] or party["role"] != "consumer"  # which sees them only where it weighs
         table.add_row(
-            escape(printable(party["party"])),
-            escape(printable(phase + busy)),
+            printable(party["party"]),
+            printable(phase + busy),
             f"{party['round']} of {party['rounds']}" if sees_rounds else "–",
             "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
             "ended" if party["finished"] else f"{party['age']:.1f} s ago",
-            escape(printable(party["trouble"] or missing)),
+            printable(party["trouble"] or missing),
         )
     return table

@@ -42,18 +42,19 @@ def _ends(result: Mapping[str, Any]) -> ExitCode:
 def _print(titles: Sequence[str], rows: Iterable[Sequence[object]], lines: Iterable[str]) -> None:
     """Print a table, its first column of words and the others of numbers, and lines as they are."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
+
+    from hushbid.cli.terminal import Terminal
 
     table = Table(titles[0], box=SIMPLE_HEAD)
     for title in titles[1:]:
         table.add_column(title, justify="right")
     for row in rows:
         table.add_row(*map(str, row))
-    console = Console()
+    console = Terminal()
     console.print(table)
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _show_crashes(result: Mapping[str, Any]) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from hushbid.cli.terminal import Terminal
 from hushbid.protocol.errors import ConfigError, ExitCode
-from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.command import json_line, say, verb
 from hushbid.transcripts.api import Transcript, verify_transcripts
 
 __all__ = ["transcript_app"]
@@ -51,14 +50,14 @@ def _show(
     # As it is read: a transcript may be large, and damage at its end is no reason to show nothing.
     if as_json:
         return _as_lines(shown)
-    render_lines(shown, Console())
+    render_lines(shown, Terminal())
     return {}
 
 
 def _show_comparison(found: Mapping[str, Any]) -> None:
     from hushbid.transcripts.diff_view import render_comparison
 
-    render_comparison(found, Console())
+    render_comparison(found, Terminal())
 
 
 @transcript_app.command("diff")
@@ -80,7 +79,7 @@ def _show_export(result: Mapping[str, Any]) -> None:
     from hushbid.transcripts.export import export_lines
 
     for line in export_lines(result):
-        sys.stderr.write(line + "\n")
+        say(line)
 
 
 @transcript_app.command("export")
@@ -109,7 +108,7 @@ def _export(
 def _show_replay(result: Mapping[str, Any]) -> None:
     from hushbid.transcripts.replay_view import render_replays
 
-    render_replays(result, Console())
+    render_replays(result, Terminal())
 
 
 @transcript_app.command("replay")
@@ -130,7 +129,7 @@ def _replay(
 def _show_verified(result: Mapping[str, Any]) -> None:
     from hushbid.transcripts.verification.text import render_verification
 
-    render_verification(result, Console())
+    render_verification(result, Terminal())
 
 
 def _ends_verified(found: Mapping[str, Any]) -> ExitCode:
@@ -177,7 +176,7 @@ def _noting_missing(shown: Iterable[Mapping[str, Any]], *, private: bool) -> Ite
     for part in shown:
         if part["type"] == "end":
             for line in missing_lines(part, private=private):
-                sys.stderr.write(line + "\n")
+                say(line)
         yield part
 
 
@@ -187,5 +186,5 @@ def _as_lines(shown: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         if part["type"] == "end":
             sys.stdout.flush()
             return dict(part)
-        sys.stdout.write(json.dumps(part, allow_nan=False) + "\n")
+        sys.stdout.write(json_line(part))
     return {}

@@ -12,9 +12,9 @@ __all__ = ["value_command"]
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    from hushbid.cli.terminal import Terminal
 
     table = Table("owner", box=None, pad_edge=False)
     for name in ("points", "gain", "left out", "Shapley", "± s.e."):
@@ -22,8 +22,8 @@ def _show(result: Mapping[str, Any]) -> None:
     for owner, row in sorted(result["owners"].items(), key=lambda item: -item[1]["shapley"]):
         error = f"{row['shapley_error']:.5f}" if result["orders"] else "exact"
         values = [f"{row[name]:+.5f}" for name in ("gain", "left_out", "shapley")]
-        table.add_row(escape(owner), str(row["points"]), *values, error)
-    console = Console()
+        table.add_row(owner, str(row["points"]), *values, error)
+    console = Terminal()
     console.print(table)
     start = "the seed set" if result["from_seed_set"] else "nothing"
     console.print(f"Gains and Shapley values add up to {result['total']:+.5f}, gained in MMD² over {start}.")

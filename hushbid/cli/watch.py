@@ -15,8 +15,8 @@ from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, nam
 from hushbid.cli.progress import bought, left, rate, waiting
 from hushbid.cli.status import described, json_lines, until
 from hushbid.protocol.errors import HushbidError
+from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.command import verb
-from hushbid.protocol.runtime.telemetry.logs import printable
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_files
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ def watch_command(
     ] = False,
 ) -> dict[str, Any]:
     """Watch a session until it is over: how far it is, how fast, and who is missing."""
-    from rich.console import Console
+    from hushbid.cli.terminal import Terminal
 
     if once:
         statuses = statuses_in(named_places(context, states, state))
         now = time.time()
         found = Look(tuple(Party(status, now) for status in statuses), ())
         if not as_json:
-            console = Console()
+            console = Terminal()
             console.print(view(found, console.width))
         return found.as_json()
     watcher = Watcher(named_places(context, states, state))
-    with json_lines(Look.as_json, _is_over) if as_json else shown(Console()) as show:
+    with json_lines(Look.as_json, _is_over) if as_json else shown(Terminal()) as show:
         return until(lambda: watcher.look(time.time()), _is_over, show).as_json()
 
 

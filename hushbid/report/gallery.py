@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Collection, Iterable
 from itertools import groupby
 from typing import Final
@@ -13,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.utils import image_array_to_data_uri
 
 from hushbid.report import style
-from hushbid.report.html import Html, element, notice, plot, section
+from hushbid.report.html import Html, element, notice, plot, section, word
 from hushbid.report.pictures import MAP_POINTS, Distribution, Pictures, PrincipalMap, Sheet, WeightFigures
 from hushbid.report.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER
 
@@ -213,13 +212,13 @@ def _words(column: Distribution) -> go.Figure:
             x=np.array(shares, dtype=np.float32) * 100.0,
             orientation="h",
             marker={"color": colour, "pattern": {"shape": pattern, "size": 5}},
-            customdata=[html.escape(word) for word in column.values],
+            customdata=[word(each) for each in column.values],
             hovertemplate=f"%{{customdata}}, {name}: %{{x:.1f}} %<extra></extra>",
         )
         figure.add_trace(bar)
     figure.update_yaxes(
         tickvals=places,
-        ticktext=[html.escape(_short(word)) for word in column.values],
+        ticktext=[word(_short(each)) for each in column.values],
         autorange="reversed",
         showgrid=False,
         automargin=True,

@@ -1,7 +1,7 @@
 """HTML of plain values: whatever is not `Html` already is text, and is escaped.
 
 Names, labels and reasons in a transcript are other parties' words. This is the one place where they become
-markup.
+markup, and in which unprintable characters become escapes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,20 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-__all__ = ["FIRST_BYTES", "Html", "data_script", "element", "fragment", "notice", "plot", "section", "table"]
+from hushbid.protocol.printable import printable, printable_lines, printable_source
+
+__all__ = [
+    "FIRST_BYTES",
+    "Html",
+    "data_script",
+    "element",
+    "fragment",
+    "notice",
+    "plot",
+    "section",
+    "table",
+    "word",
+]
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
 """The first line of a report, and of no other page."""
@@ -24,9 +37,16 @@ class Html(str):
     __slots__ = ()
 
 
+def word(text: str) -> str:
+    """Others' text, such as a name or a label, as one line of markup: for attributes, and for plots."""
+    return html.escape(printable(text))
+
+
 def fragment(*parts: str | Html) -> Html:
     """The parts one after the other; text among them is escaped."""
-    return Html("".join(part if isinstance(part, Html) else html.escape(part) for part in parts))
+    return Html(
+        "".join(part if isinstance(part, Html) else html.escape(printable_lines(part)) for part in parts)
+    )
 
 
 def element(tag: str, /, *content: str | Html, **attributes: str) -> Html:
@@ -35,7 +55,7 @@ def element(tag: str, /, *content: str | Html, **attributes: str) -> Html:
     ``class_`` stands for ``class``, and an underscore for a hyphen.
     """
     given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items()
+        f' {key.rstrip("_").replace("_", "-")}="{word(value)}"' for key, value in attributes.items()
     )
     if tag in _VOID:
         return Html(f"<{tag}{given}>")
@@ -91,7 +111,7 @@ def notice(title: str, lines: Iterable[str], *, alert: bool) -> Html:
 
 def data_script(identifier: str, value: Mapping[str, Any]) -> Html:
     """A script element that holds JSON for programs. No text in it can end the element."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    text = printable_source(json.dumps(value, allow_nan=False, separators=(",", ":")))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return Html(f'<script type="application/json" id="{html.escape(identifier)}">{text}</script>')
+    return Html(f'<script type="application/json" id="{word(identifier)}">{text}</script>')

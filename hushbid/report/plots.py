@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -16,6 +15,7 @@ from hushbid.protocol.session.guarantee import OWNERS_DATA
 from hushbid.report import style
 from hushbid.report.figures import Figures
 from hushbid.report.gallery import picture_plots
+from hushbid.report.html import word
 from hushbid.report.rounds import MAP_OWNERS
 from hushbid.report.style import BLUE, GREEN, GRID, INK, MUTED, ORANGE, PAPER, PURPLE, SKY, VERMILION
 
@@ -120,7 +120,7 @@ def _gains(figures: Figures) -> go.Figure | None:
     for (colour, symbol), place in zip(_OWNER_STYLES, shown, strict=False):
         mine = places == place
         if mine.any():
-            name = html.escape(figures.owners.name[place])
+            name = word(figures.owners.name[place])
             figure.add_trace(style.marks(name, rounds[mine], gains[mine], colour, symbol))
     others = ~np.isin(places, [-1, *shown])
     if others.any():
@@ -139,7 +139,7 @@ def _map(figures: Figures) -> go.Figure | None:
     scale = [
         (edge, _STATE_COLOURS[letter]) for letter, step in zip(letters, steps, strict=True) for edge in step
     ]
-    names = [html.escape(owner) for owner in found.owners]
+    names = [word(owner) for owner in found.owners]
     figure = style.figure("round", "", hovermode="closest", height=110 + _ROW_PIXELS * len(names))
     figure.add_trace(
         go.Heatmap(
@@ -190,7 +190,7 @@ def _shares(figures: Figures) -> go.Figure | None:
     if owners.won is None or not sum(owners.won):
         return None
     shown = _most(figures, BAR_OWNERS)
-    names = [html.escape(owners.name[place]) for place in shown]
+    names = [word(owners.name[place]) for place in shown]
     panels: list[tuple[str, Sequence[float], str, str]] = [
         ("points chosen", [owners.won[place] for place in shown], BLUE, "points of %{y}: %{x}")
     ]

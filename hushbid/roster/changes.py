@@ -16,7 +16,9 @@ from hushbid.protocol.config.loading import load_toml_text, read_text
 from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.runtime.files.signed_files import check_in_force, read_key_request
+from hushbid.protocol.runtime.command import say
+from hushbid.protocol.runtime.files.expiry import check_in_force
+from hushbid.protocol.runtime.files.signed_files import read_key_request
 from hushbid.roster.file import Place, RosterFile
 from hushbid.text_files import one_at_a_time, replace_file
 
@@ -194,9 +196,9 @@ def _ask(request: KeyRequest) -> None:
             advice="Give what was read out over the telephone with "
             f"`--fingerprint {_party(request)}=FINGERPRINT`, or say `--yes`.",
         )
-    sys.stderr.write(f"{_wish(request)}, by the key {mine}.\n")
+    say(f"{_wish(request)}, by the key {mine}.")
     if request.role == CONSUMER:
-        sys.stderr.write("Every owner seals its points to the consumer's key.\n")
+        say("Every owner seals its points to the consumer's key.")
     if not typer.confirm(
         f"Is {request.name} to be {_as(request)}, and did it read this fingerprint to you?", err=True
     ):

@@ -23,6 +23,7 @@ from hushbid.consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import NO_VERDICT, Verdict
 from hushbid.protocol.names import listed
+from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.acquisition import herds
 from hushbid.protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
 from hushbid.protocol.privacy.settlement import SettlementTerms
@@ -299,9 +300,9 @@ def _quality(result: RunResult) -> RenderableType:
             )
         )
     if result.chosen.why:
-        notes.append(Text(f"There are no weights: {result.chosen.why}.\n", style="yellow"))
+        notes.append(Text(f"There are no weights: {printable(result.chosen.why)}.\n", style="yellow"))
     if result.chosen.labels_why:
-        notes.append(Text(f"{result.chosen.labels_why}.\n", style="yellow"))
+        notes.append(Text(f"{printable(result.chosen.labels_why)}.\n", style="yellow"))
     return Group(table, *notes)
 
 
@@ -453,7 +454,8 @@ def _wrongs(result: RunResult) -> list[str]:
         f"Round {refusal['round']}, {refusal['peer']} was refused: {refusal['code']}."
         for refusal in result.refusals
     ]
-    return lines + [f"{party} failed: {what}" for party, what in result.failed_parties.items()]
+    lines += [f"{party} failed: {what}" for party, what in result.failed_parties.items()]
+    return [printable(line) for line in lines]
 
 
 def _places(result: RunResult) -> Text | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hushbid.transcripts.view import printable, render_record, say
+from hushbid.protocol.printable import printable
+from hushbid.transcripts.view import render_record, say, shown_json
 
 __all__ = ["render_comparison"]
 
@@ -83,7 +83,7 @@ def _difference(each: Mapping[str, Any]) -> str:
     key = printable(each["key"])
     if "private" in each:
         return f"{key} differs (--private shows how)"
-    return f"{key} is {json.dumps(each['a'])} in a, {json.dumps(each['b'])} in b"
+    return f"{key} is {shown_json(each['a'])} in a, {shown_json(each['b'])} in b"
 
 
 def _places(parting: Mapping[str, Any]) -> Iterator[str]:

@@ -15,13 +15,14 @@ from hushbid.protocol import __version__
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import FILE_OF, OwnerFile
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header
 from hushbid.transcripts.recompute import Recomputation, recomputation
 from hushbid.transcripts.replay import Replayed, replayed
-from hushbid.transcripts.view import mark, named, printable, say
+from hushbid.transcripts.view import mark, named, say
 
 __all__ = ["render_replays", "replay_all"]
 

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import listed
+from hushbid.protocol.printable import printable, printable_source
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.transcripts.values import header_fields, shortened, shown_frame
@@ -28,11 +29,11 @@ __all__ = [
     "mark",
     "missing_lines",
     "named",
-    "printable",
     "render_lines",
     "render_record",
     "say",
     "show",
+    "shown_json",
     "shown_record",
 ]
 
@@ -255,9 +256,9 @@ def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
 def _line(arrow: str, style: str, item: Mapping[str, Any]) -> Text:
     line = Text(arrow + printable(item["kind"]), style=style)
     for name, value in item["public"].items():
-        line.append(f" {printable(name)}={json.dumps(value)}", style="default")
+        line.append(f" {printable(name)}={shown_json(value)}", style="default")
     for name, value in item["private"].items():
-        line.append(f" {printable(name)}={json.dumps(value)}", style="dim")
+        line.append(f" {printable(name)}={shown_json(value)}", style="dim")
     return line
 
 
@@ -281,6 +282,6 @@ def named(role: str, party: str) -> str:
     return printable(party) if role == party else f"{printable(role)} {printable(party)}"
 
 
-def printable(text: str) -> str:
-    """Text from a transcript, or a path, without anything that a terminal would act on."""
-    return json.dumps(text)[1:-1]
+def shown_json(value: Any) -> str:
+    """A value from a transcript, for people."""
+    return printable_source(json.dumps(value))

@@ -19,9 +19,10 @@ from typer.exceptions import TyperException
 
 from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
+from hushbid.protocol.printable import printable, printable_in, printable_lines, printable_source
 from hushbid.protocol.runtime.interrupts import end_interrupted
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
-from hushbid.protocol.runtime.telemetry.logs import LogFormat, log, logs_json, printable
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, log, logs_json
 
 __all__ = [
     "OPTION",
@@ -35,6 +36,7 @@ __all__ = [
     "by_option",
     "fail",
     "finite",
+    "json_line",
     "keywords_of",
     "option",
     "run_app",
@@ -43,6 +45,7 @@ __all__ = [
     "say",
     "show_figures",
     "takes",
+    "tell",
     "verb",
 ]
 
@@ -148,6 +151,7 @@ def verb(
     *,
     show: Callable[[Mapping[str, Any]], object] | None = None,
     ends: Callable[[Mapping[str, Any]], ExitCode] | None = None,
+    sources: Collection[str] = (),
 ) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[..., None]]:
     """Make a verb of a function that returns its result: add `--json`, and end the process (`run_verb`)."""
 
@@ -158,7 +162,7 @@ def verb(
         def command(*given: Any, as_json: bool, **named: Any) -> None:
             if told:
                 named |= {_JSON.name: as_json}
-            run_verb(lambda: result(*given, **named), as_json=as_json, show=show, ends=ends)
+            run_verb(lambda: result(*given, **named), as_json=as_json, show=show, ends=ends, sources=sources)
 
         return _dressed(command, result, parameters if told else [*parameters, _JSON])
 
@@ -190,18 +194,21 @@ def run_verb(
     as_json: bool,
     show: Callable[[Mapping[str, Any]], object] | None = None,
     ends: Callable[[Mapping[str, Any]], ExitCode] | None = None,
+    sources: Collection[str] = (),
 ) -> NoReturn:
     """Run a verb and end the process with its exit code.
 
     Args:
         body: Does the work and returns the verb's result.
         as_json: Print the result as one JSON object on stdout; text for people stays on stderr.
-        show: Prints the result for people; None: there is nothing more to say.
+        show: Prints the result for people, and is given it with all its texts printable, each as one line;
+            None: there is nothing more to say.
         ends: The exit code of a result, asked for after it was printed; None: always `DONE`.
+        sources: Fields of the result that are TOML for a file, of which `show` keeps lines and meaning.
     """
     try:
         result = body()
-        _tell_result(result, as_json=as_json, show=show)
+        _tell_result(result, as_json=as_json, show=show, sources=sources)
     except HushbidError as error:
         fail(error, as_json=as_json)
     except KeyboardInterrupt as interrupt:
@@ -218,8 +225,8 @@ def run_verb(
                 advice="Please report it.",
             )
         else:
-            sys.stderr.write("".join(f"{printable(line)}\n" for line in traceback.format_exc().splitlines()))
-            sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
+            say(traceback.format_exc().rstrip("\n"))
+            say("This is a bug in hushbid: please report it with the lines above.")
         if as_json:
             _print_error("bug", "An unexpected error; see stderr.", "Report it.", ExitCode.BUG)
         sys.exit(ExitCode.BUG)
@@ -227,13 +234,18 @@ def run_verb(
 
 
 def _tell_result(
-    result: Mapping[str, Any], *, as_json: bool, show: Callable[[Mapping[str, Any]], object] | None
+    result: Mapping[str, Any],
+    *,
+    as_json: bool,
+    show: Callable[[Mapping[str, Any]], object] | None,
+    sources: Collection[str],
 ) -> None:
     try:
         if as_json:
             _print_json(result)
         elif show is not None:
-            show(result)
+            written = {name: printable_source(result[name]) for name in sources}
+            show(printable_in({**result, **dict.fromkeys(sources)}) | written)
             sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -247,16 +259,27 @@ def _tell_result(
         ) from None
 
 
-def say(line: str) -> None:
-    """Write a line for people to stderr."""
-    sys.stderr.write(f"{line}\n")
+def say(text: str) -> None:
+    """Write a line for people, or several, to stderr."""
+    sys.stderr.write(f"{printable_lines(text)}\n")
     sys.stderr.flush()
+
+
+def tell(text: str) -> None:
+    """Write a line of a result for people, or several, to stdout."""
+    sys.stdout.write(f"{printable_lines(text)}\n")
+
+
+def json_line(value: Mapping[str, Any]) -> str:
+    """An object as a line of JSON, with no character that a terminal acts on."""
+    return printable_source(json.dumps(finite(value), allow_nan=False)) + "\n"
 
 
 def show_figures(figures: Mapping[str, Any], *, indent: str = "") -> None:
     """Print figures for people, a line for each, one below the other."""
-    width = max(map(len, figures))
-    sys.stdout.write("".join(f"{indent}{name:<{width}}  {value}\n" for name, value in figures.items()))
+    shown = {printable(name): printable(str(value)) for name, value in figures.items()}
+    width = max(map(len, shown))
+    sys.stdout.write("".join(f"{indent}{name:<{width}}  {value}\n" for name, value in shown.items()))
 
 
 def _no_more_output() -> None:
@@ -328,5 +351,5 @@ def _print_error(kind: str, what: str, advice: str, code: int) -> None:
 
 
 def _print_json(value: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(finite(value), allow_nan=False) + "\n")
+    sys.stdout.write(json_line(value))
     sys.stdout.flush()

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
+from hushbid.protocol.printable import printable_lines, printable_source
+
 __all__ = ["INTERRUPTED", "end_interrupted", "run_main"]
 
 INTERRUPTED: Final = 130
@@ -55,9 +57,9 @@ def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
         notes: Lines about what was or was not left behind.
     """
     what = "\n".join(("Interrupted.", *notes))
-    sys.stderr.write(f"{what}\n")
+    sys.stderr.write(f"{printable_lines(what)}\n")
     if as_json:
         error = {"kind": "Interrupted", "what": what, "advice": "", "exit_code": INTERRUPTED}
-        sys.stdout.write(json.dumps({"error": error}) + "\n")
+        sys.stdout.write(printable_source(json.dumps({"error": error})) + "\n")
         sys.stdout.flush()
     sys.exit(INTERRUPTED)

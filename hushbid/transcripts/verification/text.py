@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
-from hushbid.transcripts.view import mark, named, printable, say
+from hushbid.protocol.printable import printable
+from hushbid.transcripts.view import mark, named, say
 
 __all__ = ["render_verification"]
 

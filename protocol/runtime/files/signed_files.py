@@ -1,15 +1,15 @@
 """Reading key requests and invitations, with all checks, including the signature.
 
 An invitation contains a session file, and is accepted wherever one is (`read_session`). Both expire: whoever
-takes part, or puts a key on a roster, does so with a file that is in force (`check_in_force`). An expired
-invitation can still be read, as tables of its session are read by it.
+takes part, or puts a key on a roster, does so with a file that is in force (`expiry.check_in_force`). An
+expired invitation can still be read, as tables of its session are read by it.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hushbid.protocol import limits
 from hushbid.protocol.config.invitation import Invitation, check_invitation
@@ -18,29 +18,15 @@ from hushbid.protocol.config.loading import load_toml, read_toml_sent, validated
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.config.signed import check_kind
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.expiry import check_in_force
 
 __all__ = [
-    "DAYS_IN_FORCE",
-    "MOST_DAYS",
     "GivenSession",
     "check_begun_or_in_force",
-    "check_in_force",
-    "expiry",
     "read_invitation",
     "read_key_request",
     "read_session",
 ]
-
-DAYS_IN_FORCE: Final = 30
-"""How long an invitation or a request can be used, unless its author says otherwise."""
-MOST_DAYS: Final = 3650
-"""The longest that its author can say."""
-
-
-_FORM: Final = "%Y-%m-%dT%H:%M:%SZ"
-_ASK_AGAIN: Final = (
-    "If this machine's clock is right, ask the curator's operator for a new invitation (`hushbid invite`)."
-)
 
 
 class GivenSession(NamedTuple):
@@ -55,30 +41,6 @@ class GivenSession(NamedTuple):
     file: SessionFile
     invited: str | None = None
     expires: str | None = None
-
-
-def expiry(days: int, *, now: datetime | None = None) -> str:
-    """The time that many days from now, as signed files have it (`SignedFile.expires`)."""
-    at = (datetime.now(UTC) if now is None else now.astimezone(UTC)) + timedelta(days=days)
-    return at.strftime(_FORM)
-
-
-def check_in_force(
-    expires: str | None, *, where: str, advice: str = _ASK_AGAIN, now: datetime | None = None
-) -> None:
-    """Refuse a file that has expired. One without a time never does: earlier versions wrote none.
-
-    Args:
-        expires: `SignedFile.expires`.
-        where: The file, for the error.
-        now: The time; None: the clock's.
-
-    Raises:
-        ConfigError: Its time is over.
-    """
-    at = expiry(0, now=now)
-    if expires is not None and at > expires:
-        raise ConfigError(f"{where}: it expired at {expires}, and it is {at} on this machine.", advice=advice)
 
 
 def check_begun_or_in_force(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.names import listed
+from hushbid.protocol.printable import printable, printable_source
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ __all__ = [
     "ending_event",
     "log",
     "logs_json",
-    "printable",
     "set_up_logging",
 ]
 
@@ -126,13 +126,6 @@ class SessionLog:
             log(LogEvent.LINES_SUPPRESSED, **self._where(), **suppressed)
 
 
-def printable(text: str) -> str:
-    """The text with unprintable characters escaped, including those that change its direction."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
 def _time(record: logging.LogRecord) -> str:
     when = datetime.fromtimestamp(record.created, UTC)
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -184,4 +177,4 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line)
+        return printable_source(json.dumps(line))

@@ -16,11 +16,10 @@ from hushbid.protocol.config.invitation import Invitation, invitation
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.config.signed import signed
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.files.expiry import check_in_force, expiry
 from hushbid.protocol.runtime.files.signed_files import (
     GivenSession,
     check_begun_or_in_force,
-    check_in_force,
-    expiry,
     read_invitation,
     read_session,
 )

@@ -1,0 +1,29 @@
+"""The console of all verbs: text on it is text, whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from hushbid.protocol.printable import printable_lines
+
+__all__ = ["Terminal"]
+
+
+class Terminal(Console):
+    """A console that finds no markup and no emoji in text, and writes unprintable characters as escapes.
+
+    The sequences that it writes itself, for colours and for bars that move, are not text.
+    """
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None, highlight: bool = True) -> None:
+        super().__init__(stderr=stderr, width=width, highlight=highlight, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable_lines(segment.text), segment.style)
