@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from hushbid.protocol.printable import printable_lines
 
@@ -20,6 +22,10 @@ class Terminal(Console):
 
     def __init__(self, *, stderr: bool = False, width: int | None = None, highlight: bool = True) -> None:
         super().__init__(stderr=stderr, width=width, highlight=highlight, markup=False, emoji=False)
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """As rich does, of text that is measured as it is shown."""
+        return super().render_str(printable_lines(text), **settings)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
