@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hushbid.protocol.runtime.command import tell, verb
+from hushbid.protocol.runtime.command import say, tell, verb
 
 __all__ = ["schema_app"]
 
@@ -67,8 +67,16 @@ def _encode(
     return {"rows": rows, "columns": found.width, "output": str(output)}
 
 
+def _show_decoded(result: Mapping[str, Any]) -> None:
+    from hushbid.tables.formulas import formula_line
+
+    _show_written(result)
+    if result["formulas"]:
+        say(formula_line(result["formulas"], result["output"]))
+
+
 @schema_app.command("decode")
-@verb(show=_show_written)
+@verb(show=_show_decoded)
 def _decode(
     schema: SchemaArgument,
     delivered: Annotated[Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED")],
@@ -79,5 +87,5 @@ def _decode(
     from hushbid.protocol.data.schema import Schema
     from hushbid.tables.schema_files import decode_file
 
-    rows = decode_file(Schema.read(schema), delivered, output, label=label or "label")
-    return {"rows": rows, "output": str(output)}
+    rows, formulas = decode_file(Schema.read(schema), delivered, output, label=label or "label")
+    return {"rows": rows, "output": str(output), "formulas": formulas}

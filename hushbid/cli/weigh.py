@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.consumer.cli import quality_lines
-from hushbid.protocol.runtime.command import show_figures, takes, verb
+from hushbid.protocol.runtime.command import say, show_figures, takes, verb
 from hushbid.tables.options import WeighOptions
 
 __all__ = ["weigh_command"]
@@ -17,6 +17,8 @@ _BALANCED: Final = {"wanted": "those of the validation set", "equal": "equal"}
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    from hushbid.tables.formulas import formula_line
+
     balance = result["balance"]
     figures = {
         "points": str(result["points"]),
@@ -29,6 +31,8 @@ def _show(result: Mapping[str, Any]) -> None:
     if result["older"]:
         figures["as before"] = f"{result['older']}; `hushbid schema decode` writes it with these weights"
     show_figures(figures, indent="  ")
+    if result["formulas"]:
+        say(formula_line(result["formulas"], result["output"]))
 
 
 @takes(WeighOptions)

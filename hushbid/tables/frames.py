@@ -14,6 +14,7 @@ from hushbid.protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
 from hushbid.protocol.data.images import is_list
 from hushbid.protocol.errors import DataError
 from hushbid.tables.delivery import writing
+from hushbid.tables.formulas import formula_cells
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
 
@@ -46,10 +47,13 @@ def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def write_table(table: ArrowTable, path: Path) -> None:
+def write_table(table: ArrowTable, path: Path) -> dict[str, int]:
     """Write a table as its name's ending says, ``.csv`` or ``.parquet``, readable by its owner only.
 
     It takes the place of an earlier file as a whole.
+
+    Returns:
+        Of a ``.csv``, what spreadsheets take for formulas (`formula_cells`).
 
     Raises:
         DataError: Another ending, the file cannot be written, or it is CSV, and the table has images.
@@ -63,6 +67,8 @@ def write_table(table: ArrowTable, path: Path) -> None:
             f"{path} is CSV, which holds no images, and column {listed[0]!r} has some.",
             advice="Name a .parquet file.",
         )
-    write = pacsv.write_csv if name.endswith(".csv") else pq.write_table
+    as_csv = name.endswith(".csv")
+    write = pacsv.write_csv if as_csv else pq.write_table
     with writing(path) as stream:
         write(table, stream)
+    return formula_cells(table) if as_csv else {}

@@ -266,12 +266,14 @@ def encode_file(
     return len(arrays["features"])
 
 
-def decode_file(schema: Schema, path: Path, output: Path, *, label: str = "label") -> int:
-    """Write a delivery as a table, and say how many rows it has.
+def decode_file(
+    schema: Schema, path: Path, output: Path, *, label: str = "label"
+) -> tuple[int, dict[str, int]]:
+    """Write a delivery as a table; returns how many rows it has, and its formulas (`write_table`).
 
     Raises:
         DataError: As `delivered_table`, or the file cannot be written.
     """
     table = delivered_table(schema, path, label=label)
-    write_table(table, output)
-    return int(table.num_rows)
+    formulas = write_table(table, output)
+    return int(table.num_rows), formulas

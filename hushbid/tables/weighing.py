@@ -30,8 +30,8 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     """Weigh delivered points, and write them with their weights.
 
     Returns:
-        The judgement (`Judgement.as_json`), with ``model``, ``points``, ``gamma``, ``balance`` and
-        ``output``.
+        The judgement (`Judgement.as_json`), with ``model``, ``points``, ``gamma``, ``balance``,
+        ``output`` and ``formulas``.
 
     Raises:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
@@ -87,19 +87,21 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
 
 
 def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
+    formulas: dict[str, int] = {}
     if place.suffix == ".npz":
         with writing(place, what="the points", advice=NOT_OURS) as stream:
             np.savez(stream, **arrays)
     else:
         from hushbid.tables.frames import write_table  # of use here alone, and half of what this verb imports
 
-        write_table(_table(arrays), place)
+        formulas = write_table(_table(arrays), place)
     older = place.with_suffix(".parquet")
     return {
         "points": len(arrays["features"]),
         **judgement.as_json(),
         "output": str(place.resolve()),
         "older": str(older) if older != place and older.exists() else None,
+        "formulas": formulas,
     }
 
 

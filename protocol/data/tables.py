@@ -31,6 +31,8 @@ __all__ = ["load_csv", "load_parquet", "read_csv", "read_parquet"]
 
 _UNPARSABLE: Final = (pa.ArrowException, ValueError, EOFError)  # a UnicodeDecodeError is a ValueError
 
+_PARSING: Final = pacsv.ParseOptions(newlines_in_values=True)
+"""A quoted cell may have a line break: a label that has one is written so, and stays one cell."""
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _WORD: Final = ", counted from 0, is not a number)"
 
@@ -72,7 +74,7 @@ def read_csv(path: Path, schema: Schema | None = None) -> Table:
         )
     try:
         with _open(path) as file:
-            table = pacsv.read_csv(file, convert_options=_converting(schema))
+            table = pacsv.read_csv(file, parse_options=_PARSING, convert_options=_converting(schema))
         _ = table.column_names  # text, or an error
     except _UNPARSABLE:
         # A column's type is guessed from the file's first block, and a later cell may not fit the guess.
@@ -92,11 +94,11 @@ def _converting(schema: Schema | None, **types: Any) -> Any:
 
 def _read_as_text(path: Path, schema: Schema | None) -> Any:
     try:
-        with _open(path) as file, pacsv.open_csv(file) as reader:
+        with _open(path) as file, pacsv.open_csv(file, parse_options=_PARSING) as reader:
             names = reader.schema.names
         convert = _converting(schema, **dict.fromkeys(names, pa.string()))
         with _open(path) as file:
-            table = pacsv.read_csv(file, convert_options=convert)
+            table = pacsv.read_csv(file, parse_options=_PARSING, convert_options=convert)
     except _UNPARSABLE:
         raise _ragged(path) or _damaged(path, "CSV with a header, in UTF-8") from None
     for index, name in enumerate(names):
