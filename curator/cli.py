@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from hushbid.curator.role import Curator
-from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes, tell
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
@@ -59,7 +60,7 @@ def _show(result: Mapping[str, Any]) -> None:
         *privacy_lines(result["privacy"]),
         f"Transcript: {result['transcript']}",
     ]
-    tell("\n".join(lines))
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _paid(statement: Mapping[str, Any] | None) -> list[str]:

@@ -16,7 +16,7 @@ import platform
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,9 +31,11 @@ __all__ = [
     "append",
     "check_linux",
     "cores",
+    "forbid_core_dumps",
     "has_modes",
     "is_running",
     "lock",
+    "lock_in_memory",
     "locked_directory",
     "open_file",
     "open_nowhere",
@@ -218,6 +220,47 @@ def allow_open_files(needed: int | None = None) -> int | None:
         return int(hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return None if wanted == unlimited else int(wanted)
+
+
+def forbid_core_dumps() -> bool:
+    """Let no core dump have memory of this process, or of those that it starts, as far as the system permits.
+
+    The limit of a core file's size is 0. It does not bind a program that the system hands dumps to: on Linux
+    no part of the memory is chosen for a dump either (core(5), "Controlling which mappings are written"). It
+    stays dumpable (``PR_SET_DUMPABLE``): its user could otherwise not measure or debug it, and can read its
+    key file anyway.
+
+    Returns:
+        Whether the limit is 0 now.
+    """
+    with suppress(OSError):
+        Path("/proc/self/coredump_filter").write_text("0", encoding="ascii")
+    try:
+        resource = importlib.import_module("resource")
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    except (ImportError, AttributeError, OSError, ValueError):
+        return False
+    return True
+
+
+def lock_in_memory(secret: bytes) -> bool:
+    """Keep the pages with these bytes out of swap space until the process ends, if the system permits.
+
+    Copies of the bytes are not covered.
+
+    Returns:
+        Whether it does.
+    """
+    if not secret:
+        return False
+    try:
+        ctypes = importlib.import_module("ctypes")
+        lock_pages = ctypes.CDLL(None).mlock
+        buffer = ctypes.cast(ctypes.c_char_p(secret), ctypes.c_void_p)
+        return bool(lock_pages(buffer, ctypes.c_size_t(len(secret))) == 0)
+    except (ImportError, AttributeError, OSError, TypeError):  # Windows has no such library
+        return False
 
 
 def user() -> str:

@@ -163,6 +163,11 @@ class Identity:
         return self.signing.to_curve25519_private_key()
 
     @property
+    def buffers(self) -> tuple[bytes, ...]:
+        """The objects that hold the secret as long as the identity lives, the keys made of it among them."""
+        return self.seed, bytes(self.signing), self.signing._signing_key, bytes(self.sealing)
+
+    @property
     def curve_public(self) -> bytes:
         return self.public.curve
 

@@ -55,7 +55,7 @@ _FIELD: Final = 2**255 - 19
 
 def new_keypair() -> KeyPair:
     """A fresh pair, its secret from the operating system's random source."""
-    return Identity(os.urandom(KEY_BYTES))
+    return _locked(Identity(os.urandom(KEY_BYTES)))
 
 
 def curve_fingerprints(curve: bytes) -> tuple[str, str]:
@@ -100,7 +100,7 @@ def read_secret(path: Path) -> KeyPair:
         raise _malformed(path, error.what) from None
     if pair.public != public:
         raise _malformed(path, "Its secret and its public half do not belong together.")
-    return pair
+    return _locked(pair)
 
 
 def read_public(path: Path) -> PublicKey:
@@ -114,6 +114,13 @@ def read_public(path: Path) -> PublicKey:
         return PublicIdentity(words[0])
     except ConfigError as error:
         raise _malformed(path, error.what) from None
+
+
+def _locked(pair: KeyPair) -> KeyPair:
+    """The pair, its secret kept out of swap space where the system permits that."""
+    for buffer in pair.buffers:
+        platform.lock_in_memory(buffer)
+    return pair
 
 
 def _create(path: Path, content: str, mode: int) -> None:

@@ -6,6 +6,7 @@ import ast
 import fcntl
 import os
 import stat
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -174,3 +175,56 @@ def test_the_null_device_has_nothing_to_read_and_takes_anything() -> None:
         assert os.write(descriptor, b"anything") == 8
     finally:
         os.close(descriptor)
+
+
+def test_no_core_dump_has_memory_of_a_party_or_of_what_it_starts() -> None:
+    code = (
+        "import subprocess, sys\n"
+        "from hushbid.protocol.runtime.party import spare_collections\n"
+        "spare_collections()\n"
+        "look = 'import resource; print(resource.getrlimit(resource.RLIMIT_CORE)[0], "
+        'int(open("/proc/self/coredump_filter").read(), 16))\'\n'
+        "exec(look)\n"
+        "subprocess.run([sys.executable, '-c', look])\n"
+    )
+    ended = subprocess.run([sys.executable, "-uc", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["0", "0", "0", "0"]
+
+
+def test_where_core_dumps_cannot_be_forbidden_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_given: object) -> None:
+        raise ValueError("not allowed")
+
+    fake = SimpleNamespace(RLIMIT_CORE=4, getrlimit=lambda _which: (8, 8), setrlimit=refuse)
+    monkeypatch.setattr(Path, "write_text", lambda *_given, **_named: (_ for _ in ()).throw(OSError()))
+    monkeypatch.setitem(sys.modules, "resource", fake)
+    assert platform.forbid_core_dumps() is False
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert platform.forbid_core_dumps() is False
+
+
+def locked_bytes() -> int:
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmLck:"))
+
+
+def test_a_secret_is_locked_in_memory_where_the_system_permits_it() -> None:
+    before = locked_bytes()
+    secret = os.urandom(2**14)
+    if not platform.lock_in_memory(secret):
+        pytest.skip("this system locks no memory")
+    assert locked_bytes() - before >= 12, "kB: whole pages of 16 kB"
+
+
+def test_where_memory_cannot_be_locked_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert platform.lock_in_memory(b"") is False
+    refuses = SimpleNamespace(
+        CDLL=lambda _name: SimpleNamespace(mlock=lambda *_given: -1),
+        cast=lambda *_given: 0,
+        c_char_p=lambda _given: 0,
+        c_void_p=None,
+        c_size_t=int,
+    )
+    for ctypes in (refuses, SimpleNamespace(CDLL=lambda _name: SimpleNamespace()), None):
+        monkeypatch.setitem(sys.modules, "ctypes", ctypes)
+        assert platform.lock_in_memory(b"secret") is False

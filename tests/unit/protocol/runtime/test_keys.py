@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hushbid.protocol import platform
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.errors import KeyFileError
 from hushbid.protocol.runtime.keys import (
@@ -198,3 +199,19 @@ def test_a_strangers_transport_key_has_the_fingerprint_of_its_identity_among_two
 @pytest.mark.parametrize("curve", [b"\0" * 32, b"\xff" * 32, (2**255 - 20).to_bytes(32, "little")])
 def test_a_transport_key_of_nobody_has_fingerprints_all_the_same(curve: bytes) -> None:
     assert all(len(text) == 19 for text in curve_fingerprints(curve))
+
+
+def test_the_secret_s_own_buffers_are_locked_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[int] = []
+    monkeypatch.setattr(platform, "lock_in_memory", lambda secret: locked.append(id(secret)))
+    pair = new_keypair()
+    assert {id(each) for each in pair.buffers} <= set(locked)
+    assert all(each[:32] == pair.seed for each in pair.buffers[:3])
+    write_secret(tmp_path / "north.key", pair)
+    locked.clear()
+    read = read_secret(tmp_path / "north.key")
+    assert {id(each) for each in read.buffers} <= set(locked)
+    assert id(read.signing._signing_key) in locked
+    assert id(read.sealing._private_key) in locked
