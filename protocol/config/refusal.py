@@ -63,6 +63,7 @@ KINDS: Final[Mapping[str, Kind]] = {
                 "party",
                 "curator_fingerprint",
                 "digest",
+                "expires",
                 "configuration",
             }
         ),

@@ -260,6 +260,7 @@ def test_the_console_takes_text_as_text_on_a_terminal_too() -> None:
 
 
 WRITERS = {
+    "curator/cli.py": {"stdout"},
     "hushbid/cli/terminal.py": {"Console"},
     "hushbid/cli/ledger.py": {"stdout"},
     "hushbid/cli/preflight.py": {"stdout", "stderr"},
