@@ -174,7 +174,7 @@ class Participant(Machine):
         address = self._session.network.address
         advice = f"Check that it runs at {address} and can be reached from here, and start again."
         if self.submitted:
-            what, advice = f"{what}; all of the submission was sent", f"The session may be over. {advice}"
+            what += "; all of the submission was sent"
         self._stop(ExitCode.TIMEOUT, f"The curator {what}.", advice)
 
     def _fail(self, code: ExitCode, reason: str, advice: str) -> None:

@@ -51,7 +51,7 @@ class Scene:
             say=lambda *_, **__: None,
             noting_late_bid=lambda _: nullcontext(),
         )
-        session = SimpleNamespace(timeouts=SimpleNamespace(beat=1.0, silence=1e9, comeback=5.0))
+        session = SimpleNamespace(herds=False, timeouts=SimpleNamespace(beat=1.0, silence=1e9, comeback=5.0))
         vitals = SimpleNamespace(turn=lambda *_: None)
         played: Any = (session, machine, driver, self, log, vitals, None)
         self.hub = Hub(*played)

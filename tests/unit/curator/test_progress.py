@@ -26,10 +26,14 @@ class Machine:
     awaits_consumer: bool = False
     here: set[str] = field(default_factory=set)
     wins: int = 0
+    done: set[str] = field(default_factory=set)
 
     @property
     def seats(self) -> dict[str, Any]:
         return {owner: SimpleNamespace(connected=owner in self.here) for owner in self.owners}
+
+    def submitted(self, owner: str) -> bool:
+        return owner in self.done
 
     @property
     def ledger(self) -> Any:
@@ -97,3 +101,10 @@ def test_a_consumer_that_the_rounds_wait_for_is_named_before_owners() -> None:
     assert waiting(found) == f"consumer, {machine.owners[0]}"
     machine.here = set(machine.owners)
     assert waiting(follower.progress()) == "consumer"
+
+
+def test_an_owner_that_has_submitted_to_a_tender_is_not_missing_when_it_is_gone() -> None:
+    machine, follower = follower_of("tender", phase="bidding", round=1)
+    machine.here, machine.done = {machine.owners[0]}, {machine.owners[1]}
+    found = follower.progress()
+    assert (found.owners_connected, found.missing) == (1, machine.owners[2:])

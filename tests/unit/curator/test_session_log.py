@@ -233,3 +233,20 @@ def test_rounds_that_wait_for_the_consumer_are_told_as_such(told: Any) -> None:
     lines = told("rounds")
     assert [event for event, _ in lines] == ["rounds.consumer-awaited", "rounds.consumer-back"]
     assert of(lines[0][1], "seconds") == (session.file.timeouts.pause,)
+
+
+def test_who_has_submitted_to_a_tender_is_told_and_is_not_missing_when_it_is_gone(told: Any) -> None:
+    bench = FollowedBench("tender", owners=3, points=2, batch=2, min_owners=2)
+    bench.begin()
+    bench.say(A, bench.batch(1, [(CORNERS[BEST], 1), (CORNERS[SECOND], 2)], W))
+    bench.gone(A)
+    bench.fire("round")
+    ((_, submitted),) = told("owner.submitted")
+    assert of(submitted, "peer", "submitted", "owners") == (A, 1, 3)
+    bench.gone(B)
+    ((_, paused),) = told("rounds.paused")
+    assert of(paused, "missing") == ([],)
+    bench.say(C, bench.batch(1, [(CORNERS[THIRD], 1), (CORNERS[SECOND], 2)], W))
+    bench.verify_all()
+    ((_, over),) = told("enrolment.over")
+    assert of(over, "enrolled", "owners", "missing") == (2, 3, [B])
