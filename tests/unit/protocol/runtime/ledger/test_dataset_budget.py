@@ -14,8 +14,12 @@ from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.config.party import BudgetSection, OwnerFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import BudgetExceeded, ConfigError
+from hushbid.protocol.privacy.accounting import epsilon_of
+from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
+from hushbid.protocol.runtime.ledger.spending import epsilon_of_spendings
 from hushbid.protocol.session.session import Session, open_session
+from tests.simulation.harness import names
 from tests.support.session_files import load
 from tests.unit.protocol.runtime.test_party import GAUSSIAN, SECURE, session
 
@@ -173,3 +177,41 @@ def test_tenders_cost_an_owner_nothing_however_many_and_whatever_else_it_pays_fo
         assert (statement.epsilon, statement.delta) == (0.0, 0.0)
         budget_of(tmp_path, opened, budget=cap).charge(RUN)
     assert lines(tmp_path) == 1 + len(tenders)
+
+
+RULES_AND_MORE: dict[str, dict[str, Any]] = {
+    "ask-all": {},
+    "sealed": {"features.seed": None},
+    "blind": {"features.seed": None},
+    "winner-only": {},
+    "published": {"acquisition.epsilon": 3.0},
+    "logistic": {  # which is for many owners
+        "acquisition.epsilon": 3.0,
+        "session.points": 30,
+        "network.insecure": True,
+        "roster": {"owners": dict.fromkeys(("alpha", *names(300)), "")},
+    },
+    "private settlement": {"settlement": {"private": True, "epsilon": 0.5}, "session.distinct": False},
+    "tender": TENDER,
+}
+
+
+@pytest.mark.parametrize("what", RULES_AND_MORE)
+def test_the_ledger_pays_for_all_that_the_statement_covers(tmp_path: Path, what: str) -> None:
+    """Releases, asks with their slack, and a settlement: no part of what is guaranteed goes uncharged."""
+    given = SECURE | {name: TENDER[name] for name in ("target", "summary")} | RULES_AND_MORE[what]
+    if what in RULES:
+        given = {"acquisition": {"rule": what}} | given
+    opened = open_session(load(given))
+    statement = opened.privacy()[0]
+    spending = budget_of(tmp_path, opened).spending
+    assert spending.epsilon == (statement.epsilon if not statement.why else None)
+    if spending.epsilon is None:
+        return
+    assert spending.delta == statement.delta
+    paid = epsilon_of_spendings([spending], 1e-5, "add-remove-one")
+    assert paid >= spending.epsilon * (1 - 1e-6)
+    more, _ = opened.rule.slack
+    if more:
+        assert spending.costs == (), "slack is added to what is composed, so that all counts as one"
+        assert spending.epsilon > epsilon_of(opened.owners_costs(), statement.delta)
