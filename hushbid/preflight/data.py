@@ -16,7 +16,7 @@ from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.process import kept_target
 from hushbid.owner.machine import OwnerMachine
 from hushbid.preflight.subject import NotChecked, Subject, Warned
-from hushbid.protocol.config.party import ConsumerFile, OwnerFile
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from hushbid.protocol.crypto.sealing import content_bytes
 from hushbid.protocol.data import Dataset, check_labels
 from hushbid.protocol.errors import ConfigError, HushbidError
@@ -48,9 +48,12 @@ def data(subject: Subject) -> str:
         values = subject.session.file.session.column_values
         check_disjoint(subject.validation, subject.seed_set, column_values=values)
     whose = OWNERS_DATA if subject.role == "owner" else CONSUMERS_DATA
-    if all(unprotected != whose for unprotected, _ in objections(subject.session)):
+    perfect = subject.role == "owner" and subject.session.rule.herds  # its δ is 0
+    if not perfect and all(unprotected != whose for unprotected, _ in objections(subject.session)):
         protected, *_ = subject.datasets.values()
-        check_delta_of(subject.session.file.session.delta, len(protected), "the data")
+        assert not isinstance(subject.file, CuratorFile), "it has data"
+        rows = subject.file.public_rows(len(protected))
+        check_delta_of(subject.session.file.session.delta, rows, "the data")
     paths = ", ".join(str(path) for path in subject.datasets)
     return f"{paths}: {subject.session.space.columns} feature columns, all within the session's bounds"
 

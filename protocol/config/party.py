@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from hushbid.protocol.config.section import PartyName, Section
 from hushbid.protocol.data import DataColumns
+from hushbid.protocol.errors import DataError
 from hushbid.protocol.privacy.accounting import Budget
 from hushbid.protocol.privacy.payment import Price
 
@@ -160,6 +161,25 @@ class _DatasetFile(_PartyFile):
     """The data's lifetime ledger; None: beside the data, under their name and ``.ledger``."""
     budget: BudgetSection | None = None
     """The budget of the ledger; None: the recorded one."""
+    most_rows: Annotated[int, Field(ge=1)] | None = None
+    """The most rows that the data ever have, which anybody may know: a session's δ is compared with it. None:
+    with the number of rows, which whoever proposes sessions learns by the δ that are refused.
+    """
+
+    def public_rows(self, rows: int) -> int:
+        """The number that a δ is compared with, for data of so many rows.
+
+        Raises:
+            DataError: They are more than `most_rows`, whatever is proposed.
+        """
+        if self.most_rows is None:
+            return rows
+        if rows > self.most_rows:
+            raise DataError(
+                f"The data have more rows than most_rows, {self.most_rows:,}.",
+                advice="Raise it, once and by much: how it changes tells how the data do.",
+            )
+        return self.most_rows
 
 
 class OwnerFile(_DatasetFile):

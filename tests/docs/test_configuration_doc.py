@@ -34,7 +34,7 @@ def test_what_all_party_files_have_is_the_same_in_each(model: type[BaseModel]) -
 
 def test_what_the_files_of_parties_with_data_have_is_the_same_in_both() -> None:
     assert keys(ConsumerFile, OF_DATA) == keys(OwnerFile, OF_DATA)
-    assert OF_DATA == ["ledger", "budget"]
+    assert OF_DATA == ["ledger", "budget", "most_rows"]
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

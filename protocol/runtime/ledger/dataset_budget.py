@@ -154,10 +154,11 @@ def dataset_budget(
 
     Raises:
         ConfigError: δ is no guarantee for so many rows (`check_delta_of`).
+        DataError: There are more rows than the file says there are at most.
     """
     holds = statement.epsilon is not None and not statement.why
     if holds:
-        check_delta_of(statement.delta, len(dataset), "the data")
+        check_delta_of(statement.delta, file.public_rows(len(dataset)), "the data")
     # A rule's slack can only be added to what is composed: then the session counts as one (ε, δ) mechanism.
     composes = holds and session.rule.slack == (0.0, 0.0)
     # Boxes, signatures and releases are told apart by the session's identifier, so that one is run once.

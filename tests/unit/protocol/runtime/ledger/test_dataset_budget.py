@@ -13,7 +13,7 @@ import pytest
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.config.party import BudgetSection, OwnerFile
 from hushbid.protocol.data import Dataset
-from hushbid.protocol.errors import BudgetExceeded, ConfigError
+from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError
 from hushbid.protocol.privacy.accounting import epsilon_of
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
@@ -215,3 +215,29 @@ def test_the_ledger_pays_for_all_that_the_statement_covers(tmp_path: Path, what:
     if more:
         assert spending.costs == (), "slack is added to what is composed, so that all counts as one"
         assert spending.epsilon > epsilon_of(opened.owners_costs(), statement.delta)
+
+
+def test_a_delta_is_compared_with_what_the_owner_declared_and_not_with_how_many_rows_there_are(
+    tmp_path: Path,
+) -> None:
+    """Two owners of another number of rows, and the same declaration, refuse the same sessions."""
+    opened = session()
+
+    def takes_part(rows: int, delta: float) -> bool:
+        given = opened.file.session.model_copy(update={"delta": delta})
+        asked = open_session(opened.file.model_copy(update={"session": given}))
+        data = tmp_path / "points.npz"
+        file = OwnerFile(name="alpha", state=tmp_path / "state", data=data, most_rows=100)
+        points = Dataset.from_arrays("points.npz", np.zeros((rows, 2)))
+        charge = OwnerMachine(asked, name="alpha").charge
+        try:
+            dataset_budget(asked, file, data, points, charge, asked.privacy()[0])
+        except ConfigError:
+            return False
+        return True
+
+    deltas = (0.5, 0.3, 0.1, 0.03, 0.011, 0.0099, 1e-5)
+    few, many = ([takes_part(rows, delta) for delta in deltas] for rows in (3, 100))
+    assert few == many == [delta * 100 < 1 for delta in deltas]
+    with pytest.raises(DataError, match="more rows than most_rows, 100"):
+        takes_part(101, 1e-5)
