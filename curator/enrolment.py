@@ -100,6 +100,11 @@ def check_target(target: Target, session: Session) -> None:
             Offence.MALFORMED,
             f"The target has {basis} numbers of a basis; those of {session.directions} directions were due.",
         )
+    if target.noise != session.noise_name(session.target):
+        raise RemoteProtocolError(
+            Offence.MALFORMED,
+            f"The target's noise is not called {session.noise_name(session.target)}, as the session's is.",
+        )
     boxes = limits.MAP_BOX_BYTES * len(session.file.owners) if session.rule.sealed else 0
     if len(target.maps) != boxes:
         raise RemoteProtocolError(

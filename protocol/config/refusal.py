@@ -43,7 +43,7 @@ _AGREED: Final = frozenset(
     }
 )
 _OWN: Final = frozenset({"key", "state", "durability", "metrics"})
-_OF_DATA: Final = frozenset({"columns", "ledger", "budget"})
+_OF_DATA: Final = frozenset({"columns", "ledger", "budget", "most_rows"})
 _WITH_A_PARTY: Final = "It goes to a party of that role with `--config`."
 
 KINDS: Final[Mapping[str, Kind]] = {

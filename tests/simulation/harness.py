@@ -365,7 +365,7 @@ class CuratorBench:
             "seed_total": np.zeros(DIMENSION, dtype=np.int64),
             "seed_size": seed_size,
             "maps": bytes(limits.MAP_BOX_BYTES * len(self.session.owners)) if self.rule.sealed else b"",
-            "noise": "none",
+            "noise": self.opened.noise_name(self.opened.target),
         }
         return Target(**(values | changes))
 

@@ -205,7 +205,9 @@ class CuratorWalk:
         rng = self.rng
         rows = sorted(toward)
         self.aim: Edge = rows[int(rng.integers(len(rows)))] if rows else ("", "", "")
-        owners = names(int(rng.integers(1, 4)))
+        # An owner that never comes keeps a tender open that has all the others' points.
+        away = self.aim == ("bidding", "timer:enrolment", "verifying")
+        owners = names(int(rng.integers(1 + away, 4)))
         # Rules that ask lead to more of the table than those that have the points with the bids.
         rules = (*RULES_IN_THE_CLEAR, "published", "winner-only")
         self.paced = bool({"pacing", "timer:cadence"} & {*self.aim} if rows else rng.random() < 0.35)
@@ -219,12 +221,15 @@ class CuratorWalk:
             rule = _THAT_DO_NOT[int(rng.integers(len(_THAT_DO_NOT)))]
         rounds = int(rng.integers(1, 4))
         batch = 2 if RULES[rule].candidate_with_bid and seed % 3 == 0 else 1
+        needed = int(rng.integers(1, len(owners) + 1))
+        if away or self.aim[2] == "closing":
+            needed = 1 if away else len(owners)
         session = session_file(
             owners=owners,
             points=rounds * batch,
             batch=batch,
             rule=rule,
-            min_owners=len(owners) if self.aim[2] == "closing" else int(rng.integers(1, len(owners) + 1)),
+            min_owners=needed,
             summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
             fixed_cadence=2.0 if self.paced else None,
         )
@@ -246,7 +251,7 @@ class CuratorWalk:
             )
             for owner in owners
         }
-        self.peers = (*owners, CONSUMER)
+        self.peers = (*owners[away:], CONSUMER)
         self.lost: set[str] = set()
         self.diligence = float(rng.choice([0.1, 0.7]))
         """How soon computations come back."""

@@ -151,6 +151,8 @@ def test_a_missing_consumer_or_target_ends_the_enrolment(comes: bool, what: str)
         {"seed_total": np.full(4, 3 * 2**15, dtype=np.int64)},
         {"seed_total": np.array([0, 0, 0, -(2**63)], dtype=np.int64)},
         {"seed_total": np.full(4, 2**54, dtype=np.int64), "seed_size": 2**53},
+        {"noise": "foo"},
+        {"noise": "secure"},  # of a release without noise
     ],
 )
 def test_a_target_that_cannot_be_one_is_refused(changes: dict[str, Any]) -> None:
