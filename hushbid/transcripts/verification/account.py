@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hushbid.protocol.errors import DataError, RemoteProtocolError
 from hushbid.protocol.machine.machine import Received, Send
 from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import MalformedRecord, Record
 from hushbid.protocol.transcript.verify import Fault, RecordedFrame, Verification, frame_of, verify
@@ -19,6 +20,7 @@ from hushbid.protocol.wire.codec import Direction, decode_message, encode_messag
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Broadcast, without_box
 from hushbid.transcripts.replay import opened_session
 from hushbid.transcripts.verification.awards import Awards, VoidBoxes
+from hushbid.transcripts.verification.charges import Charges
 
 __all__ = ["Account", "Noted", "Told", "Traffic", "account_of"]
 
@@ -84,13 +86,23 @@ class Account:
         self.chain: dict[bytes, int] = {}
         self.broadcasts: dict[int, dict[bytes, Told]] = defaultdict(dict)
         self.awards: Awards | None = None
+        self._charges: Charges | None = None
         self.void = VoidBoxes() if party == CONSUMER else None
         self.redacted = 0
         self.faults: list[Fault] = []
         self._rounds: dict[bytes, int] = {}
 
+    def knows(self, session: Session | None) -> None:
+        """Compare with a session what follows from it, from here on."""
+        if session is not None:
+            self._charges = Charges(session, self.party, self._fault)
+            if self.party == CURATOR and session.rule.blind:
+                self.awards = Awards(session)
+
     def take(self, record: Record) -> None:
         self.chain[record.digest] = record.number
+        if self._charges is not None:
+            self._charges.take(record)
         for item in record.items:
             if item.kind not in (Send.KIND, Received.KIND):
                 if self.void is not None:
@@ -138,7 +150,9 @@ class Account:
         traffic.acknowledged = max(traffic.acknowledged, frame.acknowledged)
         if frame.message in ("broadcast", "call", "sealed-broadcast"):
             self._take_broadcast(frame, noted, sent=sent)
-        elif self.awards is not None and frame.message in ("blind-bid", "award"):
+        if sent and self._charges is not None:
+            self._charges.left(record, frame.message, self._rounds.get(noted.digest, 0))
+        if self.awards is not None and frame.message in ("blind-bid", "award"):
             self._compare_award(record, frame, self.awards)
 
     def _take_broadcast(self, frame: RecordedFrame, noted: Noted, *, sent: bool) -> None:
@@ -181,22 +195,20 @@ def account_of(path: Path) -> tuple[Verification, Account]:
     with TranscriptReader(path) as reader:
         account = Account(path, reader.header.party)
         account.chain[reader.head] = _HEADER_RECORD
-        if reader.header.role == CURATOR:
-            account.awards = _awards(path, reader)
+        account.knows(_session_of(path, reader))
     verification = verify(path, account.take)
     return verification, account
 
 
-def _awards(path: Path, reader: TranscriptReader) -> Awards | None:
-    """Compares awards with bids; None if the curator is not blind, or its file is redacted."""
+def _session_of(path: Path, reader: TranscriptReader) -> Session | None:
+    """The session that a file begins with; None if it is redacted, or no session."""
     first = next(reader, None)
     if first is None or first.event.redacted:
         return None
     try:
-        session = opened_session(path, reader.header, first)
+        return opened_session(path, reader.header, first)
     except DataError:
         return None  # `verify` says so
-    return Awards(session) if session.rule.blind else None
 
 
 def _noted(record: int, frame: RecordedFrame) -> Noted:

@@ -1,0 +1,95 @@
+"""What a transcript charged, compared with what the session's releases cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.machine.machine import Charge
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.privacy.accounting.costs import Cost, cost_from_record
+from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.record import Record
+
+__all__ = ["Charges"]
+
+CLOSE: Final = 1e-6
+"""The largest relative difference of a number of a recorded cost: versions may round it otherwise."""
+_TARGETS: Final = frozenset({"target", "subspace-target", "nested-target"})
+_ANSWERS: Final = frozenset({"bid", "batch", "submission", "blind-bid"})
+_WEIGHTS: Final = frozenset({"broadcast", "sealed-broadcast"})
+
+
+class Charges:
+    """Takes the records of a party's transcript, in order.
+
+    Args:
+        fault: Called with the number of a record, and what is wrong with it.
+    """
+
+    def __init__(self, session: Session, party: str, fault: Callable[[int, str], None]) -> None:
+        self._session = session
+        self._party = party
+        self._fault = fault
+        self._costs_of = session.release_costs()
+        weighs = CONSUMER if session.rule.blind else CURATOR
+        self._rounds_cost = party == weighs and session.summary_filter() is not None
+        self._charged: set[tuple[str, int]] = set()
+
+    def take(self, record: Record) -> None:
+        """Take the charges of a record, before its frames (`left`)."""
+        for item in record.items:
+            if item.kind == Charge.KIND:
+                self._compare(record.number, item.public)
+
+    def left(self, record: int, message: str, number: int) -> None:
+        """Take a frame that was sent for the first time; `number` is a broadcast's round."""
+        if message in _TARGETS:
+            due = (Neighbours.SUBSTITUTE_ONE.value, 1)
+        elif message in _ANSWERS or (message in _WEIGHTS and self._rounds_cost):
+            due = (Neighbours.ADD_REMOVE_ONE.value, max(number, 1))
+        else:
+            return
+        if due not in self._charged:
+            self._charged.add(due)  # once is enough
+            self._fault(record, f"a {message} left before what it costs was charged")
+
+    def _compare(self, record: int, public: Any) -> None:
+        try:
+            first, last = int(public["first"]), int(public["last"])
+            neighbours = str(public["neighbours"])
+            found = tuple(cost_from_record(cost) for cost in public["costs"])
+        except (ConfigError, KeyError, TypeError, ValueError):
+            self._fault(record, "a charge is none that can be read")
+            return
+        self._charged.update((neighbours, number) for number in range(first, last + 1))
+        expected = self._expected(neighbours, first, last)
+        if expected is None:
+            self._fault(record, f"a charge for releases {first} to {last}, which this party does not make")
+        elif not _same(found, expected):
+            self._fault(record, f"the charge of release {first} is not what the session says that it costs")
+
+    def _expected(self, neighbours: str, first: int, last: int) -> Sequence[Cost] | None:
+        session = self._session
+        if neighbours == Neighbours.SUBSTITUTE_ONE:
+            if self._party != CONSUMER or (first, last) != (1, 1):
+                return None
+            return session.charged_target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
+        if self._party not in (CURATOR, CONSUMER):
+            return session.owners_costs() if (first, last) == (1, session.owners_releases) else None
+        return self._costs_of(first) if first == last <= session.owners_releases else None
+
+
+def _same(found: Sequence[Cost], expected: Sequence[Cost]) -> bool:
+    return len(found) == len(expected) and all(map(_alike, found, expected))
+
+
+def _alike(found: Cost, expected: Cost) -> bool:
+    if type(found) is not type(expected):
+        return False
+    ours, theirs = asdict(expected), asdict(found)
+    return all(math.isclose(theirs[name], value, rel_tol=CLOSE) for name, value in ours.items())

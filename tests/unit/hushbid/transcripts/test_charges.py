@@ -1,0 +1,101 @@
+"""`transcript verify` compares what was charged with what the session's releases cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hushbid.evidence.sweep.session import small_session
+from hushbid.protocol.machine.machine import Charge
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.transcript.record import Record, RecordedItem
+from hushbid.transcripts.verification.account import account_of
+from tests.support.forgeries import Recording, rewritten
+
+OWNER = "owner-0"
+ROUNDS = 3
+Public = dict[str, Any]
+
+
+@cache
+def images_of(rule: str) -> dict[str, bytes]:
+    return dict(Recording(small_session(rule, release="filtered-gaussian", rounds=ROUNDS, owners=2)).run())
+
+
+def faults(image: bytes, directory: Path) -> list[str]:
+    path = directory / "read.transcript"
+    path.write_bytes(image)
+    return [fault.what for fault in account_of(path)[1].faults]
+
+
+def charged(change: Callable[[Public], Public | None]) -> Callable[[Record], Record]:
+    """A record with its charges changed; None: taken out."""
+
+    def item(each: RecordedItem) -> RecordedItem | None:
+        if each.kind != Charge.KIND:
+            return each
+        public = change(dict(each.public))
+        return None if public is None else each._replace(public=public)
+
+    def record(each: Record) -> Record:
+        return each._replace(effects=tuple(kept for kept in map(item, each.effects) if kept is not None))
+
+    return record
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "sealed", "blind", "tender"])
+@pytest.mark.parametrize("party", [CURATOR, CONSUMER, OWNER])
+def test_what_was_charged_as_it_is_due_is_no_fault(tmp_path: Path, rule: str, party: str) -> None:
+    assert faults(images_of(rule)[party], tmp_path) == []
+
+
+def without_costs(public: Public) -> Public:
+    return public | {"costs": []}
+
+
+def cheaper(public: Public) -> Public:
+    (cost, *others) = public["costs"]
+    name = "sigma" if "sigma" in cost else "noise_multiplier"
+    return public | {"costs": [cost | {name: cost[name] * 2.0}, *others]}
+
+
+@pytest.mark.parametrize("change", [without_costs, cheaper])
+@pytest.mark.parametrize("party", [CONSUMER, OWNER, CURATOR])
+def test_a_charge_of_less_than_a_release_costs_is_told(
+    tmp_path: Path, party: str, change: Callable[[Public], Public]
+) -> None:
+    def later(public: Public) -> Public:
+        return change(public) if public["costs"] else public  # what is public costs nothing
+
+    found = faults(rewritten(images_of("sealed")[party], tmp_path, charged(later)), tmp_path)
+    assert found
+    assert all("is not what the session says that it costs" in what for what in found)
+
+
+@pytest.mark.parametrize(
+    ("rule", "party", "message"),
+    [
+        ("sealed", CONSUMER, "target"),
+        ("sealed", OWNER, "bid"),
+        ("sealed", CURATOR, "broadcast"),
+        ("tender", CONSUMER, "target"),
+        ("tender", OWNER, "submission"),
+        ("blind", CONSUMER, "sealed-broadcast"),
+        ("blind", OWNER, "blind-bid"),
+    ],
+)
+def test_what_leaves_without_a_charge_is_told(tmp_path: Path, rule: str, party: str, message: str) -> None:
+    image = rewritten(images_of(rule)[party], tmp_path, charged(lambda _public: None))
+    assert f"a {message} left before what it costs was charged" in faults(image, tmp_path)
+
+
+def test_a_charge_of_a_release_that_there_is_not_is_told(tmp_path: Path) -> None:
+    def another(public: Public) -> Public:
+        return public | {"first": 40, "last": 40} if public["first"] == ROUNDS else public
+
+    found = faults(rewritten(images_of("sealed")[CURATOR], tmp_path, charged(another)), tmp_path)
+    assert "a charge for releases 40 to 40, which this party does not make" in found
