@@ -1,4 +1,4 @@
-"""Writes golden transcripts of a short session: `python -m tests.golden.make_transcripts DIRECTORY`.
+"""Writes golden transcripts of short sessions: `python -m tests.golden.make_transcripts NAME DIRECTORY`.
 
 Run it once for a format, or for a change of what is recorded, into a directory of its own: files that were
 written before are never written anew, and stay readable for ever.
@@ -7,7 +7,9 @@ written before are never written anew, and stay readable for ever.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,32 +21,47 @@ from hushbid.simulation.simulator import Simulation
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import fixed_salts
 
-__all__ = ["golden_images", "golden_session"]
+__all__ = ["SESSIONS", "golden_images", "golden_session"]
 
 OWNERS = names(2)
 COLUMNS = 3
 ENVIRONMENT = {"python": "cpython 3.11.7", "blas": ["openblas 0.3 Haswell"]}
 
 
-def golden_session() -> Session:
-    """K = 2, p = 3, sealed, every release private with simulated noise."""
+SESSIONS: Mapping[str, Mapping[str, Any]] = {
+    "session-2": {"rule": "sealed"},
+    "tender": {
+        "rule": "tender",
+        "batch": 2,
+        "submission": 4,
+        "wishes": {"prices": {"owner-0": 1.0, "owner-1": 2.0}, "budget": 5.0, "caps": {"owner-1": 2}},
+    },
+}
+"""K = 2, p = 3, every release private with simulated noise; the tender has two messages of a submission, all
+wishes, and a finer release for the curator.
+"""
+
+
+def golden_session(name: str) -> Session:
+    """One of `SESSIONS`."""
     private = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+    finer = {"epsilon_curator": 6.0} if name == "tender" else {}
     return open_session(
         session_file(
             owners=OWNERS,
             points=3,
-            rule="sealed",
-            target=private | {"neighbours": "substitute-one"},
+            target=private | finer | {"neighbours": "substitute-one"},
             summary=private | {"neighbours": "add-remove-one"},
             dimension=4,
             columns=COLUMNS,
+            **SESSIONS[name],
         )
     )
 
 
-def golden_images() -> dict[str, bytes]:
+def golden_images(name: str) -> dict[str, bytes]:
     """Each party's transcript, with salts that are the same every time."""
-    session = golden_session()
+    session = golden_session(name)
     journals: dict[str, MemoryJournal] = {}
 
     def journal(role: str, party: str) -> MemoryJournal:
@@ -74,9 +91,9 @@ def golden_images() -> dict[str, bytes]:
 
 def main() -> None:
     """Write them to the directory that is named."""
-    place = Path(sys.argv[1])
+    name, place = sys.argv[1], Path(sys.argv[2])
     place.mkdir()
-    for party, image in golden_images().items():
+    for party, image in golden_images(name).items():
         (place / f"{party}.transcript").write_bytes(image)
 
 

@@ -17,7 +17,7 @@ from hushbid.protocol.transcript.verify import verify
 from hushbid.protocol.wire.values import Item
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
-from tests.golden.make_transcripts import golden_images
+from tests.golden.make_transcripts import SESSIONS, golden_images
 from tests.support.transcripts import HEADER, STEPS, read_transcript, redact, same, transcript
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -39,6 +39,17 @@ HEADS = {
     "owner-1": ("owner", 8, "56c2e42324432ac107eff4ef35aafc9cb8640c791fe207dff0e4aa30bca586bb"),
 }
 """The same of `SESSION`."""
+TENDER_HEADS = {
+    "consumer": ("consumer", 5, "fbd61ca41d4b2d38f5850dc5ed722b3abe8752c8792a13c53e54ecb19681b43d"),
+    "curator": ("curator", 15, "694ee7b069477fe99e2c84e639905a1d52e9eb37767705ce5a73fa9786e51747"),
+    "owner-0": ("owner", 7, "e542869d20fe9a1deaae34f1583d74a1a27189ce8dcc911abc8b4bef52148f11"),
+    "owner-1": ("owner", 7, "9bd8426620db854c88b4a68459295d4c206c8d63f4854768fbd9151b3f756504"),
+}
+GOLDEN = {
+    (name, party): expected
+    for name, heads in (("session-2", HEADS), ("tender", TENDER_HEADS))
+    for party, expected in heads.items()
+}
 FORMATS = {
     "format-1.0": ("e4290a8d32591c2d38990db5c5feaa06f40efc85bcb9ff962882e9bafbc7e78d", 1),
     "format-1.1": ("1285630dc4842fce7227536e124c30c15f24d9e612b76c1eaa281d693f1be7b3", 2),
@@ -73,10 +84,10 @@ def test_redaction_as_documented_gives_the_golden_redacted_one() -> None:
     assert redacted == (TRANSCRIPTS / "format-1.1-redacted.transcript").read_bytes()
 
 
-@pytest.mark.parametrize("party", sorted(HEADS))
-def test_a_golden_transcript_of_every_role_reads_and_replays_as_ever(party: str) -> None:
-    path = SESSION / f"{party}.transcript"
-    role, records, head = HEADS[party]
+@pytest.mark.parametrize(("name", "party"), sorted(GOLDEN))
+def test_a_golden_transcript_of_every_role_reads_and_replays_as_ever(name: str, party: str) -> None:
+    path = TRANSCRIPTS / name / f"{party}.transcript"
+    role, records, head = GOLDEN[name, party]
     found = read_transcript(path)
     assert (found.header.role, found.header.party) == (role, party)
     assert (len(found.records), found.head.hex(), found.torn_bytes) == (records, head, 0)
@@ -89,9 +100,9 @@ def test_a_golden_transcript_of_every_role_reads_and_replays_as_ever(party: str)
     assert again.finished
 
 
-@pytest.mark.parametrize("session", [EARLIER, SESSION], ids=["version-1", "version-2"])
-def test_golden_sessions_verify_by_themselves_and_together(session: Path) -> None:
-    found = verify_all(sorted(session.iterdir()))
+@pytest.mark.parametrize("name", ["session-1", *SESSIONS])
+def test_golden_sessions_verify_by_themselves_and_together(name: str) -> None:
+    found = verify_all(sorted((TRANSCRIPTS / name).iterdir()))
     assert found["ok"], found
     assert {each["signature"] for each in found["transcripts"]} == {"holds"}
     assert [pair["compared"] for pair in found["pairs"]] == [True] * 3
@@ -120,13 +131,14 @@ def test_a_transcript_that_names_another_version_than_its_session_does_not_verif
     assert "belongs to another session than its header names" in fault.what
 
 
-def test_the_golden_session_is_that_of_its_maker() -> None:
+@pytest.mark.parametrize("name", SESSIONS)
+def test_the_golden_session_is_that_of_its_maker(name: str) -> None:
     """Its kinds and peers, not its figures: the last bits of those are the BLAS's."""
-    made = golden_images()
+    made = golden_images(name)
     assert sorted(made) == sorted(HEADS)
     for party, image in made.items():
         today = list(TranscriptReader(Path(party), image))
-        there = read_transcript(SESSION / f"{party}.transcript").records
+        there = read_transcript(TRANSCRIPTS / name / f"{party}.transcript").records
         assert [record.event.kind for record in today] == [record.event.kind for record in there]
         assert [[item.kind for item in record.effects] for record in today] == [
             [item.kind for item in record.effects] for record in there
