@@ -24,10 +24,10 @@ def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: boo
     """Run a consumer as a process of its own."""
 
     def body() -> dict[str, Any]:
-        from hushbid.protocol.runtime.party import spare_collections
+        from hushbid.protocol.runtime.party import settle_process
 
         set_up_logging("consumer", log_format)
-        spare_collections()
+        settle_process()
         return consumer.run().as_json()
 
     run_verb(body, as_json=as_json, show=show)

@@ -25,10 +25,10 @@ def command(
     """Run a session's rounds as its curator, on this machine."""
 
     def body() -> dict[str, Any]:
-        from hushbid.protocol.runtime.party import spare_collections
+        from hushbid.protocol.runtime.party import settle_process
 
         set_up_logging("curator", log_format)
-        spare_collections()
+        settle_process()
         return curator.run(progress_fd=progress_fd).as_json()
 
     run_verb(body, as_json=as_json, show=_show)

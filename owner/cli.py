@@ -17,12 +17,12 @@ def command(owner: Owner, log_format: LogFormatOption = LogFormat.TEXT, as_json:
     """Take part in a session as an owner, on this machine."""
 
     def body() -> dict[str, Any]:
-        from hushbid.protocol.runtime.party import spare_collections
+        from hushbid.protocol.runtime.party import settle_process
 
         set_up_logging("owner", log_format)
         session, file = owner.files()
         set_up_logging(file.name, log_format)
-        spare_collections()
+        settle_process()
         return owner.run_as(session, file).as_json()
 
     run_verb(body, as_json=as_json, show=_show)

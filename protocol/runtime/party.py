@@ -42,7 +42,7 @@ __all__ = [
     "party_noise",
     "resume",
     "sealing_identity",
-    "spare_collections",
+    "settle_process",
     "transcript_header",
     "transcript_path",
 ]
@@ -303,11 +303,11 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
         )
 
 
-def spare_collections() -> None:
-    """Let the garbage collector skip existing objects, and run less often; and let no core dump have memory.
+def settle_process() -> None:
+    """Make the process one of a party: no core dump has its memory, and garbage is collected less often.
 
-    It is for a process of one party, which keeps thousands of messages and makes few cycles. At the default
-    thresholds, collections take some 5 % of its time. A dump would have the party's key and rows.
+    A dump would have the party's key and rows. A party keeps thousands of messages and makes few cycles. At
+    the default thresholds, collections take some 5 % of its time: the collector skips existing objects too.
     """
     platform.forbid_core_dumps()
     gc.freeze()

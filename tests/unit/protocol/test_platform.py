@@ -180,8 +180,8 @@ def test_the_null_device_has_nothing_to_read_and_takes_anything() -> None:
 def test_no_core_dump_has_memory_of_a_party_or_of_what_it_starts() -> None:
     code = (
         "import subprocess, sys\n"
-        "from hushbid.protocol.runtime.party import spare_collections\n"
-        "spare_collections()\n"
+        "from hushbid.protocol.runtime.party import settle_process\n"
+        "settle_process()\n"
         "look = 'import resource; print(resource.getrlimit(resource.RLIMIT_CORE)[0], "
         'int(open("/proc/self/coredump_filter").read(), 16))\'\n'
         "exec(look)\n"
