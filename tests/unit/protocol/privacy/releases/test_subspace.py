@@ -146,7 +146,7 @@ def test_a_curator_takes_a_basis_of_the_right_length_and_no_target_without(lengt
         "seed_total": np.zeros(4, dtype=np.int64),
         "seed_size": 20,
         "maps": b"",
-        "noise": "secure",
+        "noise": "simulated",
     }
     good = SubspaceTarget(**fields, basis=np.arange(8, dtype=np.int16))
     check_target(good, session)
