@@ -15,7 +15,7 @@ from hushbid.curator.session_log import CuratorLog
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from hushbid.protocol.machine.machine import Finish, Offended
+from hushbid.protocol.machine.machine import Finish
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.clock import Clock
 from hushbid.protocol.runtime.driver import Driver, Outgoing
@@ -115,8 +115,8 @@ class Hub:
         wait = 0 if self._presence.hears_out else self._patience()
         arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=wait)
         now = self._clock()
-        for route, peer in self._endpoint.oversized():
-            self._refuse_oversized(peer or self._names.get(route), route, now)
+        for route, peer in self._endpoint.broken():
+            self._note_cut(peer or self._names.get(route), route, Cut.FRAMING, now)
         for arrival in arrivals:
             self._counted["frames_received"] += 1
             self._counted["bytes_received"] += len(arrival.frame)
@@ -199,22 +199,15 @@ class Hub:
         if len(refusals) > before:
             self._refuse(peer, arrival.route, refusals[-1].offence, now)
 
-    def _refuse_oversized(self, peer: str | None, route: bytes, now: float) -> None:
-        """Record why a connection ended: its peer sent more than ZeroMQ permits."""
-        link = self._machine.links.get(peer or "")
-        if peer is None or link is None or self._driver.finished is not None:
-            return
-        breach = Offended(
-            peer,
-            link.received + 1,
-            CONTROL_SEQUENCE,
-            Offence.OVERSIZED,
-            "A frame was longer than one to the curator can be in this session, or was no ZMTP.",
-            "The peer should check acquisition.box_bytes, its columns, and what its software sends.",
-        )
-        self._driver.feed(breach, now)
-        self._log.follow()
-        self._refuse(peer, route, Offence.OVERSIZED, now)
+    def _note_cut(self, peer: str | None, route: bytes, why: Cut, now: float) -> None:
+        """Log that a peer's connection was cut, and count it as one that takes no frame.
+
+        It is no offence: framing is not authenticated, so anybody on the line can garble it. The peer comes
+        again.
+        """
+        if peer is not None and self._connections.current.get(peer) == route:
+            self._log.say(LogEvent.PEER_CUT, peer=peer, reason=why.value)
+            self._presence.not_sent(peer, route, now)
 
     def _refuse(self, peer: str, route: bytes, offence: Offence, now: float) -> None:
         """Ignore the connection that a breach came from; the peer's own connection ends with it."""
@@ -323,6 +316,9 @@ class Hub:
         for lost in self._presence.silent(now):
             self._log.say(LogEvent.PEER_SILENT, peer=lost.peer, seconds=self._session.timeouts.comeback)
             self._driver.feed(lost, now)
+        for peer, route in self._presence.unheard():
+            if self._endpoint.cut_if_stalled(route):
+                self._note_cut(peer, route, Cut.STALLED, now)
 
     def _note_progress(self, now: float) -> None:
         self._follower.note(now)

@@ -69,6 +69,10 @@ class Presence:
         self._lost.update(over)
         return [Lost(peer) for peer in over]
 
+    def unheard(self) -> list[tuple[str, bytes]]:
+        """Silent peers that have kept their connection, and the connection."""
+        return [(peer, route) for peer, route in self.connections.current.items() if peer in self._lost]
+
     # -- connections that no longer take frames ---------------------------------------------------------
 
     def not_sent(self, peer: str, route: bytes, now: float) -> None:

@@ -1,10 +1,11 @@
-"""A TCP proxy whose connections a test can cut, as networks do."""
+"""A TCP proxy whose connections a test can cut, as networks do, and whose bytes it can change."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 
 from tests.processes.cluster import free_port
 
@@ -17,6 +18,10 @@ class Proxy:
     def __init__(self, target: int) -> None:
         self.port = free_port()
         self.accepted = 0
+        self.garble: Callable[[bytes, bool], bytes | None] | None = None
+        """What makes of a chunk, and of whether it goes to the port of this machine, what is passed on in its
+        place; None: not of this one. It does so once.
+        """
         self._left: int | None = None
         self._target = target
         self._open: list[socket.socket] = []
@@ -60,13 +65,15 @@ class Proxy:
                 self.accepted += 1
                 with self._lock:
                     self._open += [inner, outer]
-                for pair in ((inner, outer), (outer, inner)):
+                for pair in ((inner, outer, True), (outer, inner, False)):
                     threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
-    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pass(self, source: socket.socket, sink: socket.socket, inward: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 with self._lock:
+                    if self.garble is not None and (garbled := self.garble(data, inward)) is not None:
+                        self.garble, data = None, garbled
                     left = self._left
                     if left is not None:
                         self._left = max(0, left - len(data))

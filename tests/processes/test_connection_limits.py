@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from hushbid.protocol.runtime.network import connection_limits
 from hushbid.protocol.runtime.network.connection_limits import ConnectionLimits, Cut
 from hushbid.protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
 from tests.conftest import ROOT
+from tests.processes.curve import CurvePeer
 
 CURATOR, ALICE, BOB = (new_keypair() for _ in range(3))
 DEADLINE_S = 60.0
@@ -225,10 +227,37 @@ def test_a_frame_over_the_limit_leaves_its_cause(door: Door) -> None:
     route = door.hear(alice).route
     door.hear(bob)
     alice.send(bytes(2 * SMALL_FRAME_BYTES))
-    door.until(lambda: door.router.cuts[Cut.OVERSIZED] == 1, "the cause")
-    assert door.router.oversized() == [(route, "alice")]
-    assert door.router.oversized() == []
+    door.until(lambda: door.router.cuts[Cut.FRAMING] == 1, "the cause")
+    assert door.router.broken() == [(route, "alice")]
+    assert door.router.broken() == []
     assert door.hear(bob, b"still here").peer == "bob"
+
+
+def test_a_connection_whose_frame_never_ends_is_cut_once_its_peer_is_silent(door: Door) -> None:
+    port = int(door.router.address.rpartition(":")[2])
+    with CurvePeer(port, CURATOR.public, ALICE) as alice:
+        alice.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        door.came += 1
+        bob = door.peer(BOB)
+        alice.write(alice.message(b"hello"))
+        door.until(lambda: door.arrived, "a frame")
+        (arrival,) = door.arrived
+        assert not door.router.cut_if_stalled(arrival.route), "a frame has come since it was asked before"
+        alice.write(b"\x02" + struct.pack(">Q", SMALL_FRAME_BYTES // 2))
+
+        def beat(size: int = 90) -> bool:
+            alice.write(bytes(size))
+            door.until(lambda: door.hear(bob), "a while")
+            return door.router.cut_if_stalled(arrival.route)
+
+        assert not beat()
+        assert not beat(5_000), "a frame of a slow line"
+        assert not door.router.cut_if_stalled(arrival.route), "nothing has come"
+        assert not beat()
+        assert beat()
+        assert door.router.cuts == {Cut.STALLED: 1}
+        assert not door.router.cut_if_stalled(arrival.route), "it is gone"
+        assert is_cut(alice.socket)
 
 
 def gone(door: Door, route: bytes) -> bool:
@@ -242,7 +271,7 @@ def test_who_just_leaves_has_broken_nothing(door: Door) -> None:
         peer.close(0)
         door.until(partial(gone, door, route), "the end")
     assert not door.router.cuts
-    assert door.router.oversized() == []
+    assert door.router.broken() == []
 
 
 def test_who_sends_more_than_is_taken_is_cut_before_it_is_much(door: Door) -> None:

@@ -220,7 +220,7 @@ def test_the_curators_result_names_them(session: Session) -> None:
     assert sorted(result["faults"], key=lambda fault: str(fault["owner"])) == [
         {"owner": name, "round": TURN, "what": MISMATCHES[name][1]} for name in sorted(MISMATCHES)
     ]
-    codes = {name: code for name, (_, code) in BREACHES.items()} | {FLOODER: "oversized"}
+    codes = {name: code for name, (_, code) in BREACHES.items()}
     assert len(result["refusals"]) == len(codes), "what came after each is nowhere"
     assert session.cluster.log("curator").count(" was refused: ") == len(codes)
     assert {refusal["peer"]: refusal["code"] for refusal in result["refusals"]} == codes
@@ -228,7 +228,7 @@ def test_the_curators_result_names_them(session: Session) -> None:
 
 def test_who_was_refused_is_not_said_to_be_gone(session: Session) -> None:
     said = session.cluster.log("curator")
-    for name in (*BREACHES, FLOODER):
+    for name in BREACHES:
         refused = said.index(f"{name} was refused")
         assert f"{name} is gone; waiting" not in said[:refused], name
 
@@ -251,7 +251,11 @@ def test_no_point_of_theirs_is_bought_from_then_on(session: Session) -> None:
 
 def test_who_floods_loses_its_connection_and_may_come_back(session: Session) -> None:
     rogue = session.rogues[FLOODER]
+    said = session.cluster.log("curator")
+    assert said.count(f"a connection of {FLOODER} was cut: framing; the peer may connect again") == 1
+    assert "connections that were cut: 1 (framing)" in said
     assert rogue.refused == []
+    assert FLOODER not in session.ended["curator"].json["absences"], "framing can be anybody's on the line"
     assert welcomes(rogue) == 2
     assert isinstance(rogue.heard[-1], Close)
     assert rogue.heard[-1].outcome == "complete"

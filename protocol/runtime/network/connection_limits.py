@@ -13,6 +13,11 @@ which takes a key of the roster:
 - Bytes that have arrived on a connection outside of taken frames are bounded. A peer that is cut for that may
   not return before the socket is found empty; otherwise each connection would bring more.
 
+ZMTP's framing is not authenticated: whoever can write into a peer's TCP stream can garble it, and libzmq ends
+the connection. The thread tells the loop of such ends, so that the peer counts as gone at once
+(`ConnectionLimits.broken`). A garbled length may be one that libzmq takes: then everything that follows is
+the rest of one frame, and only the loop can see that its peer is silent (`ConnectionLimits.cut_if_stalled`).
+
 libzmq may reuse a closed descriptor at once for another connection. So a connection is only shut down if it
 has the cookie that the kernel gave it when it was accepted. And a frame's descriptor names a connection only
 if no earlier connection can have sent the frame. What those sent is queued when libzmq closes the descriptor,
@@ -63,6 +68,10 @@ _SMALL_FRAMES_BYTES: Final = 2**20
 _SHORT_HEADER_BYTES: Final = 2
 _LONG_HEADER_BYTES: Final = 9
 """ZMTP's headers of frames of less than 256 bytes, and of longer ones."""
+_TRICKLE_BYTES: Final = 1024
+"""More than the signs of life of a beat, encrypted; a frame that is under way brings more."""
+_TRICKLES: Final = 2
+"""In so many beats in a row: a peer that has just come back has bytes without a frame in one at most."""
 _ENDPOINT: Final = "inproc://connections"
 _SO_COOKIE: Final = 57
 """Linux's cookie: 8 bytes that no other socket has had since the machine started."""
@@ -88,8 +97,10 @@ class Cut(StrEnum):
     """Its peer had newer connections."""
     FLOOD = "flood"
     """More bytes than a frame may have, without a frame; or more than are taken."""
-    OVERSIZED = "oversized"
-    """ZeroMQ ended it, after a frame over the limit, or bytes that are not its protocol."""
+    FRAMING = "framing"
+    """ZeroMQ ended it: a frame over the limit, bytes that are not its protocol, or that do not decrypt."""
+    STALLED = "stalled"
+    """Its peer was silent: bytes came, and never the end of a frame."""
 
 
 @dataclass(slots=True, eq=False)
@@ -111,6 +122,12 @@ class _Stream:
     """Number of times the socket had been found empty by then."""
     accounted: int = 0
     """Number of arrived bytes that are no longer held."""
+    asked: int = -1
+    """`taken` when it was last asked whether the connection has stalled."""
+    seen: int = 0
+    """Number of bytes that had arrived by then."""
+    trickles: int = 0
+    """How often in a row few had arrived since it was asked before."""
     kept: int = -1
     """A descriptor of our own that shows how the connection ended; -1: none."""
 
@@ -129,8 +146,8 @@ class ConnectionLimits:
         """Connections that were cut, by `Cut`."""
         self.accepted = 0
         """Number of accepted connections, for `drained`."""
-        self.oversized: deque[tuple[bytes, str | None]] = deque()
-        """Route and peer of connections that ended as `Cut.OVERSIZED`, for the loop to take."""
+        self.broken: deque[tuple[bytes, str | None]] = deque()
+        """Route and peer of connections that ended as `Cut.FRAMING`, for the loop to take."""
         self.failures = 0
         """Number of failures to follow the connections; each costs a limit at most."""
         self._most_unnamed = max(
@@ -198,6 +215,27 @@ class ConnectionLimits:
         if peer is not None:
             self._barred.add(peer)
 
+    def cut_if_stalled(self, route: bytes) -> bool:
+        """Cut a connection on which bytes trickle in, and no frame does; return whether it was cut.
+
+        Ask once per beat, and of silent peers only. A peer cannot know that it is not heard: without this its
+        signs of life would fill a frame of a garbled length for minutes.
+        """
+        with self._lock:
+            stream = self._named.get(route)
+            arrived = None if stream is None else _arrived(stream)
+            if stream is None or arrived is None:
+                return False
+            came, stream.seen = arrived - stream.seen, arrived
+            if stream.asked != stream.taken:
+                stream.asked, stream.trickles = stream.taken, 0
+            elif came:
+                stream.trickles = stream.trickles + 1 if came <= _TRICKLE_BYTES else 0
+            stalled = stream.trickles >= _TRICKLES
+            if stalled:
+                self._cut(stream, Cut.STALLED)
+            return stalled
+
     def join(self) -> None:
         """Wait for the thread's end, after the socket was closed."""
         self._thread.join()
@@ -250,8 +288,8 @@ class ConnectionLimits:
         known = self._streams.get(descriptor)
         if known is not None:
             if known.route is not None and _was_ended_here(known):
-                self.cuts[Cut.OVERSIZED] += 1
-                self.oversized.append((known.route, known.peer))
+                self.cuts[Cut.FRAMING] += 1
+                self.broken.append((known.route, known.peer))
             self._forget(known)
         if event != zmq.Event.ACCEPTED:
             return
@@ -286,14 +324,9 @@ class ConnectionLimits:
                 break
 
     def _weigh(self, stream: _Stream) -> None:
-        try:
-            with _borrowed(stream.descriptor) as connection:
-                info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-        except OSError:  # its end will be told
+        arrived = _arrived(stream)
+        if arrived is None:
             return
-        if len(info) < _TCP_INFO_BYTES:
-            return  # a kernel older than 4.1 does not count
-        arrived = struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0]
         taken, stream.looked = stream.taken - stream.looked, stream.taken
         emptied, stream.emptied = self._emptied > stream.emptied, self._emptied
         if taken and emptied:
@@ -330,6 +363,18 @@ class ConnectionLimits:
             of_peer = self._of_peer[stream.peer]
             if stream in of_peer:
                 of_peer.remove(stream)
+
+
+def _arrived(stream: _Stream) -> int | None:
+    """Number of bytes that have arrived; None if the connection has ended, which the monitor will tell."""
+    try:
+        with _borrowed(stream.descriptor) as connection:
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    except OSError:
+        return None
+    if len(info) < _TCP_INFO_BYTES:
+        return None  # a kernel older than 4.1 does not count
+    return int(struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0])
 
 
 def _was_ended_here(stream: _Stream) -> bool:

@@ -15,7 +15,7 @@ a curator that was restarted   DISCONNECTED, and CONNECTED when it is back
 =============================  ==================================================================
 
 After a violation of ZMTP libzmq does not try again, without a word. `happenings` notices the silence and
-connects anew, for the peer may be a proxy before a curator that is being restarted.
+connects anew: the peer may be a proxy before a curator that is being restarted, or the line garbled a byte.
 """
 
 from __future__ import annotations
@@ -196,10 +196,12 @@ class DealerEndpoint(Closing):
             self._handshaking = False
             self._refused = True
             return Happening.AUTHENTICATION_FAILED
-        elif event in _FAILED:
+        elif event in _FAILED and not self._connected:
             self._handshaking = False
             return Happening.HANDSHAKE_FAILED
-        elif event is zmq.Event.DISCONNECTED:
+        elif event is zmq.Event.DISCONNECTED or event in _FAILED:
+            # A frame that does not decrypt. Told of it, libzmq 4.3.5 mostly keeps the connection and reads no
+            # more from it: `event_handshake_failed_protocol` changes the errno that says what to do.
             return self._ended()
         return None
 

@@ -156,10 +156,16 @@ class RouterEndpoint(Closing):
         assert self._authenticator is not None, "set by __init__"
         return self._authenticator.refusals
 
-    def oversized(self) -> list[tuple[bytes, str | None]]:
+    def broken(self) -> list[tuple[bytes, str | None]]:
+        """Route and peer of connections that ZeroMQ ended since the last call: their bytes were no frames."""
         assert self._limits is not None, "set by __init__"
-        waiting = self._limits.oversized
+        waiting = self._limits.broken
         return [waiting.popleft() for _ in range(len(waiting))]
+
+    def cut_if_stalled(self, route: bytes) -> bool:
+        """See `ConnectionLimits.cut_if_stalled`."""
+        assert self._limits is not None, "set by __init__"
+        return self._limits.cut_if_stalled(route)
 
     @property
     def cuts(self) -> Counter[str]:

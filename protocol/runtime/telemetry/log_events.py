@@ -86,6 +86,7 @@ class LogEvent(Enum):
     )
     PEER_GONE = _warning("peer.gone", "{peer} is gone; waiting {seconds:g} s for it")
     PEER_SILENT = _warning("peer.silent", "{peer} is silent; waiting {seconds:g} s for it")
+    PEER_CUT = _warning("peer.cut", "a connection of {peer} was cut: {reason}; the peer may connect again")
     PEER_BACK = _info("peer.back", "{peer} is back")
     PEER_REFUSED = _warning("peer.refused", "{peer} was refused: {offence}")
     PEER_REFUSED_FOR_GOOD = _warning("peer.refused-for-good", "{peer} was refused {count} times: no more")

@@ -30,6 +30,8 @@ class Scene:
         self.sent: list[tuple[bytes, bytes]] = []
         self.told: list[tuple[str, Any]] = []
         self.follows_a_loss: Outgoing | None = None
+        self.cut: list[tuple[bytes, str | None]] = []
+        self.stalled: set[bytes] = set()
         driver = SimpleNamespace(
             finished=None,
             next_due=None,
@@ -60,8 +62,12 @@ class Scene:
         taken, self.waiting = self.waiting, []
         return taken
 
-    def oversized(self) -> list[Any]:
-        return []
+    def broken(self) -> list[tuple[bytes, str | None]]:
+        cut, self.cut = self.cut, []
+        return cut
+
+    def cut_if_stalled(self, route: bytes) -> bool:
+        return route in self.stalled
 
     def send(self, route: bytes, data: bytes) -> bool:
         if route in self.ended:
@@ -173,3 +179,37 @@ def test_what_a_loss_leads_to_leaves_in_the_same_turn(scene: Scene) -> None:
     scene.follows_a_loss = Outgoing("bob", "broadcast", 1, b"the next round")
     scene.turn()
     assert scene.told == [(ALICE, Lost), ("bob", Lost)], "bob was never there"
+
+
+def test_a_connection_that_zeromq_ended_is_a_loss_and_no_offence(scene: Scene) -> None:
+    scene.cut = [(FIRST, ALICE)]
+    scene.arrives("bid")
+    scene.turn()
+    scene.turn()
+    assert scene.told == [(ALICE, FRAMES["bid"]), (ALICE, Lost)], "what came before is heard"
+
+
+def test_the_end_of_a_connection_that_was_replaced_is_no_loss(scene: Scene) -> None:
+    scene.arrives("hello", SECOND)
+    scene.leaves("welcome", b"welcome")
+    scene.turn()
+    scene.told.clear()
+    scene.cut = [(FIRST, ALICE), (SECOND, None)]
+    scene.turn()
+    scene.turn()
+    assert scene.told == []
+
+
+def test_a_silent_peer_is_asked_for_bytes_without_an_end(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scene.hub._presence, "_timeouts", SimpleNamespace(beat=1.0, silence=3.0))
+    said: list[str] = []
+    monkeypatch.setattr(scene.hub._log, "say", lambda event, **_: said.append(event.event))
+    scene.stalled = {FIRST, SECOND}
+    start = scene.hub._clock()
+    for second in (2.0, 5.0):
+        monkeypatch.setattr(scene.hub, "_clock", lambda now=start + second: now)
+        scene.turn()
+    assert said == ["peer.silent", "peer.cut"]
+    assert scene.told == [(ALICE, Lost)]
