@@ -39,7 +39,7 @@ class Ignored(StrEnum):
     NO_HELLO = "no-hello"
     """Its connection was replaced or refused, or never said hello. The peer will send the frame again."""
     OLD_CONNECTION = "old-connection"
-    """A later connection of the same peer has said hello, so this frame is late."""
+    """A later connection of the same peer was welcomed; who says hello is told (`Connections.late`)."""
     SECOND_HELLO = "second-hello"
     """An unnumbered or unreadable frame on a connection that had already said hello or was refused."""
     TOO_MANY_REFUSALS = "too-many-refusals"
@@ -59,7 +59,8 @@ class Connections:
         self._greeting: dict[str, bytes] = {}
         self._greeted: set[bytes] = set()
         self._newest: dict[str, bytes] = {}
-        """The newest connection on which each peer said hello."""
+        """The newest connection of each peer that was welcomed."""
+        self._late: list[bytes] = []
         self._hellos: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._to_be_told: defaultdict[str, deque[bytes]] = defaultdict(deque)
@@ -74,9 +75,12 @@ class Connections:
         reason = self._why_no_greeting(peer, route, frame)
         if reason is not None:
             self.ignored[reason] += 1
+            if reason is Ignored.OLD_CONNECTION:
+                self._greeted.add(route)
+                self._hellos[peer] += 1
+                self._late.append(route)
             return False
         self._greeted.add(route)
-        self._newest[peer] = route
         self._hellos[peer] += 1
         self._greeting[peer] = route
         return True
@@ -88,13 +92,20 @@ class Connections:
             return Ignored.NO_HELLO
         if route in self._greeted:
             return Ignored.SECOND_HELLO
-        if peer in self._newest and _is_older(route, self._newest[peer]):
-            # A delayed hello from a connection that its peer gave up. Compared with the frames exchanged
-            # since, it would look as if the peer had lost its state.
-            return Ignored.OLD_CONNECTION
         if self._hellos[peer] >= limits.MAX_HELLOS_PER_PEER:
             return Ignored.TOO_MANY_HELLOS
+        newest = self._greeting.get(peer, self._newest.get(peer))
+        if newest is not None and _is_older(route, newest):
+            # A delayed hello from a connection that its peer gave up, or of another process that connected
+            # before. Compared with the frames exchanged since, it would look as if the peer had lost its
+            # state.
+            return Ignored.OLD_CONNECTION
         return None
+
+    def late(self) -> list[bytes]:
+        """Connections whose hello came after that of a newer one, since the last call: they were replaced."""
+        late, self._late = self._late, []
+        return late
 
     def greets(self, peer: str) -> bool:
         """Whether a peer has said hello on a connection that is neither welcomed nor refused yet."""
@@ -106,7 +117,7 @@ class Connections:
         route = self._greeting.pop(peer, None)
         if route is None:
             return None
-        self.current[peer] = route
+        self.current[peer] = self._newest[peer] = route
         return before
 
     def refuse(self, peer: str, route: bytes) -> bool:

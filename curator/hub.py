@@ -186,6 +186,9 @@ class Hub:
             self._connections.ignored[Ignored.UNNAMED] += 1
             return
         if not self._connections.hears(peer, arrival.route, arrival.frame):
+            for route in self._connections.late():
+                # Its own process may have given it up, and then nobody listens; else it is a second process.
+                self._endpoint.send(route, self._driver.unrecorded(REPLACED))
             return
         returned = self._presence.heard(peer, arrival.route, now)
         if returned is not None:

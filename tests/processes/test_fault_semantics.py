@@ -62,6 +62,29 @@ def test_of_an_owner_that_runs_twice_the_newer_process_goes_on_and_the_older_is_
     assert kinds(cluster.records(CURATOR))[:3] == ["started", "received:hello", "received:hello"]
 
 
+def test_who_says_hello_later_on_an_older_connection_is_told_and_the_newer_one_goes_on(
+    cluster: Cluster,
+) -> None:
+    cluster.start(CURATOR)
+    older = cluster.puppet("heron")
+    older.hold = lambda frame: frame.kind == "hello"
+    older.muted = True
+    cluster.until(lambda: older.held, "the older's connection")
+    cluster.start("heron")
+    cluster.until(lambda: "heron is here" in cluster.log(CURATOR), "the newer's welcome")
+    older.let_go()
+    cluster.until(lambda: older.finish is not None, "the older's end")
+    assert older.finish is not None
+    assert older.finish.code is ExitCode.USAGE
+    assert [message.kind for message in older.heard] == ["refused"]
+    assert [refusal.code for refusal in older.refused] == ["duplicate"]
+    cluster.start(CONSUMER, PACER)
+    ended = cluster.end()
+    assert {name: end.code for name, end in ended.items()} == dict.fromkeys((CURATOR, CONSUMER, *OWNERS), 0)
+    assert ended[CURATOR].json["refusals"] == []
+    assert kinds(cluster.records(CURATOR))[:2] == ["started", "received:hello"]
+
+
 def test_what_was_bought_is_kept_for_a_consumer_that_comes_after_the_curator_has_given_the_wait_up(
     cluster: Cluster,
 ) -> None:

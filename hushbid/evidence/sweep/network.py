@@ -187,7 +187,12 @@ class FaultyNetwork:
         """The curator takes a frame in, as `Hub` does."""
         world, peer, route = self._world, connection.peer, connection.route
         connections = self._presence.connections
-        if not world.goes_on(CURATOR) or not connections.hears(peer, route, data):
+        if not world.goes_on(CURATOR):
+            return
+        if not connections.hears(peer, route, data):
+            # The hub answers `REPLACED`. A participant here has one connection at a time, and has given up
+            # the one that this came by: nobody would hear it.
+            connections.late()
             return
         current = connections.current.get(peer) == route
         returned = self._presence.heard(peer, route, now)

@@ -56,8 +56,38 @@ def test_a_hello_that_was_held_up_on_an_older_connection_is_not_heard(first: int
     connections.accept("alice")
     assert not connections.hears("alice", older, HELLO)
     assert connections.hears("alice", newer, BID)
-    assert connections.hears("bob", older, HELLO), "each peer has its own"
+    assert connections.hears("bob", route((first - 1) % 2**32), HELLO), "each peer has its own"
     assert connections.ignored == {Ignored.OLD_CONNECTION: 1}
+
+
+def test_who_says_hello_on_an_older_connection_is_told_once(connections: Connections) -> None:
+    assert connections.hears("alice", route(3), HELLO)
+    for _ in range(2):
+        assert not connections.hears("alice", route(2), HELLO), "the newer hello is being answered"
+    assert connections.late() == [route(2)]
+    connections.accept("alice")
+    assert not connections.hears("alice", route(0), HELLO)
+    assert not connections.hears("alice", route(2), BID), "nothing is owed to it"
+    assert connections.late() == [route(0)]
+    assert connections.late() == []
+
+
+def test_a_hello_is_heard_if_that_of_the_newer_connection_was_refused() -> None:
+    connections = Connections()
+    assert connections.hears("alice", route(2), HELLO)
+    connections.refuse("alice", route(2))
+    assert connections.hears("alice", route(1), HELLO), "there is nobody whom it would replace"
+    assert connections.late() == []
+
+
+def test_hellos_on_older_connections_count(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_HELLOS_PER_PEER", 3)
+    assert connections.hears("alice", route(9), HELLO)
+    connections.accept("alice")
+    assert not connections.hears("alice", route(2), HELLO)
+    assert not connections.hears("alice", route(3), HELLO)
+    assert connections.late() == [route(2)]
+    assert connections.ignored == {Ignored.OLD_CONNECTION: 1, Ignored.TOO_MANY_HELLOS: 1}
 
 
 def test_a_connection_says_hello_once(connections: Connections) -> None:
