@@ -38,7 +38,8 @@ class Charges:
         self._costs_of = session.release_costs()
         weighs = CONSUMER if session.rule.blind else CURATOR
         self._rounds_cost = party == weighs and session.summary_filter() is not None
-        self._charged: set[tuple[str, int]] = set()
+        self._charged: dict[str, int] = {}
+        """By neighbours, the last release up to which all are charged."""
 
     def take(self, record: Record) -> None:
         """Take the charges of a record, before its frames (`left`)."""
@@ -49,13 +50,13 @@ class Charges:
     def left(self, record: int, message: str, number: int) -> None:
         """Take a frame that was sent for the first time; `number` is a broadcast's round."""
         if message in _TARGETS:
-            due = (Neighbours.SUBSTITUTE_ONE.value, 1)
+            neighbours, number = Neighbours.SUBSTITUTE_ONE.value, 1
         elif message in _ANSWERS or (message in _WEIGHTS and self._rounds_cost):
-            due = (Neighbours.ADD_REMOVE_ONE.value, max(number, 1))
+            neighbours, number = Neighbours.ADD_REMOVE_ONE.value, max(number, 1)
         else:
             return
-        if due not in self._charged:
-            self._charged.add(due)  # once is enough
+        if number > self._charged.get(neighbours, 0):
+            self._charged[neighbours] = number  # once is enough
             self._fault(record, f"a {message} left before what it costs was charged")
 
     def _compare(self, record: int, public: Any) -> None:
@@ -66,7 +67,8 @@ class Charges:
         except (ConfigError, KeyError, TypeError, ValueError):
             self._fault(record, "a charge is none that can be read")
             return
-        self._charged.update((neighbours, number) for number in range(first, last + 1))
+        if first <= self._charged.get(neighbours, 0) + 1:
+            self._charged[neighbours] = max(last, self._charged.get(neighbours, 0))
         expected = self._expected(neighbours, first, last)
         if expected is None:
             self._fault(record, f"a charge for releases {first} to {last}, which this party does not make")

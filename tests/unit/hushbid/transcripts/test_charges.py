@@ -93,9 +93,19 @@ def test_what_leaves_without_a_charge_is_told(tmp_path: Path, rule: str, party: 
     assert f"a {message} left before what it costs was charged" in faults(image, tmp_path)
 
 
-def test_a_charge_of_a_release_that_there_is_not_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", [40, 2**62])  # so many cannot be gone through one by one
+def test_a_charge_of_a_release_that_there_is_not_is_told(tmp_path: Path, last: int) -> None:
     def another(public: Public) -> Public:
-        return public | {"first": 40, "last": 40} if public["first"] == ROUNDS else public
+        return public | {"first": 40, "last": last} if public["first"] == ROUNDS else public
 
     found = faults(rewritten(images_of("sealed")[CURATOR], tmp_path, charged(another)), tmp_path)
-    assert "a charge for releases 40 to 40, which this party does not make" in found
+    assert f"a charge for releases 40 to {last}, which this party does not make" in found
+    assert "a broadcast left before what it costs was charged" in found
+
+
+def test_a_charge_that_was_left_out_is_not_made_up_for_by_the_next(tmp_path: Path) -> None:
+    def without(public: Public) -> Public | None:
+        return None if public["first"] == 2 else public
+
+    found = faults(rewritten(images_of("sealed")[CURATOR], tmp_path, charged(without)), tmp_path)
+    assert found.count("a broadcast left before what it costs was charged") == 1
