@@ -26,7 +26,7 @@ from hushbid.protocol.machine.participant import Participant, participant_transi
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.space.prices import bill
+from hushbid.protocol.session.wishes import over_budget
 from hushbid.protocol.wire.messages import (
     Candidate,
     Delivery,
@@ -158,8 +158,7 @@ class ConsumerMachine(Participant):
                 raise RemoteProtocolError(
                     Offence.MALFORMED, f"More points of an owner are delivered than its cap of {cap}."
                 )
-        made = bill(wishes.prices, sold, wishes.budget)
-        if made is not None and wishes.budget is not None and made["total"] > wishes.budget:
+        if over_budget(self._session, sold):
             raise RemoteProtocolError(
                 Offence.MALFORMED, f"Points are delivered for more than the budget of {wishes.budget:g}."
             )

@@ -73,7 +73,5 @@ class Follower:
         if asked or stage_of(machine.phase) not in ("enrolling", "rounds"):
             return ()
         missing = [CONSUMER] if machine.awaits_consumer else []
-        missing += [
-            owner for owner, seat in machine.seats.items() if not (seat.connected or machine.submitted(owner))
-        ]
+        missing += machine.away
         return tuple(missing[:MOST_NAMED])

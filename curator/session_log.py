@@ -160,13 +160,7 @@ class CuratorLog:
             self.say(LogEvent.CONSUMER_AWAITED, seconds=self._session.timeouts.pause)
         elif self._paused:
             least, seconds = self._session.session.min_owners, self._session.timeouts.pause
-            machine = self._machine
-            missing = [
-                owner
-                for owner, seat in machine.seats.items()
-                if not (seat.connected or machine.submitted(owner))
-            ]
-            owners = len(machine.owners)
+            missing, owners = self._machine.away, len(self._machine.owners)
             self.say(
                 LogEvent.ROUNDS_PAUSED,
                 least=least,

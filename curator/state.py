@@ -123,6 +123,11 @@ class CuratorState(Machine):
         """Whether an owner has submitted all that it will in a tender, and is not needed any more."""
         return self._rule.herds and self.round > 0 and self.seats[owner].has_bid(self.round)
 
+    @property
+    def away(self) -> list[str]:
+        """Owners without a connection, but for those that have submitted all."""
+        return [owner for owner, seat in self.seats.items() if not (seat.connected or self.submitted(owner))]
+
     # -- presence and pool ------------------------------------------------------------------------------
 
     def _bids(self) -> dict[str, PointBid]:

@@ -49,7 +49,7 @@ _OF_ROUNDS: Final = (
     "session.batch",
     "session.jitter",
     "session.seed_weight",
-    "session.fixed",
+    "session.fixed_cadence",
     "settlement.",
     "summary.",
 )
@@ -207,10 +207,11 @@ def procure(
     consumer["seed_set"] = {"features": seeds}
     if test is not None:
         consumer["test"] = arrays_of(schema, as_arrow(test, "test", schema), "test", label=label)
+    rule = _rule(points, settings or {})
     sections: dict[str, Any] = {
         "session": {"name": "procured", "points": points, "allow_nonprivate": True},
         "features": {
-            **({} if _keeps_the_map(_rule(points, settings or {})) else {"seed": seed}),
+            **({} if _keeps_the_map(rule) else {"seed": seed}),
             "gamma": _median_gamma(seeds, schema) if gamma is None else gamma,
             "columns": schema.width,
             "lower": list(schema.lower),
@@ -218,7 +219,7 @@ def procure(
         },
         "target": _release(epsilon, Neighbours.SUBSTITUTE_ONE),
         "summary": _release(epsilon, Neighbours.ADD_REMOVE_ONE),
-        "acquisition": {"rule": _rule(points, settings or {})},
+        "acquisition": {"rule": rule},
         "owners": {name: {"data": f"owner-{number}.npz"} for number, name in enumerate(owners)},
         "consumer": {"seed": seed} | {name: f"{name}.npz" for name in consumer},
     }

@@ -24,10 +24,10 @@ def _show_approved(done: Mapping[str, Any]) -> None:
         name = f" {party['name']}" if party["role"] == "owner" else asked
         tell(f"{party['role']}{name}, {party['fingerprint']}: on the roster")
     if done["problem"]:
-        tell(f"{done['problem']}")
+        tell(done["problem"])
         return
     changed = done["digest_before"] not in (None, done["digest"])
-    tell(f"{ALL_ANEW if changed else 'The roster is complete: invite the parties.'}")
+    tell(ALL_ANEW if changed else "The roster is complete: invite the parties.")
     tell(f"session digest {done['digest']}")
 
 
@@ -60,9 +60,9 @@ def _show_parties(found: Mapping[str, Any]) -> None:
     for party in found["parties"]:
         told = party["fingerprint"] or party["missing"]
         tell(f"{party['name']:<{width}}  {party['role']:<8}  {told}")
-    tell(f"{found['problem'] or 'session digest ' + found['digest']}")
+    tell(found["problem"] or f"session digest {found['digest']}")
     if found["wrong"] not in (None, found["problem"]):
-        tell(f"{found['wrong']}")
+        tell(found["wrong"])
 
 
 @verb(show=_show_parties, ends=lambda found: ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from hushbid.consumer.verdict import EXPECTED_HOPELESS, Staged
 from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.setting import PlanSetting
-from hushbid.plan.supply import all_sold
+from hushbid.plan.supply import all_sold, offer
 from hushbid.plan.tables import DEFAULT_RELEASE
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError
@@ -241,10 +241,9 @@ def refusal(setting: PlanSetting) -> Verdict | None:
     rows = dict(zip(setting.file.owners, setting.owner_points, strict=True))
     if (available := all_sold(setting.file, rows)) is None:
         return None
-    have = "have" if available == sum(setting.owner_points) else "may sell"
     return Verdict(
         verdict="hopeless",
-        reason=f"The owners {have} {available:,} points in all, so that a session for {setting.p:,} "
+        reason=f"{offer(available, rows)} in all, so that a session for {setting.p:,} "
         "would buy every one of them and choose nothing.",
         remedies=({"change": "points", "points": max(1, available // 10)},) if available > 1 else (),
     )
@@ -255,15 +254,15 @@ def _no_guarantee(setting: PlanSetting) -> str:
     releases = (setting.file.target, setting.file.summary)
     if not all(RELEASES[release.mechanism].private for release in releases):
         return ""
-    for name, rows, whose in (
-        ("validation", setting.m, "the validation set"),
-        ("owner_points", max(setting.owner_points), "the largest owner's points"),
+    file = setting.file
+    for name, delta, rows, whose in (
+        ("validation", file.session.delta, setting.m, "the validation set"),
+        ("owner_points", file.owners_delta, max(setting.owner_points), "the largest owner's points"),
     ):
-        perfect = name == "owner_points" and setting.file.herds  # a tender's δ for owners is 0
-        if perfect or setting.sources.get(name) == "assumed":
+        if setting.sources.get(name) == "assumed":
             continue
         try:
-            check_delta_of(setting.file.session.delta, rows, whose)
+            check_delta_of(delta, rows, whose)
         except ConfigError as error:
             return error.what
     return ""

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from hushbid.protocol.config.session import SessionFile
-from hushbid.protocol.space.prices import bill
+from hushbid.protocol.session.wishes import over_budget
 
-__all__ = ["all_sold"]
+__all__ = ["all_sold", "offer"]
 
 
 def all_sold(file: SessionFile, rows: Mapping[str, int]) -> int | None:
@@ -20,9 +20,12 @@ def all_sold(file: SessionFile, rows: Mapping[str, int]) -> int | None:
     wishes = file.wishes
     caps = {} if wishes is None or not file.herds else wishes.caps
     for_sale = Counter({owner: min(count, caps.get(owner, count)) for owner, count in rows.items()})
-    if for_sale.total() > file.session.points:
-        return None
-    made = None if wishes is None else bill(wishes.prices, for_sale, wishes.budget)
-    if made is not None and made["budget"] is not None and made["total"] > made["budget"]:
+    if for_sale.total() > file.session.points or over_budget(file, for_sale):
         return None
     return for_sale.total()
+
+
+def offer(available: int, rows: Mapping[str, int]) -> str:
+    """What owners have together, in words, of which so much is for sale."""
+    have = "have" if available == sum(rows.values()) else "may sell"
+    return f"The owners {have} {available:,} points"

@@ -19,7 +19,7 @@ from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import predict
 from hushbid.plan.rehearsal import TOO_FEW_LABELS, looked_at, rehearse, why_not_rehearsed
 from hushbid.plan.setting import setting_of
-from hushbid.plan.supply import all_sold
+from hushbid.plan.supply import all_sold, offer
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.dataset import Array
 from hushbid.protocol.data.schema import Schema
@@ -184,11 +184,9 @@ def nothing_to_choose(session: Session, rows: Mapping[str, int]) -> str:
     available = all_sold(session.file, rows)
     if available is None:
         return ""
-    have = "have" if available == sum(rows.values()) else "may sell"
-    points = session.file.session.points
     return (
-        f"The owners {have} {available:,} points together, and {points:,} are to be bought: all are, and "
-        "nothing is chosen."
+        f"{offer(available, rows)} together, and {session.file.session.points:,} are to be bought: all are, "
+        "and nothing is chosen."
     )
 
 

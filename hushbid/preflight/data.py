@@ -47,13 +47,14 @@ def data(subject: Subject) -> str:
             check_labels(test, kind)
         values = subject.session.file.session.column_values
         check_disjoint(subject.validation, subject.seed_set, column_values=values)
-    whose = OWNERS_DATA if subject.role == "owner" else CONSUMERS_DATA
-    perfect = subject.role == "owner" and subject.session.rule.herds  # its δ is 0
-    if not perfect and all(unprotected != whose for unprotected, _ in objections(subject.session)):
+    file = subject.session.file
+    whose, delta = (
+        (OWNERS_DATA, file.owners_delta) if subject.role == "owner" else (CONSUMERS_DATA, file.session.delta)
+    )
+    if all(unprotected != whose for unprotected, _ in objections(subject.session)):
         protected, *_ = subject.datasets.values()
         assert not isinstance(subject.file, CuratorFile), "it has data"
-        rows = subject.file.public_rows(len(protected))
-        check_delta_of(subject.session.file.session.delta, rows, "the data")
+        check_delta_of(delta, subject.file.public_rows(len(protected)), "the data")
     paths = ", ".join(str(path) for path in subject.datasets)
     return f"{paths}: {subject.session.space.columns} feature columns, all within the session's bounds"
 

@@ -544,6 +544,11 @@ class SessionFile(DraftSession):
         return herds(self.acquisition.rule)
 
     @property
+    def owners_delta(self) -> float:
+        """δ of the owners' guarantee: under `tender` they are perfectly private from each other."""
+        return 0.0 if self.herds else self.session.delta
+
+    @property
     def rounds(self) -> int:
         """T, the number of rounds: p/b, rounded up; 1 under `tender`."""
         if self.herds:

@@ -492,7 +492,8 @@ def _owners_statement(session: Session) -> PrivacyStatement:
     rule = session.rule
     stated = _statement(session, OWNERS_DATA, rule.against, session.summary, Neighbours.ADD_REMOVE_ONE)
     if rule.herds:  # no summary is released, whatever its mechanism
-        stated = replace(stated, epsilon=0.0, delta=0.0, claimed_epsilon=None, noise=NO_NOISE)
+        delta = session.file.owners_delta
+        stated = replace(stated, epsilon=0.0, delta=delta, claimed_epsilon=None, noise=NO_NOISE)
     if not rule.private:
         return stated.without_guarantee(_rule_objection(rule))
     if not session.costs_beside_releases() or stated.epsilon is None:

@@ -15,7 +15,7 @@ from hushbid.protocol.session.turns import Turns
 from hushbid.protocol.space.prices import UNITS, Prices, bill, in_units
 from hushbid.protocol.space.terms import NO_TERMS, Terms
 
-__all__ = ["bill_of", "check_wishes", "prices_of", "terms_of", "turns_of"]
+__all__ = ["bill_of", "check_wishes", "over_budget", "prices_of", "terms_of", "turns_of"]
 
 _LISTED: Final = 8
 """Most names that an error lists."""
@@ -52,6 +52,16 @@ def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None
         sold: Number of points bought from each owner, without disputed points.
     """
     return None if file.wishes is None else bill(file.wishes.prices, sold, file.wishes.budget)
+
+
+def over_budget(file: SessionFile, sold: Mapping[str, int]) -> bool:
+    """Whether points cost more than the budget; there may be none.
+
+    Args:
+        sold: As `bill_of` takes it.
+    """
+    made = bill_of(file, sold)
+    return made is not None and made["budget"] is not None and made["total"] > made["budget"]
 
 
 def check_wishes(file: SessionFile) -> None:

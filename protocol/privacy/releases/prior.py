@@ -17,9 +17,9 @@ from hushbid.protocol.space.grid import FEATURE_BITS, Features, Totals
 __all__ = ["Prior", "check_directions"]
 
 ONE: Final = 2**FEATURE_BITS
+"""‖φ‖ = 1 in grid units: exact for `paired`, the mean over phases for `cosine`."""
 LARGEST_TOTAL: Final = 2**53
 """Up to this, a coordinate of Σφ is exact in float64, and no sum of points wraps around int64."""
-"""‖φ‖ = 1 in grid units: exact for `paired`, the mean over phases for `cosine`."""
 
 SMALLEST_SPREAD: Final = ONE // 4
 """Spread to assume if the seed set has one point, or equal points, and shows no distances."""

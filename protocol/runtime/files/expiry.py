@@ -17,7 +17,6 @@ DAYS_IN_FORCE: Final = 30
 MOST_DAYS: Final = 3650
 """The longest that its author can say."""
 
-
 _FORM: Final = "%Y-%m-%dT%H:%M:%SZ"
 _ASK_AGAIN: Final = (
     "If this machine's clock is right, ask the curator's operator for a new invitation (`hushbid invite`)."

@@ -32,8 +32,9 @@ class Machine:
     def seats(self) -> dict[str, Any]:
         return {owner: SimpleNamespace(connected=owner in self.here) for owner in self.owners}
 
-    def submitted(self, owner: str) -> bool:
-        return owner in self.done
+    @property
+    def away(self) -> list[str]:
+        return [owner for owner in self.owners if owner not in self.here | self.done]
 
     @property
     def ledger(self) -> Any:
