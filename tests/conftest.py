@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
+import logging
 import os
 import sys
 import tempfile
@@ -54,6 +55,16 @@ def own_state(monkeypatch: pytest.MonkeyPatch, user_states: Iterator[Path]) -> P
     place.mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(place))
     return place
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """A verb that a test runs in this process sets logging up, on a stream that is closed after the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -155,16 +155,10 @@ def test_an_error_cannot_steer_the_terminal_nor_pass_for_another_line(capsys: Ca
 
 
 def test_a_log_line_is_one_line(capsys: Captured) -> None:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    try:
-        root.handlers = []
-        set_up_logging("curator")
-        logging.getLogger("hushbid").warning("a peer said: %s", HOSTILE)
-        said = capsys.readouterr().err
-    finally:
-        root.handlers = handlers
-        root.setLevel(level)
+    logging.getLogger().handlers = []
+    set_up_logging("curator")
+    logging.getLogger("hushbid").warning("a peer said: %s", HOSTILE)
+    said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.rstrip("\n").isprintable()
     assert " curator WARNING hushbid a peer said: too " in said
@@ -186,15 +180,9 @@ def test_where_the_log_is_json_lines_an_error_is_one_too(
         set_up_logging("curator", LogFormat.JSON)
         raise error
 
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    try:
-        root.handlers = []
-        with pytest.raises(SystemExit):
-            run_verb(body, as_json=False)
-    finally:
-        root.handlers = handlers
-        root.setLevel(level)
+    logging.getLogger().handlers = []
+    with pytest.raises(SystemExit):
+        run_verb(body, as_json=False)
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert (line["event"], line["level"]) == (event, severity)
     if isinstance(error, HushbidError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -23,13 +22,8 @@ HOSTILE = "alpha\x1b[2J\n2026-01-01T00:00:00.000Z curator INFO peer.here eve is 
 
 
 @pytest.fixture(autouse=True)
-def root_logger() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    root.handlers = []
-    yield
-    root.handlers = handlers
-    root.setLevel(level)
+def root_logger() -> None:
+    logging.getLogger().handlers = []
 
 
 def test_a_text_line_has_time_party_level_event_place_and_text(capsys: Captured) -> None:
