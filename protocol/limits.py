@@ -55,6 +55,9 @@ MAX_CONTENT_BYTES: Final = 2**20 - 2**15
 MAX_BOX_BYTES: Final = MAX_CONTENT_BYTES + 48
 """Longest sealed box: a content plus 32 bytes of ephemeral key and 16 of authentication."""
 
+MAX_COMMITMENT_DEPTH: Final = 32
+"""Deepest tree of an owner's rows: paths of a KiB in every box."""
+
 MAP_BOX_BYTES: Final = 136
 """Length of a sealed map: a seed and a digest of 32 bytes each, in a box between two parties
 (`hushbid.protocol.crypto.sealing.BETWEEN_BYTES`)."""

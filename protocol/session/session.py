@@ -35,7 +35,7 @@ from hushbid.protocol.space.features import FeatureMap, FeatureSpace, feature_sp
 from hushbid.protocol.space.jitter import Jitter
 from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.terms import NO_TERMS, Terms
-from hushbid.protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
+from hushbid.protocol.wire.messages import BLIND_VERSION, COMMITTED_VERSION, PROTOCOL_VERSION
 
 __all__ = ["MOST_SHARED", "Session", "feature_space_of", "objections", "open_session"]
 
@@ -249,7 +249,14 @@ class Session:
     @property
     def protocol_version(self) -> int:
         """The version of the protocol that every party of the session must speak."""
+        if self.commitment_depth:
+            return COMMITTED_VERSION
         return BLIND_VERSION if self.rule.blind else PROTOCOL_VERSION
+
+    @property
+    def commitment_depth(self) -> int:
+        """Depth of the trees by which owners commit to their rows first; 0: they do not."""
+        return getattr(self.rule.parameters, "commitment_depth", None) or 0
 
     @property
     def noise_protects(self) -> bool:

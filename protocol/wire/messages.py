@@ -38,6 +38,7 @@ from hushbid.protocol.wire.merkle import Tree
 
 __all__ = [
     "BLIND_VERSION",
+    "COMMITTED_VERSION",
     "CONTROL_SEQUENCE",
     "PROTOCOL_VERSION",
     "Account",
@@ -97,6 +98,9 @@ PROTOCOL_VERSION = 2
 
 BLIND_VERSION = 3
 """The version of sessions with the rule `blind`, which add the messages of `hushbid.protocol.wire.blind`."""
+
+COMMITTED_VERSION = 4
+"""The version of sessions in which owners commit to their rows first (`acquisition.commitment_depth`)."""
 
 CONTROL_SEQUENCE = 0
 """Sequence number of the messages that establish a link rather than travel on it."""

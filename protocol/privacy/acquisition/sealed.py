@@ -22,6 +22,12 @@ class SealedParameters(Parameters):
     its size; None: `hushbid.protocol.crypto.sealing.default_content_size` of the session's columns.
     """
 
+    commitment_depth: Annotated[int, Field(ge=1, le=limits.MAX_COMMITMENT_DEPTH)] | None = None
+    """Owners commit to their rows before the feature map exists for them: the depth of the tree of rows
+    (`hushbid.protocol.crypto.commitment`), which has room for 2^depth rows and hides how many there are;
+    None: they do not commit.
+    """
+
     def in_force(self, *, columns: int, owners: int) -> Self:
         """The keys with the box size filled in; see `Parameters.in_force`."""
         return self.model_copy(update={"box_bytes": self.box_bytes or default_content_size(columns)})

@@ -25,7 +25,7 @@ from hushbid.protocol.transcript.session_file import (
     recorded_session,
     started,
 )
-from hushbid.protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
+from hushbid.protocol.wire.messages import BLIND_VERSION, COMMITTED_VERSION, PROTOCOL_VERSION
 from hushbid.protocol.wire.values import Item
 from tests.docs.test_configs import CLUSTERS, path_of, separate_session, session_of
 from tests.simulation.harness import names, session_file
@@ -90,8 +90,8 @@ def test_a_blind_transcript_that_says_the_version_before_is_read_and_a_later_one
     session = open_session(session_file(owners=names(2), points=3, rule="blind"))
     check_version(PROTOCOL_VERSION)
     assert recorded_digest(recorded(session.file), PROTOCOL_VERSION) == session.digest
-    with pytest.raises(DataError, match="is of version 4 of the protocol; this hushbid knows 3"):
-        recorded_digest(recorded(session.file), BLIND_VERSION + 1)
+    with pytest.raises(DataError, match="is of protocol version 5; this hushbid knows 4"):
+        recorded_digest(recorded(session.file), COMMITTED_VERSION + 1)
 
 
 def test_a_session_before_there_were_batches_means_what_it_meant() -> None:
