@@ -21,7 +21,6 @@ from hushbid.consumer.events import (
 from hushbid.consumer.machine import ConsumerMachine, target_of
 from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
-    SEAL_BYTES,
 )
 from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Transition
@@ -37,7 +36,16 @@ from hushbid.protocol.wire.messages import Target, unfixed
 
 __all__ = ["BlindConsumer"]
 
-_OPEN: Final = ("greeting", "releasing", "weighing", "waiting", "checking", "accounting", "delivered")
+_OPEN: Final = (
+    "greeting",
+    "gathering",
+    "releasing",
+    "weighing",
+    "waiting",
+    "checking",
+    "accounting",
+    "delivered",
+)
 
 
 class BlindConsumer(ConsumerMachine):
@@ -53,7 +61,8 @@ class BlindConsumer(ConsumerMachine):
         AccountMade,
     )
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *participant_transitions(_OPEN, ("greeting", "releasing", "done")),
+        *participant_transitions(_OPEN, ("greeting", "gathering", "releasing", "done")),
+        Transition("gathering", "received:roots", "_on_roots", ("releasing", "done")),
         Transition("releasing", "target-released", "_on_target_released", ("weighing",)),
         Transition("weighing", "noise-drawn", "_on_noise", ("weighing",)),
         Transition("weighing", "weights-computed", "_on_weights", ("weighing", "done")),
@@ -166,7 +175,7 @@ class BlindConsumer(ConsumerMachine):
                 Offence.MALFORMED, "An awarded box has a number, or a round, that it cannot have."
             )
         lengths = (len(candidate.box), len(candidate.digests))
-        if lengths != (self._opened.box_bytes + SEAL_BYTES, DIGEST_BYTES * (batch + 1)):
+        if lengths != (self._opened.box_length, DIGEST_BYTES * (batch + 1)):
             raise RemoteProtocolError(
                 Offence.MALFORMED, "An awarded box, or its bid's digests, are of another length."
             )

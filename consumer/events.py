@@ -14,10 +14,11 @@ from hushbid.protocol.machine.machine import Computation, Event
 from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.space.grid import Totals, Weights
 from hushbid.protocol.wire.blind import Account, Award
-from hushbid.protocol.wire.messages import Candidate, Purchase, Target
+from hushbid.protocol.wire.messages import Candidate, Purchase, Roots, Target
 from hushbid.protocol.wire.values import Item
 
 __all__ = [
+    "NOT_COMMITTED",
     "WRONG_SCORE",
     "AccountMade",
     "CheckAward",
@@ -32,6 +33,9 @@ __all__ = [
     "WeightSealed",
 ]
 
+NOT_COMMITTED: Final = "the point is none that its owner committed to"
+"""The dispute of a point whose path does not lead to its owner's root."""
+
 WRONG_SCORE: Final = "the score is not the point's"
 """The dispute of a point that a wrong score was sent for."""
 
@@ -41,6 +45,8 @@ class ReleaseTarget(Computation):
     """Release the mean embedding of D_v, once; first draw the feature map if it is secret."""
 
     KIND: ClassVar[str] = "release-target"
+    roots: Roots | None = None
+    """What owners committed to, where they have to: who did not gets no map."""
 
 
 @dataclass(frozen=True, slots=True)

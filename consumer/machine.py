@@ -1,4 +1,7 @@
-"""The consumer's state machine: it sends its target and receives the chosen points."""
+"""The consumer's state machine: it sends its target and receives the chosen points.
+
+Where owners commit to their rows, it waits for what they committed to: the feature map is drawn after that.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from hushbid.consumer.events import (
 )
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.protocol import limits
+from hushbid.protocol.crypto.commitment import ROOT_BYTES, root_name
+from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES
 from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Transition
 from hushbid.protocol.machine.machine import Charge, Event
@@ -33,6 +38,7 @@ from hushbid.protocol.wire.messages import (
     NestedTarget,
     Purchase,
     Receipt,
+    Roots,
     SubmittedCandidate,
     SubspaceTarget,
     Target,
@@ -42,7 +48,7 @@ from hushbid.protocol.wire.messages import (
 
 __all__ = ["ConsumerMachine", "target_of"]
 
-_OPEN: Final = ("greeting", "releasing", "waiting", "checking", "delivered")
+_OPEN: Final = ("greeting", "gathering", "releasing", "waiting", "checking", "delivered")
 
 
 class ConsumerMachine(Participant):
@@ -52,7 +58,8 @@ class ConsumerMachine(Participant):
     PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
     OUTCOMES: ClassVar[tuple[type[Event], ...]] = (TargetReleased, PurchasesChecked)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *participant_transitions(_OPEN, ("greeting", "releasing", "done")),
+        *participant_transitions(_OPEN, ("greeting", "gathering", "releasing", "done")),
+        Transition("gathering", "received:roots", "_on_roots", ("releasing", "done")),
         Transition("releasing", "target-released", "_on_released", ("waiting",)),
         Transition("waiting", "received:delivery", "_on_delivery", ("checking",)),
         Transition("checking", "purchases-checked", "_on_checked", ("waiting", "delivered")),
@@ -61,6 +68,9 @@ class ConsumerMachine(Participant):
     def __init__(self, session: Session) -> None:
         super().__init__(session, name=CONSUMER)
         self._sealed = session.rule.sealed
+        self._depth = session.commitment_depth
+        self.roots: dict[str, str] = {}
+        """What each owner committed to that came in time, as `root_name` calls it."""
         self._turns = session.turns
         self._filter = session.target_filter()
         costs = session.charged_target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
@@ -81,6 +91,23 @@ class ConsumerMachine(Participant):
     def _on_welcome(self, peer: str, welcome: Welcome) -> None:
         if not self._welcomed(welcome):
             return
+        if self._depth:
+            self.phase = "gathering"
+        else:
+            self._release(None)
+
+    def _on_roots(self, peer: str, roots: Roots) -> None:
+        owners = self._session.owners
+        lengths = len(roots.roots), len(roots.signatures)
+        if lengths != (ROOT_BYTES * len(owners), SIGNATURE_BYTES * len(owners)):
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"There is not a root and a signature for each of {len(owners)} owners."
+            )
+        self.roots = {owner: root_name(each.root, self._depth) for owner, each in roots.of(owners).items()}
+        self._release(roots)
+
+    def _release(self, roots: Roots | None) -> None:
+        """Charge D_v and release its embedding: after this the feature map exists for the owners."""
         if self._filter is not None:
             try:
                 self._filter.charge(*self.charge.costs)
@@ -89,7 +116,7 @@ class ConsumerMachine(Participant):
                 return
         self._do(self.charge)
         self.phase = "releasing"
-        self._do(ReleaseTarget())
+        self._do(ReleaseTarget(roots))
 
     def _on_released(self, released: TargetReleased) -> None:
         self.phase = "waiting"

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.consumer.events import (
+    NOT_COMMITTED,
     WRONG_SCORE,
     AccountMade,
     CheckAward,
@@ -25,6 +26,7 @@ from hushbid.consumer.events import (
 )
 from hushbid.consumer.seed_distance import SeedDistance, seed_distance
 from hushbid.consumer.target import KeptTarget, TargetRelease, release_target
+from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import (
     BlindKeys,
     Mask,
@@ -33,12 +35,14 @@ from hushbid.protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
+from hushbid.protocol.crypto.commitment import Opening, row_leaf
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     NONCE_BYTES,
     SIGNATURE_BYTES,
     open_sealed,
+    rows_statement,
     sign,
     unpack_content,
     verify_signature,
@@ -67,7 +71,7 @@ from hushbid.protocol.space.jitter import scores_of
 from hushbid.protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
 from hushbid.protocol.space.scoring import score_bound
 from hushbid.protocol.wire.blind import Account, BlindPurchase
-from hushbid.protocol.wire.messages import Candidate, Purchase, SubmittedCandidate, unfixed
+from hushbid.protocol.wire.messages import Candidate, Purchase, Roots, SubmittedCandidate, unfixed
 
 __all__ = ["BlindConsumerNumerics", "ConsumerNumerics"]
 
@@ -110,17 +114,20 @@ class ConsumerNumerics:
         self._signatures = Signatures(session)
         self._points: list[npt.NDArray[Any]] = []
         """The readable points, in order."""
+        self._roots: dict[str, bytes] = {}
+        """What each owner committed to."""
 
     def perform(self, effect: Computation) -> Event | None:
         if type(effect) is ReleaseTarget:
-            return self._release()
+            return self._release(effect)
         if type(effect) is CheckPurchases:
             return self._check(effect)
         if type(effect) is StorePurchases:
             self._store(effect)
         return None
 
-    def _release(self) -> TargetReleased:
+    def _release(self, effect: ReleaseTarget) -> TargetReleased:
+        self._take_roots(effect.roots)
         map_seed, maps = self._draw_map()
         feature_map = self._require_map()
         seeds = hash_seed_set(feature_map, self._seed_set.features)
@@ -148,8 +155,21 @@ class ConsumerNumerics:
             stream, feature_map, self._validation, self._noise, noise_name=name, nested=self._session.nested
         )
 
+    def _take_roots(self, roots: Roots | None) -> None:
+        """Keep the roots that owners signed."""
+        if roots is None:
+            return
+        session = self._session
+        for owner, held in roots.of(session.file.owners).items():
+            statement = rows_statement(session.identifier, owner, session.commitment_depth, held.root)
+            if verify_signature(statement, held.signature, session.public_identity(owner).verify):
+                self._roots[owner] = held.root
+
     def _draw_map(self) -> tuple[bytes, bytes]:
-        """Draw a secret map's seed, and seal it to each owner; empty if the map is public."""
+        """Draw a secret map's seed, and seal it to each owner that committed to its rows, if they have to.
+
+        Empty if the map is public; zeros for an owner that gets none.
+        """
         session = self._session
         if not session.rule.sealed:
             return b"", b""
@@ -166,6 +186,8 @@ class ConsumerNumerics:
                 identity,
                 nonces[rank * NONCE_BYTES : (rank + 1) * NONCE_BYTES],
             )
+            if owner in self._roots or not session.commitment_depth
+            else bytes(limits.MAP_BOX_BYTES)
             for rank, owner in enumerate(session.file.owners)
         ]
         return seed, b"".join(boxes)
@@ -182,8 +204,10 @@ class ConsumerNumerics:
         if isinstance(outcome, TargetReleased):
             if outcome.map_seed:
                 self._set_map(outcome.map_seed)
+            assert isinstance(effect, ReleaseTarget), "nothing else releases the target"
+            self._take_roots(effect.roots)
             if not self._noise.protects:
-                self._release()  # brings seeded noise to its earlier position
+                self._release(effect)  # brings seeded noise to its earlier position
         elif isinstance(outcome, PurchasesChecked):
             self._keep_points(outcome.delivered)
         elif type(effect) is StorePurchases:
@@ -249,7 +273,7 @@ class ConsumerNumerics:
             content = open_sealed(candidate.box, self._require_identity().sealing, number=number)
         except RemoteProtocolError:
             return None, "the box does not open"
-        found = self._unpacked(content)
+        found = self._unpacked(content, purchase.owner)
         if isinstance(found, str):
             return None, found
         held = Candidate.model_construct(point=found[0], features=candidate.features, attributes=found[1])
@@ -258,14 +282,24 @@ class ConsumerNumerics:
             return held, "the owner's signature does not hold"
         return held, ""
 
-    def _unpacked(self, content: bytes) -> tuple[npt.NDArray[Any], bytes] | str:
-        """The point and the attributes that a box holds, or why it holds none."""
+    def _unpacked(self, content: bytes, owner: str) -> tuple[npt.NDArray[Any], bytes] | str:
+        """The point and the attributes that a box holds, or why it holds none that its owner can sell."""
+        depth, opening = self._session.commitment_depth, None
+        if depth:
+            split = Opening.split(content, depth)
+            if split is None:
+                return NOT_COMMITTED
+            opening, content = split
         try:
             point, attributes = unpack_content(content)
         except RemoteProtocolError:
             return "the box holds no point"
         if point.shape != (self._session.space.columns,):
             return "the point has other columns than the session"
+        if opening is not None:
+            leaf = row_leaf(opening.salt, point, attributes)
+            if opening.root(leaf) != self._roots.get(owner):
+                return NOT_COMMITTED
         return point, attributes
 
     def _hashed(self, points: Sequence[tuple[npt.NDArray[Any], bytes]]) -> Features:
@@ -356,7 +390,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         if not content:
             as_it_should = mask.of_nothing == purchase.score
             return None if as_it_should else "the box holds nothing, and was scored as a point"
-        return self._unpacked(content)
+        return self._unpacked(content, purchase.owner)
 
     def _signed(self, purchase: BlindPurchase) -> bool:
         """Whether the owner signed the box under this number."""

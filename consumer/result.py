@@ -48,6 +48,7 @@ def consumer_result(
         **verdict.as_json(),
         "course": None if course is None else course.as_json(),
         "points_delivered": len(delivered),
+        "roots": machine.roots,
         "disputed": len(disputes),
         "disputes": disputes,
         "bill": bill_of(session, Counter(entry.owner for entry in delivered if not entry.dispute)),

@@ -28,7 +28,7 @@ from hushbid.protocol.crypto.blinding import (
     NOT_SENT,
     account_statement,
 )
-from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, verify_signature
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, verify_signature
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Transition
 from hushbid.protocol.machine.machine import Event, Finish
@@ -211,7 +211,7 @@ class BlindCurator(CuratorMachine):
         self._due_from(owner, bid.round)
         had = self._bids_had[owner] + 1
         for what, given, due in (
-            ("boxes", len(bid.boxes), self._batch * (self._opened.box_bytes + SEAL_BYTES)),
+            ("boxes", len(bid.boxes), self._batch * (self._opened.box_length)),
             ("scores", len(bid.scores), MASK_BYTES * self._batch * had),
             ("digests", len(bid.digests), DIGEST_BYTES * (self._batch + 1)),
         ):

@@ -1,18 +1,19 @@
-"""Checks of a hello before the welcome, and of a target before its use."""
+"""Checks of a hello before the welcome, and of commitments and a target before their use."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from hushbid.protocol import limits
+from hushbid.protocol.crypto.sealing import rows_statement, verify_signature
 from hushbid.protocol.errors import Offence, RemoteProtocolError
 from hushbid.protocol.privacy.releases.prior import LARGEST_TOTAL
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT
 from hushbid.protocol.wire.link import Link
-from hushbid.protocol.wire.messages import Hello, NestedTarget, SubspaceTarget, Target
+from hushbid.protocol.wire.messages import Commitment, Hello, NestedTarget, SubspaceTarget, Target
 
-__all__ = ["check_hello", "check_target"]
+__all__ = ["check_commitment", "check_hello", "check_target"]
 
 
 def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link | None) -> None:
@@ -65,6 +66,17 @@ def _check_state(hello: Hello, link: Link) -> None:
             f"by our record it is {link.received} and {resendable_from} to {link.sent}.",
             advice="It was started again without its transcript, or runs twice. Start it with the state "
             "directory that has it.",
+        )
+
+
+def check_commitment(owner: str, commitment: Commitment, session: Session) -> None:
+    """Raise `RemoteProtocolError` (`MISMATCH`) unless an owner signed the root of its rows."""
+    statement = rows_statement(session.identifier, owner, session.commitment_depth, commitment.root)
+    if not verify_signature(statement, commitment.signature, session.public_identity(owner).verify):
+        raise RemoteProtocolError(
+            Offence.MISMATCH,
+            "An owner's commitment to its rows is not signed by it.",
+            advice="Use the key that the roster names for this party.",
         )
 
 

@@ -1,6 +1,7 @@
 """The curator's state machine: the rules of a session in words, its table, and the enrolment.
 
-A session: owners and consumer enrol → p rounds → the chosen points are delivered → all is closed.
+A session: owners and consumer enrol → owners commit to their rows, where the session says so → p rounds → the
+chosen points are delivered → all is closed.
 
 A round: the weight is computed and broadcast → owners bid → the rule may ask some for their points → points
 are verified → the best b points in the pool of present owners are chosen. All rounds are run (DESIGN §3).
@@ -27,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import ClassVar, Final
 
-from hushbid.curator.enrolment import check_hello, check_target
+from hushbid.curator.enrolment import check_commitment, check_hello, check_target
 from hushbid.curator.events import CandidatesChecked
 from hushbid.curator.peers import Peers
 from hushbid.protocol import limits
@@ -37,7 +38,7 @@ from hushbid.protocol.machine.machine import Event, Started
 from hushbid.protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from hushbid.protocol.names import CONSUMER, listed
 from hushbid.protocol.wire.link import Link
-from hushbid.protocol.wire.messages import Hello, Ready, SecretMap, Target, Welcome
+from hushbid.protocol.wire.messages import Commitment, Hello, Ready, Roots, SecretMap, Target, Welcome
 
 __all__ = ["PHASES", "TRANSITIONS", "CuratorMachine"]
 
@@ -70,9 +71,10 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     # Enrolment ends when all owners and the target have arrived, or when its time is over.
     Transition("enrolling", "started", "_on_started", ("enrolling",)),
     Transition("enrolling", "received:hello", "_on_hello", ("enrolling", "weighing")),
+    Transition("enrolling", "received:commitment", "_on_commitment", ("enrolling",)),
     Transition("enrolling", "received:target", "_on_target", ("enrolling", "weighing")),
     Transition("enrolling", "received:ready", "_on_ready", ("enrolling", "weighing")),
-    Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("weighing", "closing")),
+    Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("enrolling", "weighing", "closing")),
     # Under `tender` the only round begins with the target, and owners may enrol until the time is over.
     Transition("weighing", "timer:enrolment", "_close_enrolment", ("weighing", "closing")),
     Transition(
@@ -112,6 +114,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     # Peers that come, go, come back, or break the protocol.
     *expand((*_QUIET, "bidding", "asking"), "received:hello", "_on_hello"),
     *expand((*_QUIET, "bidding"), "received:ready", "_on_ready"),  # sealed points: no owner is asked
+    *expand((*_QUIET, "bidding"), "received:commitment", "_on_commitment"),
     Transition("bidding", "lost", "_on_lost", _BIDDING_TO),
     Transition("asking", "lost", "_on_lost", (*_ASKING_TO, "pacing")),
     *expand(("enrolling", *_QUIET), "lost", "_on_lost"),
@@ -177,7 +180,37 @@ class CuratorMachine(Peers):
             self._send_map(peer)
         self._close(peer)
         if self.phase == "enrolling":
+            self._gather_if_complete()
             self._begin_if_complete()
+
+    def _on_commitment(self, owner: str, commitment: Commitment) -> None:
+        """Keep what an owner commits to; who comes after the consumer was told is late, and gets no map."""
+        seat = self._seat_of(owner)
+        if not self._opened.commitment_depth or seat.committed:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, "An owner commits to its rows once, where the session says so."
+            )
+        check_commitment(owner, commitment, self._opened)
+        seat.committed = True
+        if not self.gathered:
+            seat.commitment = commitment
+            self._gather_if_complete()
+
+    def _gather_if_complete(self) -> None:
+        if not self.gathered and self.consumer_enrolled and not self._uncommitted():
+            self._gather()
+
+    def _uncommitted(self) -> list[str]:
+        """Owners that have not committed to their rows."""
+        return [owner for owner, seat in self.seats.items() if seat.commitment is None]
+
+    def _gather(self) -> None:
+        """Tell the consumer what owners committed to: the feature map is drawn after that."""
+        self.gathered = True
+        self._send(CONSUMER, Roots.told(seat.commitment for seat in self.seats.values()))
+        self._unenrolled.difference_update(self._uncommitted())
+        # The target takes its time, and so do owners that have the map.
+        self._set_timer("enrolment", self._session.timeouts.enrolment)
 
     def _on_target(self, peer: str, target: Target) -> None:
         if peer != CONSUMER or self._maps is not None:
@@ -197,6 +230,8 @@ class CuratorMachine(Peers):
         """Pass the consumer's secret map on to an owner, once: an owner that has it can bid."""
         seat, maps = self.seats[owner], self._maps
         if not self._rule.sealed or maps is None or seat.mapped or not seat.connected:
+            return
+        if self._opened.commitment_depth and seat.commitment is None:
             return
         if self._rule.herds and self.phase != "enrolling" and not self._entering:
             return  # it came too late, whether others still have time or not
@@ -225,6 +260,13 @@ class CuratorMachine(Peers):
             self._begin()
 
     def _on_enrolment_over(self) -> None:
+        if not self.gathered and self.consumer_enrolled:
+            missing = self._uncommitted()
+            if len(self.owners) - len(missing) < self._session.session.min_owners:
+                self._give_up_for_few(missing)
+            else:
+                self._gather()
+            return
         enrolled = sum(seat.enrolled for seat in self.seats.values())
         if self._maps is None:
             what = "did not send its target" if self.consumer_enrolled else "did not come"

@@ -13,7 +13,6 @@ from hushbid.curator.session_log import CuratorLog
 from hushbid.protocol import platform
 from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.config.session import SessionFile
-from hushbid.protocol.crypto.sealing import SEAL_BYTES
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.blas_threads import one_blas_thread
@@ -160,7 +159,7 @@ def _go_on(driver: Driver, journal: Journal, session: Session, boxes: BoxFile | 
     if boxes is None:
         resume(driver, journal, started(session.file), said_to(CURATOR))
         return
-    kept = KeptBoxes(boxes.path, session.box_bytes + SEAL_BYTES)
+    kept = KeptBoxes(boxes.path, session.box_length)
     resume(driver, journal, started(session.file), said_to(CURATOR), box=kept)
     if not boxes.destroyed and driver.finished is None:
         kept.ensure_whole()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hushbid.protocol.space.grid import Weights
-from hushbid.protocol.wire.messages import PointBid
+from hushbid.protocol.wire.messages import Commitment, PointBid
 
 __all__ = ["Seat"]
 
@@ -18,6 +18,10 @@ class Seat:
     """Its position among the sorted names, which breaks the last ties of the total order."""
     enrolled: bool = False
     """Whether it has enrolled, and has hashed its points if the feature map is secret."""
+    committed: bool = False
+    """Whether it committed to its rows, in time or too late."""
+    commitment: Commitment | None = None
+    """What it committed to in time, where owners have to."""
     mapped: bool = False
     """Whether it was sent the secret map."""
     connected: bool = False

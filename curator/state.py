@@ -70,6 +70,8 @@ class CuratorState(Machine):
         """Owners that have not enrolled."""
         self._entering = self._rule.herds
         """Whether owners may still enrol, although the only round has begun."""
+        self.gathered = not session.commitment_depth
+        """Whether the consumer was told what owners committed to, or they need not: who comes now is late."""
         self.consumer_enrolled = False
         self.consumer_connected = False
         self._expected_back: dict[str, float] = {}

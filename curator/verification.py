@@ -10,7 +10,7 @@ import numpy as np
 
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import blind_bid_statement, blind_digest_of
-from hushbid.protocol.crypto.sealing import SEAL_BYTES, verify_signature
+from hushbid.protocol.crypto.sealing import verify_signature
 from hushbid.protocol.errors import Offence, RemoteProtocolError
 from hushbid.protocol.session.points import mapped, matching, what_is_outside
 from hushbid.protocol.session.session import Session
@@ -71,7 +71,7 @@ def check_shape(candidate: Candidate | SealedCandidate, session: Session) -> Non
     if candidate.features.shape != (dimension,):
         raise RemoteProtocolError(Offence.MALFORMED, f"A point needs {dimension} features.", advice=advice)
     if isinstance(candidate, SealedCandidate):
-        length = session.box_bytes + SEAL_BYTES
+        length = session.box_length
         if len(candidate.box) != length:
             raise RemoteProtocolError(Offence.MALFORMED, f"A box has {length} bytes in this session.")
         return

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from hushbid.owner.events import NOTHING, BlindScored, BroadcastRefused, MapOpened, MapRefused, ScoreBlind
+from hushbid.owner.events import (
+    NOTHING,
+    BlindScored,
+    BroadcastRefused,
+    MapOpened,
+    MapRefused,
+    RowsCommitted,
+    ScoreBlind,
+)
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.errors import ExitCode, LocalProtocolError
 from hushbid.protocol.machine.base import Transition
@@ -28,10 +36,16 @@ _OTHERWISE: Final = (
 class BlindOwner(OwnerMachine):
     """One owner in one session; its arguments are those of `OwnerMachine`."""
 
-    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (MapOpened, MapRefused, BlindScored, BroadcastRefused)
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (
+        RowsCommitted,
+        MapOpened,
+        MapRefused,
+        BlindScored,
+        BroadcastRefused,
+    )
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
         *(row for row in OwnerMachine.TRANSITIONS if not {row.trigger, row.handler} & {*_OTHERWISE}),
-        Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "mapping")),
+        Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "committing", "mapping")),
         Transition("waiting", "received:sealed-broadcast", "_on_sealed_broadcast", ("scoring",)),
         Transition("scoring", "blind-scored", "_on_blind_scored", ("waiting",)),
         Transition("scoring", "broadcast-refused", "_on_broadcast_refused", ("done",)),

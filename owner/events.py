@@ -22,9 +22,11 @@ __all__ = [
     "NOTHING",
     "BlindScored",
     "BroadcastRefused",
+    "CommitRows",
     "MapOpened",
     "MapRefused",
     "OpenMap",
+    "RowsCommitted",
     "ScoreBlind",
     "ScorePoints",
     "Scored",
@@ -33,6 +35,24 @@ __all__ = [
 
 NOTHING: Final = -1
 """Stands for a row where a box is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRows(Computation):
+    """Make the tree over all rows, and sign its root."""
+
+    KIND: ClassVar[str] = "commit-rows"
+    LONG: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class RowsCommitted(Event):
+    """What the owner commits to (`hushbid.protocol.wire.committed.Commitment`)."""
+
+    KIND: ClassVar[str] = "rows-committed"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("root", "signature")
+    root: bytes
+    signature: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The owner's state machine: a bid for every broadcast, a point for every ask.
 
-If the feature map is secret, the consumer first sends its seed, sealed. The owner reports when it has hashed
+Where the session says so, it first commits to its rows. If the feature map is secret, the consumer then sends
+its seed, sealed. The owner reports when it has hashed
 its points.
 
 A point is handed over at most once: with its bid if the rule requires that, otherwise when the curator asks
@@ -15,7 +16,16 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from hushbid.owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
+from hushbid.owner.events import (
+    CommitRows,
+    MapOpened,
+    MapRefused,
+    OpenMap,
+    RowsCommitted,
+    Scored,
+    ScorePoints,
+    Withdraw,
+)
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Transition
@@ -34,6 +44,7 @@ from hushbid.protocol.wire.messages import (
     Call,
     Candidate,
     Candidates,
+    Commitment,
     Next,
     Offer,
     Ready,
@@ -48,7 +59,7 @@ from hushbid.protocol.wire.messages import (
 
 __all__ = ["OwnerMachine"]
 
-_OPEN: Final = ("greeting", "mapping", "waiting", "scoring")
+_OPEN: Final = ("greeting", "committing", "mapping", "waiting", "scoring")
 
 
 class OwnerMachine(Participant):
@@ -56,9 +67,10 @@ class OwnerMachine(Participant):
 
     ROLE = "owner"
     PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
-    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (MapOpened, MapRefused, Scored)
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (RowsCommitted, MapOpened, MapRefused, Scored)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *participant_transitions(_OPEN, ("greeting", "mapping", "waiting")),
+        *participant_transitions(_OPEN, ("greeting", "committing", "mapping", "waiting")),
+        Transition("committing", "rows-committed", "_on_committed", ("mapping",)),
         Transition("mapping", "received:secret-map", "_on_map", ("mapping",)),
         Transition("mapping", "map-opened", "_on_opened", ("waiting",)),
         Transition("mapping", "map-refused", "_on_map_refused", ("done",)),
@@ -94,8 +106,17 @@ class OwnerMachine(Participant):
         """Number, row and point of the last bid until it is asked for; no other point is handed over."""
 
     def _on_welcome(self, peer: str, welcome: Welcome) -> None:
-        if self._welcomed(welcome):
+        if not self._welcomed(welcome):
+            return
+        if self._opened.commitment_depth:
+            self.phase = "committing"
+            self._do(CommitRows())
+        else:
             self.phase = "mapping" if self._rule.sealed else "waiting"
+
+    def _on_committed(self, committed: RowsCommitted) -> None:
+        self.phase = "mapping"
+        self._send(CURATOR, Commitment(root=committed.root, signature=committed.signature))
 
     def _on_map(self, peer: str, secret_map: SecretMap) -> None:
         if self._mapped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from hushbid.owner.events import (
     NOTHING,
     BlindScored,
     BroadcastRefused,
+    CommitRows,
     MapOpened,
     MapRefused,
     OpenMap,
+    RowsCommitted,
     ScoreBlind,
     Scored,
     ScorePoints,
@@ -29,22 +32,23 @@ from hushbid.protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
+from hushbid.protocol.crypto.commitment import RowTree, root_name, rows_key
 from hushbid.protocol.crypto.identity import Identity, PublicIdentity
 from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
-    SEAL_BYTES,
     SIGNATURE_BYTES,
     batch_statement,
     batched_digest,
     candidate_statement,
     pack_content,
+    rows_statement,
     seal,
     seal_numbered,
     sign,
     submission_statement,
     verify_signature,
 )
-from hushbid.protocol.data import Dataset
+from hushbid.protocol.data import Dataset, dataset_digest
 from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Computation, Event
 from hushbid.protocol.privacy.noise import NoiseSource
@@ -100,13 +104,15 @@ class OwnerNumerics:
         self._blank_features = _read_only(np.zeros(session.space.dimension, dtype=np.int16))
         self._blank_point = np.zeros(dataset.features.shape[1], dtype=dataset.features.dtype)
         self._blank_attributes = bytes(dataset.attribute_length)
-        self._blank_box = bytes(session.box_bytes + SEAL_BYTES)
+        self._blank_box = bytes(session.box_length)
         if session.public_map is not None:
             self._hash(session.public_map)
 
     def perform(self, effect: Computation) -> Event | None:
         if type(effect) is ScorePoints:
             return self._score(effect)
+        if type(effect) is CommitRows:
+            return self._commit()
         if type(effect) is Withdraw:
             self._points().withdraw(effect.row)
         elif type(effect) is OpenMap:
@@ -120,6 +126,33 @@ class OwnerNumerics:
             noise = self._require_sealer().noise
             if not noise.protects:
                 noise.random_bytes(len(outcome.ephemeral))  # brings seeded noise to its earlier position
+
+    @cached_property
+    def _tree(self) -> RowTree:
+        """The tree over the rows that the owner commits to."""
+        key = rows_key(self._require_sealer().identity.seed, dataset_digest(self._dataset))
+        return RowTree(
+            self._dataset.features,
+            self._dataset.attributes,
+            key=key,
+            depth=self._session.commitment_depth,
+        )
+
+    @property
+    def root(self) -> str:
+        """What the owner's rows are called (`root_name`); empty where it does not commit to them."""
+        depth = self._session.commitment_depth
+        return root_name(self._tree.root, depth) if depth else ""
+
+    def _commit(self) -> RowsCommitted:
+        session, sealer = self._session, self._require_sealer()
+        root = self._tree.root
+        statement = rows_statement(session.identifier, sealer.name, session.commitment_depth, root)
+        return RowsCommitted(root, sign(statement, sealer.identity.signing))
+
+    def _opening(self, row: int) -> bytes:
+        """What goes in front of a row's content in its box; nothing where rows are not committed to."""
+        return self._tree.opening(row).packed() if self._session.commitment_depth else b""
 
     def _open_map(self, effect: OpenMap) -> MapOpened | MapRefused:
         sealer = self._require_sealer()
@@ -176,7 +209,9 @@ class OwnerNumerics:
         """
         dataset, size = self._dataset, self._session.box_bytes
         contents = [
-            pack_content(_read_only(dataset.features[row]), dataset.attributes(row), size) for row in rows
+            self._opening(row)
+            + pack_content(_read_only(dataset.features[row]), dataset.attributes(row), size)
+            for row in rows
         ]
         if self._session.rule.herds and rows:
             ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES)

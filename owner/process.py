@@ -66,7 +66,7 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         progress=vitals.computed,
     )
     statement = session.privacy()[0]
-    budget = dataset_budget(session, file, file.data, dataset, machine.charge, statement)
+    budget = dataset_budget(session, file, file.data, dataset, machine.charge, statement, root=numerics.root)
     seconds = take_part(
         session,
         file,
@@ -82,6 +82,7 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         "session": session.file.session.name,
         "owner": file.name,
         "points": len(dataset),
+        "root": numerics.root or None,
         "handed_over": machine.handed_over,
         "rounds": machine.rounds,
         "wall_seconds": seconds,

@@ -52,11 +52,12 @@ MAX_ATTRIBUTES: Final = 4096
 MAX_CONTENT_BYTES: Final = 2**20 - 2**15
 """Longest content of a box, padding included: with its features and signature it fits a message."""
 
-MAX_BOX_BYTES: Final = MAX_CONTENT_BYTES + 48
-"""Longest sealed box: a content plus 32 bytes of ephemeral key and 16 of authentication."""
-
 MAX_COMMITMENT_DEPTH: Final = 32
 """Deepest tree of an owner's rows: paths of a KiB in every box."""
+
+MAX_BOX_BYTES: Final = MAX_CONTENT_BYTES + 48 + 20 + 32 * MAX_COMMITMENT_DEPTH
+"""Longest sealed box: a content, 32 bytes of ephemeral key and 16 of authentication, and what shows that its
+row was committed to (`hushbid.protocol.crypto.commitment.Opening`)."""
 
 MAP_BOX_BYTES: Final = 136
 """Length of a sealed map: a seed and a digest of 32 bytes each, in a box between two parties

@@ -71,6 +71,8 @@ class EntryHead(EntryPart):
         delta: The δ of that ε; 0 if ε is pure.
         costs: Its parts, for an accountant (`hushbid.protocol.privacy.accounting.cost_to_record`).
         noise: Source of the noise. "simulated" protects nobody.
+        root: What the owner commits to as these data (`hushbid.protocol.crypto.commitment.root_name`); a
+            session that shows the same root rests on the same rows. None in entries of before it existed.
     """
 
     name: PartyName
@@ -85,6 +87,7 @@ class EntryHead(EntryPart):
     delta: Annotated[float, Field(ge=0, lt=1)]
     costs: tuple[dict[str, Any], ...]
     noise: Literal["secure", "simulated"]
+    root: Annotated[str, Field(pattern=r"^[0-9a-f]{64}/[0-9]{1,2}$")] | None = None
 
 
 class CatalogueEntry(EntryHead):
@@ -110,6 +113,7 @@ class CatalogueEntry(EntryHead):
             "size": self.release.size,
             "size_deviation": self.release.size_deviation,
             "points": self.release.point_count,
+            "root": self.root,
         }
 
     def file_name(self) -> str:

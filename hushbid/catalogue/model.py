@@ -211,7 +211,8 @@ def _packed(value: Any) -> Any:
     if isinstance(value, FeatureSection):
         return value.model_dump()  # which leaves a map's unset parameters out
     if isinstance(value, BaseModel):
-        return value.__dict__
+        # Left out if there is none, so that entries of before it existed keep their bytes.
+        return {name: own for name, own in value.__dict__.items() if name != "root" or own is not None}
     raise TypeError(f"{type(value).__name__} has no place in an entry")
 
 

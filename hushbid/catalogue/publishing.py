@@ -20,8 +20,9 @@ from hushbid.catalogue.model import Functions
 from hushbid.protocol import __version__
 from hushbid.protocol.config.loading import validated
 from hushbid.protocol.config.party import BudgetSection
+from hushbid.protocol.crypto.commitment import USUAL_DEPTH, RowTree, root_name, rows_key
 from hushbid.protocol.crypto.identity import Identity
-from hushbid.protocol.data import DataColumns, Dataset, check_dataset, load_dataset
+from hushbid.protocol.data import DataColumns, Dataset, check_dataset, dataset_digest, load_dataset
 from hushbid.protocol.data.dataset import row_chunks
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.accounting import Cost, cost_to_record
@@ -146,6 +147,7 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
             "delta": delta,
             "costs": tuple(map(cost_to_record, costs)),
             "noise": "secure" if noise.protects else "simulated",
+            "root": _root(whole, key),
         },
         where="The entry",
     )
@@ -162,6 +164,15 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
     path = what.directory / entry.file_name()
     write_new(path, signed_entry(entry, key), PUBLIC)
     return Published(entry, path, len(dataset), clipped, what.ledger, spent, at, of)
+
+
+def _root(dataset: Dataset, key: Identity) -> str | None:
+    """What the owner commits to as these data; None for more rows than the usual tree has room for."""
+    if len(dataset) > 2**USUAL_DEPTH:
+        return None
+    tree_key = rows_key(key.seed, dataset_digest(dataset))
+    tree = RowTree(dataset.features, dataset.attributes, key=tree_key, depth=USUAL_DEPTH)
+    return root_name(tree.root, USUAL_DEPTH)
 
 
 def within_bounds(dataset: Dataset, functions: Functions, *, clip: bool) -> tuple[Dataset, int]:

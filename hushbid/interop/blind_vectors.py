@@ -17,7 +17,7 @@ from hushbid.protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
-from hushbid.protocol.crypto.sealing import EPHEMERAL_BYTES, SEAL_BYTES, pack_content, seal, sign
+from hushbid.protocol.crypto.sealing import EPHEMERAL_BYTES, pack_content, seal, sign
 from hushbid.protocol.data.attributes import Attributes, pack_attributes
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.account import account_content
@@ -95,7 +95,7 @@ def _bid(session: Session, keys: BlindKeys, weights: Weights, features: Features
     boxes = [
         seal(content, consumer.sealing, secret) for content, secret in zip(contents, secrets, strict=True)
     ]
-    boxes.append(bytes(session.box_bytes + SEAL_BYTES))  # of nothing
+    boxes.append(bytes(session.box_length))  # of nothing
     known = scores_of(features, weights, session.jitter).tolist()
     # The first bid had two points and an empty box too, whose number is lower than those of new boxes.
     scores = [known[0], known[1], None, known[2], known[3], None]

@@ -12,7 +12,6 @@ from hushbid.interop.exchange import OWNER, golden_session, key_of
 from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
     NONCE_BYTES,
-    SEAL_BYTES,
     batched_digest,
     pack_content,
     seal_numbered,
@@ -84,7 +83,7 @@ def _submission(session: Session) -> dict[str, Any]:
     ]
     handles = _HANDLES[:2]
     boxes = seal_numbered(dict(zip(handles, contents, strict=True)), recipient, _EPHEMERAL)
-    boxes.append(bytes(session.box_bytes + SEAL_BYTES))
+    boxes.append(bytes(session.box_length))
     ephemeral_key = nacl.bindings.crypto_scalarmult_base(_EPHEMERAL)
     bound = [ephemeral_key + bytes(recipient) + handle.to_bytes(8, "big") for handle in handles]
     features = [*np.array(_ROWS[:2], dtype=np.int16), np.zeros(len(_ROWS[0]), dtype=np.int16)]

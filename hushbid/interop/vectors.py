@@ -23,7 +23,6 @@ from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.crypto.identity import Identity, simulated_identity
 from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
-    SEAL_BYTES,
     batch_statement,
     batched_digest,
     candidate_statement,
@@ -427,7 +426,7 @@ def _batch(box: bytes, features: np.ndarray[Any, np.dtype[np.int16]]) -> dict[st
         _EPHEMERAL[::-1],
     )
     handles = (2, 7, 0)
-    boxes = (box, other, bytes(session.box_bytes + SEAL_BYTES))
+    boxes = (box, other, bytes(session.box_length))
     rows = (features, features[::-1].copy(), np.zeros_like(features))
     digests = list(map(batched_digest, handles, boxes, rows))
     statement = batch_statement(session.identifier, OWNER, 3, b"".join(digests))

@@ -11,7 +11,7 @@ import numpy as np
 from hushbid.plan.setting import PlanSetting
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import MASK_BYTES
-from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SIGNATURE_BYTES
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.sizes import sealed_weight_bytes
 from hushbid.protocol.wire.blind import (
@@ -127,7 +127,7 @@ def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
     secret = frame_of(SecretMap(box=bytes(limits.MAP_BOX_BYTES)))
     sent, received = rounds * bid, rounds * broadcast + secret
     candidate = BlindCandidate(
-        box=bytes(session.box_bytes + SEAL_BYTES),
+        box=bytes(session.box_length),
         digests=bytes(DIGEST_BYTES * (session.batch + 1)),
         signature=bytes(SIGNATURE_BYTES),
     )
@@ -163,7 +163,7 @@ def round_messages(
         batch = session.batch
         bid_now = BlindBid(
             round=setting.rounds,
-            boxes=bytes(batch * (session.box_bytes + SEAL_BYTES)),
+            boxes=bytes(batch * (session.box_length)),
             scores=bytes(MASK_BYTES * batch * (setting.rounds + 1) // 2),
             digests=bytes(DIGEST_BYTES * (batch + 1)),
             signature=bytes(SIGNATURE_BYTES),
@@ -202,7 +202,7 @@ def frame_of(message: Message) -> int:
 def _candidate(setting: PlanSetting, session: Session) -> Candidate | SealedCandidate:
     features = np.zeros(session.space.dimension, dtype=np.int16)
     if session.rule.sealed:
-        box = bytes(session.box_bytes + SEAL_BYTES)
+        box = bytes(session.box_length)
         if session.rule.herds:
             depth = math.ceil(math.log2(session.batch))
             return SubmittedCandidate(

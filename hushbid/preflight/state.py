@@ -10,7 +10,7 @@ from typing import Final, cast
 from hushbid.preflight.subject import Subject, Warned
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.crypto.blinding import MASK_BYTES
-from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.machine.machine import Finish
 from hushbid.protocol.runtime.party import beginning, check_transcript, transcript_header, transcript_path
@@ -89,7 +89,7 @@ def expected_bytes(session: Session, role: Role) -> int:
     file = session.file
     dimension, rounds, owners = session.space.dimension, session.rounds, len(file.owners)
     # A point travels in its box, or as it is, at 8 bytes a column at most.
-    point = session.box_bytes + SEAL_BYTES if session.rule.sealed else 8 * session.space.columns
+    point = session.box_length if session.rule.sealed else 8 * session.space.columns
     if session.rule.blind:
         return rounds * _blind_round_bytes(session, role, point) + SPARE_BYTES
     handed_over = session.messages * session.batch

@@ -15,7 +15,6 @@ from hushbid.curator.machine import CuratorMachine
 from hushbid.owner.blind import BlindOwner
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import __version__
-from hushbid.protocol.crypto.sealing import SEAL_BYTES
 from hushbid.protocol.errors import DataError, HushbidError, ReplayDivergence
 from hushbid.protocol.machine.base import Machine
 from hushbid.protocol.machine.machine import Effect
@@ -142,7 +141,7 @@ def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine 
 
 
 def _reader(session: Session, party: str, machine: Machine) -> EventReader:
-    length = session.box_bytes + SEAL_BYTES
+    length = session.box_length
     # Which boxes there were is told by their digests; a replay needs no more of them.
     return EventReader(machine.OUTCOMES, said_to(party), lambda digest: filler_box(digest, length))
 

@@ -29,6 +29,7 @@ from hushbid.protocol.config.meaning import digest_of, in_force
 from hushbid.protocol.config.section import PartyName, Section, matches
 from hushbid.protocol.config.wishes import WishesSection
 from hushbid.protocol.crypto.blinding import MASK_BYTES
+from hushbid.protocol.crypto.commitment import opening_bytes
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from hushbid.protocol.data.column import Column
 from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels
@@ -485,6 +486,7 @@ class SessionFile(DraftSession):
                 len(self.roster.owners),
             )
             size = SEAL_BYTES + int(given.get("box_bytes") or size)
+            size += opening_bytes(given.get("commitment_depth") or 0)
         one = size + 2 * self.features.dimension + _BESIDE_A_POINT
         if rule is not None and rule.blind:
             # A bid brings a score for every box sent so far, and every bought box brings its bid's digests.

@@ -56,6 +56,7 @@ __all__ = [
     "open_between",
     "open_sealed",
     "pack_content",
+    "rows_statement",
     "seal",
     "seal_between",
     "seal_numbered",
@@ -87,6 +88,7 @@ _CANDIDATE: Final = b"hushbid candidate 1\0"
 _BATCHED: Final = b"hushbid batched 1\0"
 _BATCH: Final = b"hushbid batch 1\0"
 _SUBMISSION: Final = b"hushbid submission 1\0"
+_ROWS: Final = b"hushbid rows 1\0"
 _HEAD: Final = b"hushbid transcript head 1\0"
 _SESSION_BYTES: Final = 16
 _LENGTH: Final = struct.Struct(">I")
@@ -376,6 +378,19 @@ def submission_statement(session: bytes, owner: str, round: int, depth: int, roo
         A unique tag; session, round, depth, length of the name and the name; the root.
     """
     return b"".join((_SUBMISSION, _placed(session, round, depth, owner), root))
+
+
+def rows_statement(session: bytes, owner: str, depth: int, root: bytes) -> bytes:
+    """An owner's statement of the rows that it can sell, in the terms of `candidate_statement`.
+
+    Args:
+        depth: The session's depth of trees of rows (`hushbid.protocol.crypto.commitment`).
+        root: The root of the owner's.
+
+    Returns:
+        A unique tag; session, 0 for the round, depth, length of the name and the name; the root.
+    """
+    return b"".join((_ROWS, _placed(session, 0, depth, owner), root))
 
 
 def _placed(session: bytes, round: int, number: int, owner: str) -> bytes:

@@ -12,7 +12,9 @@ import numpy as np
 from hushbid.protocol.config.labels import LabelsSection
 from hushbid.protocol.config.purchase import check_purchase
 from hushbid.protocol.config.session import FeatureSection, MechanismSection, SessionFile
+from hushbid.protocol.crypto.commitment import opening_bytes
 from hushbid.protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
+from hushbid.protocol.crypto.sealing import SEAL_BYTES
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.accounting import Budget, Cost, PrivacyFilter, epsilon_of
@@ -219,6 +221,11 @@ class Session:
         parameters = self.rule.parameters.in_force(columns=self.space.columns, owners=self.rule.owners)
         size: int = parameters.box_bytes
         return size
+
+    @cached_property
+    def box_length(self) -> int:
+        """Bytes of a box: what shows that its row was committed to, the padded content, and the seal."""
+        return opening_bytes(self.commitment_depth) + self.box_bytes + SEAL_BYTES
 
     def check_box(self, needed: int, name: str) -> None:
         """Raise `DataError` unless points of `needed` bytes, labels included, fit the session's boxes."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import BROADCAST_EXTRA
-from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.arrays import pack_array
 from hushbid.protocol.wire.codec import HEADER_BYTES
@@ -31,12 +31,12 @@ def longest_to_curator(session: Session) -> int:
     most, owners = HEADER_BYTES + limits.MAX_TARGET_BYTES, len(session.file.roster.owners)
     maps = limits.MAP_BOX_BYTES * owners
     if session.rule.blind:
-        boxes = session.batch * (session.box_bytes + SEAL_BYTES + DIGEST_BYTES)
+        boxes = session.batch * (session.box_length + DIGEST_BYTES)
         bid = session.file.longest_bid + boxes
         weight = 4 * session.weight_coordinates
         told = (4 * 8 + 2 * 8) * owners
         return min(most, max(bid, limits.SMALL_FRAME_BYTES + max(weight, told, maps)))
-    point = 8 * session.space.columns + (session.box_bytes + SEAL_BYTES if session.rule.sealed else 0)
+    point = 8 * session.space.columns + (session.box_length if session.rule.sealed else 0)
     if session.batch > 1 or session.rule.herds:
         beside = DIGEST_BYTES + 2 * 8 + 2 * session.space.dimension
         point = session.batch * (point + beside + (0 if session.rule.sealed else limits.MAX_ATTRIBUTES))

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["NODE_BYTES", "Tree", "root_of"]
+__all__ = ["NODE_BYTES", "Tree", "node_of", "root_of"]
 
 NODE_BYTES: Final = 32
 _NODE: Final = b"hushbid node 1\0"
@@ -29,7 +29,7 @@ class Tree:
         while len(level := self._levels[-1]) > 1:
             if len(level) % 2:
                 level.append(_NOTHING)
-            self._levels.append([_node(*level[at : at + 2]) for at in range(0, len(level), 2)])
+            self._levels.append([node_of(level[at] + level[at + 1]) for at in range(0, len(level), 2)])
 
     @property
     def root(self) -> bytes:
@@ -55,9 +55,10 @@ def root_of(leaf: bytes, place: int, path: bytes) -> bytes:
     node = leaf
     for up, at in enumerate(range(0, len(path), NODE_BYTES)):
         sibling = path[at : at + NODE_BYTES]
-        node = _node(sibling, node) if place >> up & 1 else _node(node, sibling)
+        node = node_of(sibling + node if place >> up & 1 else node + sibling)
     return node
 
 
-def _node(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(_NODE + left + right).digest()
+def node_of(both: bytes) -> bytes:
+    """The node above two others, which are given one after the other."""
+    return hashlib.sha256(_NODE + both).digest()

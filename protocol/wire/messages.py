@@ -33,6 +33,7 @@ from hushbid.protocol.wire.blind import (
     Maps,
     SealedBroadcast,
 )
+from hushbid.protocol.wire.committed import Commitment, Roots
 from hushbid.protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
 from hushbid.protocol.wire.merkle import Tree
 
@@ -57,6 +58,7 @@ __all__ = [
     "Candidate",
     "Candidates",
     "Close",
+    "Commitment",
     "ConsumerToCurator",
     "CuratorToConsumer",
     "CuratorToOwner",
@@ -74,6 +76,7 @@ __all__ = [
     "Ready",
     "Receipt",
     "Refused",
+    "Roots",
     "SealedBroadcast",
     "SealedCandidate",
     "SealedCandidates",
@@ -569,7 +572,8 @@ def _with_boxes(message: Message, boxes: Sequence[bytes], box: Callable[[bytes],
 
 
 OwnerToCurator: TypeAlias = Annotated[
-    Hello | Beat | Ready | Bid | Batch | Submission | BlindBid | Offer | Farewell, Field(discriminator="kind")
+    Hello | Beat | Commitment | Ready | Bid | Batch | Submission | BlindBid | Offer | Farewell,
+    Field(discriminator="kind"),
 ]
 ConsumerToCurator: TypeAlias = Annotated[
     Hello
@@ -589,5 +593,5 @@ CuratorToOwner: TypeAlias = Annotated[
     Field(discriminator="kind"),
 ]
 CuratorToConsumer: TypeAlias = Annotated[
-    Welcome | Refused | Beat | Delivery | Award | Close, Field(discriminator="kind")
+    Welcome | Refused | Beat | Roots | Delivery | Award | Close, Field(discriminator="kind")
 ]

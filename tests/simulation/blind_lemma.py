@@ -292,7 +292,7 @@ class _Lies(BlindOwnerNumerics):
     def _bid(self, effect: ScoreBlind) -> BlindScored:
         honest = super()._bid(effect)
         rng = _strategy(honest.weights, effect.round, self._require_sealer().name)
-        size = self._session.box_bytes + SEAL_BYTES
+        size = self._session.box_length
         boxes = [honest.boxes[at : at + size] for at in range(0, len(honest.boxes), size)]
         scores = [honest.scores[at : at + MASK_BYTES] for at in range(0, len(honest.scores), MASK_BYTES)]
         for place in range(len(boxes)):

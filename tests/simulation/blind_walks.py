@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hushbid.consumer.blind import BlindConsumer
@@ -18,14 +20,13 @@ from hushbid.consumer.machine import ConsumerMachine
 from hushbid.owner.blind import BlindOwner
 from hushbid.owner.events import BlindScored, BroadcastRefused, ScoreBlind, Withdraw
 from hushbid.owner.machine import OwnerMachine
-from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SIGNATURE_BYTES
 from hushbid.protocol.machine.machine import Effect, Event
 from hushbid.protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.wire.blind import Account, Award, BlindCandidate, BlindPurchase, SealedBroadcast
 from hushbid.protocol.wire.messages import (
-    BLIND_VERSION,
     PROTOCOL_VERSION,
     Ask,
     Broadcast,
@@ -33,7 +34,6 @@ from hushbid.protocol.wire.messages import (
     Message,
     Refused,
     SecretMap,
-    Welcome,
     fixed,
 )
 from tests.simulation.harness import DIMENSION, candidate_of, names, session_file, weights_of
@@ -45,15 +45,17 @@ __all__ = ["blind_consumer_walk", "blind_owner_walk"]
 W = weights_of(1, 2, 3, 4)
 
 
+def committed(rng: np.random.Generator) -> dict[str, Any]:
+    """The parameters of a session in which owners may have to commit to their rows."""
+    return {"commitment_depth": 4} if rng.random() < 0.3 else {}
+
+
 class BlindOwnerWalk(OwnerWalk):
     def open_session(self, rule: str) -> Session:
-        return open_session(session_file(owners=names(2), points=4, rule="blind"))
+        return open_session(session_file(owners=names(2), points=4, rule="blind", **committed(self.rng)))
 
     def make(self) -> OwnerMachine:
         return BlindOwner(self.session, name="owner-0")
-
-    def welcome(self, **changes: object) -> Welcome:
-        return super().welcome(**({"version": BLIND_VERSION} | changes))
 
     def honest(self) -> None:
         if self.machine.phase != "waiting":
@@ -99,6 +101,7 @@ class BlindConsumerWalk(ConsumerWalk):
                 owners=names(2),
                 points=4,
                 rule="blind",
+                **committed(self.rng),
                 target=private(Neighbours.SUBSTITUTE_ONE) if noisy else EXACT,
                 summary=private(Neighbours.ADD_REMOVE_ONE) if noisy else EXACT,
                 settlement=1.0 if noisy and self.rng.random() < 0.5 else None,
@@ -113,18 +116,15 @@ class BlindConsumerWalk(ConsumerWalk):
             machine.weighing.filter = Purse(int(self.rng.integers(0, 6)), Neighbours.ADD_REMOVE_ONE)
         return machine
 
-    def welcome(self, **changes: object) -> Welcome:
-        return super().welcome(**({"version": BLIND_VERSION} | changes))
-
     def honest(self) -> None:
         if self.machine.phase == "waiting":
             self.say(self.award(self.purchase()))
-        elif self.machine.phase == "greeting":
-            self.say(self.welcome())
+        else:
+            super().honest()
 
     def purchase(self, **changes: object) -> BlindPurchase:
         candidate = BlindCandidate(
-            box=bytes(self.session.box_bytes + SEAL_BYTES),
+            box=bytes(self.session.box_length),
             digests=bytes(2 * DIGEST_BYTES),
             signature=bytes(SIGNATURE_BYTES),
         )

@@ -34,7 +34,7 @@ from hushbid.protocol.config.session import (
     TimeoutSection,
 )
 from hushbid.protocol.config.wishes import WishesSection
-from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, head_statement, sign
+from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, head_statement, rows_statement, sign
 from hushbid.protocol.errors import RemoteProtocolError
 from hushbid.protocol.machine.machine import (
     Charge,
@@ -75,6 +75,7 @@ from hushbid.protocol.wire.messages import (
     Broadcast,
     Candidate,
     Candidates,
+    Commitment,
     Farewell,
     Hello,
     Message,
@@ -237,7 +238,7 @@ def sealed_candidate_of(
     """A point as it is handed over where it is sealed, in a box of the right size that holds nothing."""
     held = np.array(features, dtype=np.int16)
     held.flags.writeable = False
-    box = bytes(session.box_bytes + SEAL_BYTES)
+    box = bytes(session.box_length)
     return SealedCandidate.model_construct(features=held, box=box, signature=signature)
 
 
@@ -368,6 +369,13 @@ class CuratorBench:
             "noise": self.opened.noise_name(self.opened.target),
         }
         return Target(**(values | changes))
+
+    def commitment(self, owner: str, **changes: Any) -> Commitment:
+        """An owner's commitment to rows that nobody has; it signed it."""
+        opened, root = self.opened, bytes([self.machine.seats[owner].rank + 1]) * 32
+        statement = rows_statement(opened.identifier, owner, opened.commitment_depth, root)
+        signature = sign(statement, opened.simulated_identity(owner).signing)
+        return Commitment(**({"root": root, "signature": signature} | changes))
 
     def receipt(self, part: int, *disputed: int) -> Receipt:
         """The consumer's receipt of a part of which it disputes the points at these places."""

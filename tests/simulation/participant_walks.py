@@ -8,9 +8,18 @@ import numpy as np
 
 from hushbid.consumer.events import CheckPurchases, Delivered, PurchasesChecked, ReleaseTarget, TargetReleased
 from hushbid.consumer.machine import ConsumerMachine
-from hushbid.owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
+from hushbid.owner.events import (
+    CommitRows,
+    MapOpened,
+    MapRefused,
+    OpenMap,
+    RowsCommitted,
+    Scored,
+    ScorePoints,
+    Withdraw,
+)
 from hushbid.owner.machine import OwnerMachine
-from hushbid.protocol.crypto.sealing import EPHEMERAL_BYTES
+from hushbid.protocol.crypto.sealing import EPHEMERAL_BYTES, SIGNATURE_BYTES
 from hushbid.protocol.machine.machine import (
     Charge,
     Connected,
@@ -33,7 +42,7 @@ from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.space.grid import Features
 from hushbid.protocol.wire.messages import (
-    PROTOCOL_VERSION,
+    COMMITTED_VERSION,
     Ask,
     Broadcast,
     Call,
@@ -45,6 +54,7 @@ from hushbid.protocol.wire.messages import (
     Next,
     Purchase,
     Refused,
+    Roots,
     SealedCandidate,
     SecretMap,
     Welcome,
@@ -132,7 +142,7 @@ class ParticipantWalk:
 
     def welcome(self, **changes: object) -> Welcome:
         values: dict[str, object] = {
-            "version": PROTOCOL_VERSION,
+            "version": self.session.protocol_version,
             "feature_map": None if self.rule.sealed else MAP.digest,
             "sent": self.sent,
             "received": self.had,
@@ -188,6 +198,8 @@ class OwnerWalk(ParticipantWalk):
     def open_session(self, rule: str) -> Session:
         if self.rng.random() < 0.15:
             return open_session(session_file(owners=names(2), points=4, rule=Tender.name, batch=2))
+        if self.rng.random() < 0.15:
+            return open_session(session_file(owners=names(2), points=4, rule="sealed", commitment_depth=4))
         return super().open_session(rule)
 
     def call(self, **changes: Any) -> Call:
@@ -215,6 +227,8 @@ class OwnerWalk(ParticipantWalk):
                 self.say(Broadcast(round=machine.round + 1, weights=weights_of(1, 2, 3, 4), noise="none"))
 
     def compute(self, job: Effect) -> Event | None:
+        if isinstance(job, CommitRows):
+            return RowsCommitted(bytes(32), bytes(SIGNATURE_BYTES))
         if isinstance(job, OpenMap):
             return MapOpened() if self.rng.random() < 0.8 else MapRefused("It does not open.", "Ask.")
         if not isinstance(job, ScorePoints):
@@ -231,7 +245,7 @@ class OwnerWalk(ParticipantWalk):
         machine = self.machine
         assert isinstance(machine, OwnerMachine)
         return [
-            self.welcome(version=PROTOCOL_VERSION + 1),
+            self.welcome(version=COMMITTED_VERSION + 1),
             self.welcome(feature_map=bytes(32)),
             self.welcome(received=WRONG),
             Refused(code="configuration", detail="d", advice="a"),
@@ -255,7 +269,12 @@ class ConsumerWalk(ParticipantWalk):
 
     def open_session(self, rule: str) -> Session:
         target = private(Neighbours.SUBSTITUTE_ONE) if self.rng.random() < 0.4 else EXACT
-        return open_session(session_file(owners=names(2), points=4, rule=rule, target=target))
+        owners = names(2)
+        if self.rng.random() < 0.2:
+            file = session_file(owners=owners, points=4, rule="sealed", target=target, commitment_depth=4)
+        else:
+            file = session_file(owners=owners, points=4, rule=rule, target=target)
+        return open_session(file)
 
     def make(self) -> ConsumerMachine:
         machine = ConsumerMachine(self.session)
@@ -268,8 +287,13 @@ class ConsumerWalk(ParticipantWalk):
         assert isinstance(machine, ConsumerMachine)
         if machine.phase == "greeting":
             self.say(self.welcome())
+        elif machine.phase == "gathering":
+            self.say(self.roots())
         elif machine.phase == "waiting":
             self.say(self.delivery(machine._part + 1))
+
+    def roots(self, owners: int = 2) -> Roots:
+        return Roots(roots=bytes(32 * owners), signatures=bytes(SIGNATURE_BYTES * owners))
 
     def delivery(self, part: int, *, count: int = 2, width: int = DIMENSION) -> Delivery:
         features = np.zeros(width, dtype=np.int16) if width != DIMENSION else CORNERS[0]
@@ -318,6 +342,8 @@ class ConsumerWalk(ParticipantWalk):
             self.welcome(sent=0, received=WRONG),
             Refused(code="state-lost", detail="d", advice="a"),
             Refused(code="malformed", detail="d", advice="a"),
+            self.roots(),
+            self.roots(3),
             self.delivery(WRONG),
             self.delivery(machine._part),
             self.delivery(machine._part + 1, count=5),

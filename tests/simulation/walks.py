@@ -35,7 +35,7 @@ from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.acquisition.tender import Tender
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.wire.messages import (
-    PROTOCOL_VERSION,
+    COMMITTED_VERSION,
     Ask,
     Batch,
     Bid,
@@ -207,7 +207,10 @@ class CuratorWalk:
         self.aim: Edge = rows[int(rng.integers(len(rows)))] if rows else ("", "", "")
         # An owner that never comes keeps a tender open that has all the others' points.
         away = self.aim == ("bidding", "timer:enrolment", "verifying")
-        owners = names(int(rng.integers(1 + away, 4)))
+        late = self.aim[1] == "received:commitment" and self.aim[0] != "enrolling"
+        owners = names(int(rng.integers(1 + (away or late), 4)))
+        self.late = owners[0] if late else ""
+        """Commits to its rows when others have a map."""
         # Rules that ask lead to more of the table than those that have the points with the bids.
         rules = (*RULES_IN_THE_CLEAR, "published", "winner-only")
         self.paced = bool({"pacing", "timer:cadence"} & {*self.aim} if rows else rng.random() < 0.35)
@@ -219,11 +222,15 @@ class CuratorWalk:
             rule = _THAT_ASK[int(rng.integers(len(_THAT_ASK)))]
         elif self.aim[0] == "bidding" and self.aim[2] == "verifying":
             rule = _THAT_DO_NOT[int(rng.integers(len(_THAT_DO_NOT)))]
+        elif self.aim[1] == "received:commitment":
+            rule = "sealed"
         rounds = int(rng.integers(1, 4))
         batch = 2 if RULES[rule].candidate_with_bid and seed % 3 == 0 else 1
         needed = int(rng.integers(1, len(owners) + 1))
-        if away or self.aim[2] == "closing":
-            needed = 1 if away else len(owners)
+        if away or late or self.aim[2] == "closing":
+            needed = 1 if away or late else len(owners)
+        commits = RULES[rule].sealed and (rng.random() < 0.3 or "received:commitment" in self.aim)
+        commitments: dict[str, Any] = {"commitment_depth": 4} if commits else {}
         session = session_file(
             owners=owners,
             points=rounds * batch,
@@ -232,6 +239,7 @@ class CuratorWalk:
             min_owners=needed,
             summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
             fixed_cadence=2.0 if self.paced else None,
+            **commitments,
         )
         self.bench = CuratorBench(session)
         if self.bench.machine.weighing.filter is not None:
@@ -240,7 +248,7 @@ class CuratorWalk:
         self.walk = Walk(self.bench.machine, self.bench.take)
         # Where owners run out, a round is decided as soon as the last of them has answered, or is gone.
         most = int(rng.choice([1, 4, 4]))
-        least = 1 if "asking" in self.aim else 0  # or nobody is asked
+        least = 1 if "asking" in self.aim or late else 0  # or nobody is asked
         # Owners whose best points are alike are asked together.
         different = int(rng.choice([2, 16]))
         self.players = {
@@ -255,7 +263,7 @@ class CuratorWalk:
         self.lost: set[str] = set()
         self.diligence = float(rng.choice([0.1, 0.7]))
         """How soon computations come back."""
-        self.slow = {owner for owner in owners if rng.random() < 0.5}
+        self.slow = {owner for owner in owners if rng.random() < 0.5 and not late}
         self.hostility = float(rng.choice([0.0, 0.05, 0.3]))
         self.trouble = float(rng.choice([0.0, 0.1, 0.4]))
         if rows:  # nothing else is to come first
@@ -297,6 +305,13 @@ class CuratorWalk:
             self._say(self._pick(due), bid)
         elif head == "restarted" and not bench.jobs:
             self._restart()
+        elif name == "commitment":
+            late = tuple(owner for owner in self.players if not bench.machine.seats[owner].committed)
+            if not late:
+                return False
+            owner = self._pick(late)
+            known = owner in bench.machine.links
+            self._say(owner, bench.commitment(owner) if known else bench.hello(owner))
         elif name in _ANSWERED:
             told = {
                 owner: [each for each in self.bench.inbox.get(owner, ()) if type(each) is _ANSWERED[name]]
@@ -378,7 +393,8 @@ class CuratorWalk:
     def _consumer(self) -> None:
         machine = self.bench.machine
         if machine.target is None:
-            self._say(CONSUMER, self.bench.target())
+            if machine.gathered:
+                self._say(CONSUMER, self.bench.target())
             return
         last = self.bench.last(CONSUMER)
         if isinstance(last, Delivery) and machine.phase == "delivering":
@@ -404,6 +420,16 @@ class CuratorWalk:
     def _owner(self, owner: str, told: Message | None = None) -> None:
         """It answers what it was told: that, or what it was told last."""
         seat, last = self.bench.machine.seats[owner], told or self.bench.last(owner)
+        if self.bench.opened.commitment_depth and not seat.committed:
+            if owner != self.late:
+                self._say(owner, self.bench.commitment(owner))
+            elif (
+                not self.bench.machine.gathered
+                and "enrolment" in self.bench.timers
+                and all(seat.committed or name == owner for name, seat in self.bench.machine.seats.items())
+            ):
+                self._fire("enrolment")
+            return
         if isinstance(last, Close) and seat.asked and self.rng.random() < 0.5:
             last = next(each for each in reversed(self.bench.inbox[owner]) if isinstance(each, Ask))
         if isinstance(last, SecretMap) and not seat.enrolled:
@@ -473,7 +499,7 @@ class CuratorWalk:
         other_form = candidate_of(point) if bench.rule.sealed else sealed_candidate_of(point, bench.opened)
         large = sealed_candidate_of(point, bench.opened).model_copy(update={"box": bytes(WRONG)})
         attempts: list[tuple[str, Message, dict[str, int]]] = [
-            (owner, bench.hello(owner, versions=(PROTOCOL_VERSION + 1,)), {}),
+            (owner, bench.hello(owner, versions=(COMMITTED_VERSION + 1,)), {}),
             (owner, bench.hello(owner, session=bytes(32)), {}),
             (owner, bench.hello(owner, name="somebody"), {}),
             (owner, bench.hello(owner, role="consumer"), {}),
@@ -491,6 +517,8 @@ class CuratorWalk:
             (CONSUMER, Ready(), {}),
             (owner, Ready(), {"sequence": 0}),
             (owner, FAREWELL, {}),
+            (owner, bench.commitment(owner), {}),
+            (owner, bench.commitment(owner, signature=FORGED), {}),
             (owner, honest, {"sequence": 0}),
             (owner, honest, {"sequence": bench.sent.get(owner, 0) + 2}),
             (owner, honest, {"acknowledged": WRONG}),

@@ -13,7 +13,7 @@ from hushbid.owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Wi
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
-from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, sign
+from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, sign
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.machine.machine import Started
 from hushbid.protocol.names import CONSUMER
@@ -143,7 +143,7 @@ def signed_bid(
         signer: Whose key signs; the owner's own, if empty.
         tag: Makes for other boxes.
     """
-    size, first = session.box_bytes + SEAL_BYTES, session.batch * bids + 1
+    size, first = session.box_length, session.batch * bids + 1
     handles = range(first, first + session.batch)
     boxes = [
         hashlib.sha256(f"{owner} {handle} {tag}".encode()).digest().ljust(size, b"\1") for handle in handles

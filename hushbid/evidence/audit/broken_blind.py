@@ -17,7 +17,7 @@ from hushbid.evidence.audit.broken import OtherOutcomes
 from hushbid.owner.events import BlindScored, ScoreBlind
 from hushbid.owner.party import owner_party
 from hushbid.protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
-from hushbid.protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign
+from hushbid.protocol.crypto.sealing import open_sealed, sign
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import RemoteProtocolError
 from hushbid.protocol.machine.machine import Computation, Event
@@ -53,7 +53,7 @@ class _VoidBox(OtherOutcomes):
     def _reported(self, effect: Computation, outcome: Event | None) -> Event | None:
         if type(effect) is not ScoreBlind or not isinstance(outcome, BlindScored):
             return outcome
-        size = self._session.box_bytes + SEAL_BYTES
+        size = self._session.box_length
         boxes = [outcome.boxes[at : at + size] for at in range(0, len(outcome.boxes), size)]
         boxes = [
             b"\xff" * size if row == self._row else box for row, box in zip(outcome.rows, boxes, strict=True)

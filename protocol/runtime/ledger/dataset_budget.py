@@ -20,6 +20,8 @@ from hushbid.protocol.runtime.ledger.cap import Cap
 from hushbid.protocol.runtime.ledger.known_ledgers import KnownRows
 from hushbid.protocol.runtime.ledger.lifetime_ledger import LifetimeLedger, read_ledger
 from hushbid.protocol.runtime.ledger.spending import Spending
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
 from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.protocol.session.session import Session
 
@@ -68,6 +70,7 @@ class DatasetBudget:
         with self._open(record=record) as ledger:
             if warn:
                 ledger.warn(called)
+                self._warn_of_other_rows(ledger, called)
             if self.paid_as and all(each.identifier != self.paid_as for each in ledger.spendings):
                 raise ConfigError(
                     f"{self.path}: the release of the target that was named was not charged to this ledger.",
@@ -75,6 +78,14 @@ class DatasetBudget:
                 )
             ledger.check(self._of_this_run(ledger, transcript))
             return ledger.cap
+
+    def _warn_of_other_rows(self, ledger: LifetimeLedger, called: Path | None) -> None:
+        """Log that the last commitment to these data, of this depth, was to other rows."""
+        root, depth = self.spending.root, self.spending.root.rpartition("/")[2]
+        named = [each for each in ledger.spendings if each.root and each.root.rpartition("/")[2] == depth]
+        if named and named[-1].root != root:
+            session = named[-1].identifier.partition("/")[0]
+            log(LogEvent.LEDGER_OTHER_ROWS, path=str(called or self.path), session=session)
 
     def elsewhere(self) -> Path | None:
         """Another ledger, if any, that the same rows were charged to; its budget does not bind here."""
@@ -143,6 +154,7 @@ def dataset_budget(
     statement: PrivacyStatement,
     *,
     paid_as: str = "",
+    root: str = "",
 ) -> DatasetBudget:
     """The ledger of a party's data, and what the session costs it.
 
@@ -151,6 +163,7 @@ def dataset_budget(
         statement: What the session guarantees to the data.
         paid_as: The recorded identifier of an earlier release of the data: the session is then recorded at no
             further cost. Empty: the session makes a release of its own.
+        root: What the party commits to as these data; empty: it does not commit.
 
     Raises:
         ConfigError: δ is no guarantee for so many rows (`check_delta_of`).
@@ -175,6 +188,7 @@ def dataset_budget(
         epsilon=0.0 if paid_as else statement.epsilon if holds else None,
         delta=0.0 if paid_as else statement.delta,
         costs=charge.costs if composes and not paid_as else (),
+        root=root,
     )
     return DatasetBudget(
         ledger_path(file, data),

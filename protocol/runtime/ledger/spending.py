@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal, Self, get_args
+from typing import Any, Final, Literal, Self, get_args
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.limits import MAX_TEXT
@@ -23,6 +23,7 @@ from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = ["Spending", "SpendingKind", "checked_neighbours", "epsilon_of_spendings"]
 
+_LEFT_OUT_IF_EMPTY: Final = ("transcript", "root")
 SpendingKind = Literal["session", "catalogue", "screening"]
 
 
@@ -40,6 +41,8 @@ class Spending:
         costs: Its parts, for the accountant; if empty, only (ε, δ) is known.
         transcript: Of a session, the beginning of the transcript whose releases are paid (`party.beginning`);
             empty where an older version charged it.
+        root: What the party committed to as these data (`hushbid.protocol.crypto.commitment.root_name`); empty
+            where it committed to nothing.
 
     Raises:
         ConfigError: A value is out of range.
@@ -53,6 +56,7 @@ class Spending:
     delta: float
     costs: tuple[Cost, ...] = ()
     transcript: str = ""
+    root: str = ""
 
     def __post_init__(self) -> None:
         checked_neighbours(self.neighbours)
@@ -111,7 +115,7 @@ class Spending:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "costs": [cost_to_record(cost) for cost in self.costs],
-            **({"transcript": self.transcript} if self.transcript else {}),
+            **{name: getattr(self, name) for name in _LEFT_OUT_IF_EMPTY if getattr(self, name)},
         }
 
     @classmethod
@@ -124,16 +128,16 @@ class Spending:
         Raises:
             ConfigError, KeyError, TypeError, ValueError: It is malformed.
         """
-        record = {"neighbours": neighbours, "transcript": "", **record}
+        record = {"neighbours": neighbours, **dict.fromkeys(_LEFT_OUT_IF_EMPTY, ""), **record}
         if set(record) != {
-            "kind", "identifier", "date", "neighbours", "epsilon", "delta", "costs", "transcript",
+            "kind", "identifier", "date", "neighbours", "epsilon", "delta", "costs", *_LEFT_OUT_IF_EMPTY,
         }:  # fmt: skip
             raise ValueError("its keys are not those of a spending")
         for key, types in (
             ("identifier", str),
             ("epsilon", float | int | None),
             ("delta", float | int),
-            ("transcript", str),
+            *((name, str) for name in _LEFT_OUT_IF_EMPTY),
         ):
             if isinstance(record[key], bool) or not isinstance(record[key], types):
                 raise TypeError(f"its {key} is of another type")
@@ -145,7 +149,7 @@ class Spending:
             epsilon=record["epsilon"],
             delta=record["delta"],
             costs=tuple(cost_from_record(cost) for cost in record["costs"]),
-            transcript=record["transcript"],
+            **{name: record[name] for name in _LEFT_OUT_IF_EMPTY},
         )
 
 

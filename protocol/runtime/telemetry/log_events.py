@@ -61,6 +61,10 @@ class LogEvent(Enum):
         "ledger.elsewhere",
         "{path}: the same rows were charged to {other} before, and what they spent there does not count here",
     )
+    LEDGER_OTHER_ROWS = _warning(
+        "ledger.other-rows",
+        "{path}: the rows are not those that the session {session} was told of: their root is another one",
+    )
     LEDGERS_UNKNOWN = _warning(
         "ledger.list-unusable", "{path}: not known whether these rows have another ledger ({reason})"
     )

@@ -20,7 +20,6 @@ from hushbid.consumer.events import (
     WeightSealed,
 )
 from hushbid.protocol import limits
-from hushbid.protocol.crypto.sealing import SEAL_BYTES
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Charge, Effect, Event, Finish, Received, Send, Started
 from hushbid.protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
@@ -105,7 +104,7 @@ class Bench:
     def purchase(self, owner: str = A, handle: int = 1, score: int = 5, **changes: Any) -> BlindPurchase:
         """A box of the right shape."""
         candidate = BlindCandidate(
-            box=bytes(self.session.box_bytes + SEAL_BYTES),
+            box=bytes(self.session.box_length),
             digests=bytes(32 * (self.session.batch + 1)),
             signature=bytes(64),
         )
@@ -298,7 +297,7 @@ AWARDS: dict[str, tuple[Callable[[Bench], Award], Offence, str]] = {
         "that it cannot have",
     ),
     "a longer box": (
-        lambda b: b.award(shaped(b, box=bytes(b.session.box_bytes + SEAL_BYTES + 1)), b.purchase(handle=3)),
+        lambda b: b.award(shaped(b, box=bytes(b.session.box_length + 1)), b.purchase(handle=3)),
         Offence.MALFORMED,
         "of another length",
     ),

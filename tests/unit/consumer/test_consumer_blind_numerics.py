@@ -29,7 +29,7 @@ from hushbid.protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
-from hushbid.protocol.crypto.sealing import SEAL_BYTES, pack_content, seal, sign, verify_signature
+from hushbid.protocol.crypto.sealing import pack_content, seal, sign, verify_signature
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.names import CONSUMER
@@ -209,7 +209,7 @@ def another_rounds_mask(consumer: Consumer, scored: BlindScored) -> BlindPurchas
 
 
 def nothing_as_a_point(consumer: Consumer, scored: BlindScored) -> BlindPurchase:
-    box = bytes(consumer.session.box_bytes + SEAL_BYTES)
+    box = bytes(consumer.session.box_length)
     return signed(consumer, box, scored.scores)
 
 
@@ -256,7 +256,7 @@ def test_what_is_not_as_its_owner_says_is_void_and_harms_no_other(consumer: Cons
 
 
 def test_a_box_of_nothing_that_is_scored_as_nothing_is_no_purchase_and_no_fault(consumer: Consumer) -> None:
-    box = bytes(consumer.session.box_bytes + SEAL_BYTES)
+    box = bytes(consumer.session.box_length)
     blank = signed(consumer, box, mask_of(consumer).of_nothing)
     honest = purchase_of(B, bid_of(consumer, B))
     assert [entry.owner for entry in check_award(consumer, honest, blank)] == [B]

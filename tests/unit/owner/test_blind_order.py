@@ -14,7 +14,7 @@ from hushbid.owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Wi
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.owner.party import owner_party
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, broadcast_statement
-from hushbid.protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign, unpack_content
+from hushbid.protocol.crypto.sealing import open_sealed, sign, unpack_content
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.noise import SimulatedNoise
@@ -69,7 +69,7 @@ class Sender:
         for row in scored.rows:
             if row >= 0:
                 self._numerics.perform(Withdraw(row))
-        assert len(scored.boxes) == SESSION.box_bytes + SEAL_BYTES
+        assert len(scored.boxes) == SESSION.box_length
         point = b""
         if any(scored.boxes):
             point = unpack_content(open_sealed(scored.boxes, IDENTITY.sealing))[0].tobytes()

@@ -23,7 +23,6 @@ from hushbid.protocol.crypto.blinding import (
 from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     EPHEMERAL_BYTES,
-    SEAL_BYTES,
     open_sealed,
     sign,
     unpack_content,
@@ -181,7 +180,7 @@ def opened(consumer: Consumer, box: bytes) -> tuple[np.ndarray[tuple[int], np.dt
 
 
 def boxes_in(consumer: Consumer, scored: BlindScored) -> list[bytes]:
-    size = consumer.session.box_bytes + SEAL_BYTES
+    size = consumer.session.box_length
     return [scored.boxes[at : at + size] for at in range(0, len(scored.boxes), size)]
 
 

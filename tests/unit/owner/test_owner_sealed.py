@@ -11,7 +11,6 @@ from hushbid.owner.party import owner_party
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
-    SEAL_BYTES,
     candidate_statement,
     open_sealed,
     unpack_content,
@@ -148,7 +147,7 @@ def test_a_point_is_sealed_to_the_consumer_and_signed_with_its_place() -> None:
     point, attributes = unpack_content(content)
     assert np.array_equal(point, data.features[scored.rows[0]])
     assert attributes == data.attributes(scored.rows[0])
-    assert len(candidate.box) == session.box_bytes + SEAL_BYTES
+    assert len(candidate.box) == session.box_length
     with pytest.raises(RemoteProtocolError):
         open_sealed(candidate.box, session.simulated_identity(A).sealing)
     key = session.public_identity(A).verify

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hushbid.protocol import limits
-from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from hushbid.protocol.crypto.sealing import DIGEST_BYTES
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.session.sizes import longest_to_curator
 from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
@@ -44,7 +44,7 @@ def longest_messages(session: Session) -> list[Message]:
     features = np.full(d, -(2**15), np.int16)
     candidate: Candidate | SealedCandidate
     if session.rule.sealed:
-        box = bytes(session.box_bytes + SEAL_BYTES)
+        box = bytes(session.box_length)
         candidate = SealedCandidate.model_construct(features=features, box=box, signature=bytes(64))
     else:
         candidate = Candidate.model_construct(
@@ -98,7 +98,7 @@ def test_every_batch_of_a_session_is_taken(rule: str, batch: int, columns: int, 
     if session.rule.sealed:
         candidates = SealedCandidates.model_construct(
             features=features,
-            boxes=bytes(batch * (session.box_bytes + SEAL_BYTES)),
+            boxes=bytes(batch * (session.box_length)),
             digests=bytes(batch * DIGEST_BYTES),
             signature=bytes(64),
         )
