@@ -176,21 +176,14 @@ class ConsumerNumerics:
         seed = self._noise.random_bytes(SEED_BYTES)
         feature_map = self._set_map(seed)
         identity = self._require_identity()
-        nonces = self._noise.random_bytes(NONCE_BYTES * len(session.file.owners))
-        boxes = [
-            seal_map(
-                seed,
-                feature_map.digest,
-                session,
-                session.public_identity(owner),
-                identity,
-                nonces[rank * NONCE_BYTES : (rank + 1) * NONCE_BYTES],
-            )
-            if owner in self._roots or not session.commitment_depth
-            else bytes(limits.MAP_BOX_BYTES)
-            for rank, owner in enumerate(session.file.owners)
-        ]
-        return seed, b"".join(boxes)
+        boxes = dict.fromkeys(session.file.owners, bytes(limits.MAP_BOX_BYTES))
+        entitled = [owner for owner in boxes if owner in self._roots or not session.commitment_depth]
+        nonces = self._noise.random_bytes(NONCE_BYTES * len(entitled)) if entitled else b""
+        for place, owner in enumerate(entitled):
+            nonce = nonces[place * NONCE_BYTES : (place + 1) * NONCE_BYTES]
+            recipient = session.public_identity(owner)
+            boxes[owner] = seal_map(seed, feature_map.digest, session, recipient, identity, nonce)
+        return seed, b"".join(boxes.values())
 
     def _set_map(self, seed: bytes) -> FeatureMap:
         self._keep_seed(seed)

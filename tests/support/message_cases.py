@@ -32,6 +32,7 @@ from hushbid.protocol.wire.messages import (
     Candidate,
     Candidates,
     Close,
+    Commitment,
     Delivery,
     Farewell,
     Hello,
@@ -43,6 +44,7 @@ from hushbid.protocol.wire.messages import (
     Ready,
     Receipt,
     Refused,
+    Roots,
     SealedCandidate,
     SealedCandidates,
     SecretMap,
@@ -211,6 +213,14 @@ CASES: dict[str, Case] = {
         at=(1, 0),
     ),
     "secret-map": _case(SecretMap(box=bytes(range(limits.MAP_BOX_BYTES))), TO_OWNER, at=(1, 0)),
+    "commitment": _case(
+        Commitment(root=bytes(range(32)), signature=bytes(range(64, 128))), FROM_OWNER, at=(1, 0)
+    ),
+    "roots": _case(
+        Roots(roots=bytes(range(32)) + bytes(32), signatures=bytes(range(64)) + bytes(64)),
+        TO_CONSUMER,
+        at=(1, 0),
+    ),
     "ready": _case(Ready(), FROM_OWNER, at=(1, 1)),
     "broadcast": _case(
         Broadcast(round=1000, weights=values(-(2**30), 0, 1, 2**30, dtype="int32"), noise="simulated"),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hushbid.evidence.sweep.blind_on_record import BidOnRecord, Weighed
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_bid_statement, blind_digest
+from hushbid.protocol.crypto.commitment import Opening, row_leaf
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, open_sealed, unpack_content, verify_signature
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import RemoteProtocolError
@@ -54,7 +55,7 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
     mask = _mask(session, weighed, award.round, weights)
     found = []
     for purchase in award.purchases:
-        held = _held(session, purchase)
+        held = _held(session, weighed, purchase)
         if isinstance(held, bytes):
             # Empty: that is correct if it was scored and signed as empty.
             wrong = not _signed(session, purchase) or purchase.score != mask.of_nothing
@@ -74,16 +75,26 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
     return found
 
 
-def _held(session: Session, purchase: BlindPurchase) -> tuple[npt.NDArray[Any], bytes] | bytes | None:
+def _held(
+    session: Session, weighed: Weighed, purchase: BlindPurchase
+) -> tuple[npt.NDArray[Any], bytes] | bytes | None:
     """The point in a box, with its attributes; no bytes if it is empty; None if it is void."""
     box = purchase.candidate.box
     if not any(box):
         return b""
     try:
         content = open_sealed(box, session.simulated_identity(CONSUMER).sealing)
+        split = Opening.split(content, session.commitment_depth) if weighed.roots else (None, content)
+        if split is None:
+            return None
+        opening, content = split
         point, attributes = unpack_content(content)
     except RemoteProtocolError:
         return None
+    if weighed.roots is not None and opening is not None:
+        committed = weighed.roots.of(session.file.owners).get(purchase.owner)
+        if committed is None or opening.root(row_leaf(opening.salt, point, attributes)) != committed.root:
+            return None
     return (point, attributes) if point.shape == (session.space.columns,) else None
 
 

@@ -24,7 +24,7 @@ from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.wire.blind import Account, Award, BlindBid
 from hushbid.protocol.wire.codec import Direction, read_message
-from hushbid.protocol.wire.messages import Target, boxes_of
+from hushbid.protocol.wire.messages import Roots, Target, boxes_of
 
 __all__ = ["BidOnRecord", "BlindRounds", "Weighed", "blind_rounds_on_record", "weighed_on_record"]
 
@@ -155,6 +155,7 @@ class Weighed:
         awards: Awards that it took.
         delivered: What it says of each award's boxes, but for those of nothing.
         account: Its account; None: it made none.
+        roots: What it was told that owners committed to; None: they need not.
     """
 
     target: Target | None = None
@@ -164,6 +165,7 @@ class Weighed:
     awards: list[Award] = field(default_factory=list)
     delivered: list[tuple[Mapping[str, Any], ...]] = field(default_factory=list)
     account: Account | None = None
+    roots: Roots | None = None
 
     def keys(self, session: Session) -> BlindKeys:
         """Those of the session, which owners have too."""
@@ -202,3 +204,7 @@ def _take(found: Weighed, item: RecordedItem) -> None:
         award = read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"])
         assert isinstance(award, Award), "the frame says so"
         found.awards.append(award)
+    elif item.kind == "received" and private["frame"]["message"] == "roots":
+        roots = read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"])
+        assert isinstance(roots, Roots), "the frame says so"
+        found.roots = roots

@@ -30,6 +30,7 @@ class Setting(NamedTuple):
     rounds: int
     owners: int
     batch: int = 1
+    commits: bool = False
 
 
 class Failure(NamedTuple):
@@ -109,8 +110,8 @@ def _check_one(setting: Setting, all_come: bool, crashes: Crashes) -> tuple[int,
 @lru_cache
 def uncrashed(setting: Setting) -> tuple[Session, Course]:
     """A session and its course without crashes, made once in every process."""
-    rule, release, rounds, owners, batch = setting
-    session = small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch)
+    rule, release, rounds, owners, batch, commits = setting
+    session = small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch, commits=commits)
     return session, run(session)
 
 

@@ -110,6 +110,7 @@ class Plan:
     Attributes:
         seed: All of it comes from it.
         distinct: Whether a point that several owners hold is bought once; owners hold many such points then.
+        commits: Whether owners commit to their rows first.
         tendering: How owners submit, and what bounds the choice, under `tender`; None: another rule.
         cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
         rows: How many points each owner has.
@@ -127,6 +128,7 @@ class Plan:
     rounds: int
     batch: int
     distinct: bool
+    commits: bool
     tendering: Tendering | None
     min_owners: int
     cadence: float | None
@@ -153,6 +155,7 @@ class Plan:
             owners=owners,
             batch=self.batch,
             distinct=self.distinct,
+            commits=self.commits,
             tendering=self.tendering,
         ).file
         section = file.session.model_copy(
@@ -165,13 +168,13 @@ class Plan:
     def limit(self) -> float:
         """Simulated seconds in which the session must have ended, by its own limits of time.
 
-        After the faults: enrolment; in each round bids, an ask to every owner one after the other, and a peer
-        that is waited for, or the time of its cadence; a pause; the delivery; closing; and then who missed
-        the end gives the curator up.
+        After the faults: enrolment, and again for the map where owners commit; in each round bids, an ask to
+        every owner one after the other, and a peer that is waited for, or the time of its cadence; a pause;
+        the delivery; closing; and then who missed the end gives the curator up.
         """
         timeouts = self.session.file.timeouts
         in_a_round = timeouts.round * (1 + len(self.rows)) + timeouts.comeback
-        before = timeouts.enrolment + timeouts.pause + timeouts.delivery
+        before = timeouts.enrolment * (1 + self.commits) + timeouts.pause + timeouts.delivery
         after = timeouts.closing + timeouts.comeback + timeouts.abandon + timeouts.enrolment
         return self.healed + before + self.rounds * in_a_round + after
 
@@ -187,7 +190,8 @@ class Plan:
         """The session and its faults, for people."""
         told = [
             f"{self.rule} with {self.release}, {self.rounds} rounds of {self.batch}, "
-            f"{'each point once, ' if self.distinct else ''}{_terms_in_words(self.tendering)}"
+            f"{'each point once, ' if self.distinct else ''}"
+            f"{'owners commit, ' if self.commits else ''}{_terms_in_words(self.tendering)}"
             "points of the owners: "
             f"{', '.join(map(str, self.rows))}, min_owners = {self.min_owners}, "
             f"{f'a round every {self.cadence:.2f} s, ' if self.cadence else ''}"
@@ -208,8 +212,8 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     Args:
         rules: Acquisition rules to choose from; none: all.
     """
-    kind, of_faults, of_crashes, sizes, copies, terms = (
-        np.random.default_rng([seed, place]) for place in range(6)
+    kind, of_faults, of_crashes, sizes, copies, terms, commits = (
+        np.random.default_rng([seed, place]) for place in range(7)
     )
     names_of_rules = tuple(rules) or tuple(RULES)
     rule = names_of_rules[int(kind.integers(len(names_of_rules)))]
@@ -233,6 +237,7 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         batch=batch,
         # A blind curator cannot tell which points are copies.
         distinct=RULES[rule].candidate_with_bid and not blind and bool(copies.random() < 0.3),
+        commits=RULES[rule].sealed and bool(commits.random() < 0.5),
         tendering=_tendering(terms, release, rounds * batch, count) if RULES[rule].herds else None,
         min_owners=min_owners,
         cadence=cadence,

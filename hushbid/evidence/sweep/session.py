@@ -33,6 +33,7 @@ COLUMNS: Final = 3
 DIMENSION: Final = 8
 EPSILON: Final = 3.0
 EPSILON_CURATOR: Final = 30.0
+COMMITMENT_DEPTH: Final = 6
 """ε of a finer release for the curator, where it has one."""
 _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kind"].default)
 """Messages with the head of a transcript, which depends on times and salts."""
@@ -100,6 +101,7 @@ def small_session(
     batch: int = 1,
     distinct: bool = False,
     tendering: Tendering | None = None,
+    commits: bool = False,
 ) -> Session:
     """A session of few features and simulated noise.
 
@@ -107,7 +109,7 @@ def small_session(
     point are bought too. A `tender` buys the points of all rounds in one, by default from submissions of
     several messages, and does not settle privately. With `logistic` the ε of asks is so large that it
     protects nobody: the rule is for thousands of owners. With `distinct` a point that several owners hold is
-    bought once.
+    bought once. With `commits` owners commit to their rows first.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
@@ -153,6 +155,8 @@ def small_session(
     }
     delta = SessionSection.model_fields["delta"].default
     keys = RULES[rule].small_keys(owners=owners, rounds=rounds, delta=delta)
+    if commits:
+        keys = {**keys, "commitment_depth": COMMITMENT_DEPTH}
     return open_session(SessionFile.model_validate({**values, "acquisition": {"rule": rule, **keys}}))
 
 

@@ -21,6 +21,8 @@ from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Broadcast, without_
 from hushbid.transcripts.replay import opened_session
 from hushbid.transcripts.verification.awards import Awards, VoidBoxes
 from hushbid.transcripts.verification.charges import Charges
+from hushbid.transcripts.verification.commitments import KINDS as COMMITTING
+from hushbid.transcripts.verification.commitments import Commitments
 
 __all__ = ["Account", "Noted", "Told", "Traffic", "account_of"]
 
@@ -87,6 +89,7 @@ class Account:
         self.broadcasts: dict[int, dict[bytes, Told]] = defaultdict(dict)
         self.awards: Awards | None = None
         self._charges: Charges | None = None
+        self._commitments: Commitments | None = None
         self.void = VoidBoxes() if party == CONSUMER else None
         self.redacted = 0
         self.faults: list[Fault] = []
@@ -96,6 +99,8 @@ class Account:
         """Compare with a session what follows from it, from here on."""
         if session is not None:
             self._charges = Charges(session, self.party, self._fault)
+            if session.commitment_depth:
+                self._commitments = Commitments(session, self.party, self._fault)
             if self.party == CURATOR and session.rule.blind:
                 self.awards = Awards(session)
 
@@ -152,6 +157,8 @@ class Account:
             self._take_broadcast(frame, noted, sent=sent)
         if sent and self._charges is not None:
             self._charges.left(record, frame.message, self._rounds.get(noted.digest, 0))
+        if self._commitments is not None and frame.message in COMMITTING:
+            self._commitments.take(record, frame)
         if self.awards is not None and frame.message in ("blind-bid", "award"):
             self._compare_award(record, frame, self.awards)
 

@@ -41,8 +41,8 @@ class Spending:
         costs: Its parts, for the accountant; if empty, only (ε, δ) is known.
         transcript: Of a session, the beginning of the transcript whose releases are paid (`party.beginning`);
             empty where an older version charged it.
-        root: What the party committed to as these data (`hushbid.protocol.crypto.commitment.root_name`); empty
-            where it committed to nothing.
+        root: What the party committed to as these data, by the name that
+            `hushbid.protocol.crypto.commitment.root_name` gives it; empty where it committed to nothing.
 
     Raises:
         ConfigError: A value is out of range.

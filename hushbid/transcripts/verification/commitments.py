@@ -1,0 +1,91 @@
+"""Whether a transcript keeps the order in which owners commit and see: rows first, then the map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from hushbid.protocol.crypto.sealing import rows_statement, verify_signature
+from hushbid.protocol.errors import ConfigError, RemoteProtocolError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.verify import RecordedFrame
+from hushbid.protocol.wire.codec import Direction, decode_message
+from hushbid.protocol.wire.messages import Commitment, Roots
+
+__all__ = ["KINDS", "Commitments"]
+
+KINDS: Final = frozenset({"commitment", "roots", "secret-map", "target", "nested-target", "maps"})
+"""The messages that it looks at."""
+
+
+class Commitments:
+    """Takes the frames of a party's transcript, in order.
+
+    Args:
+        fault: Called with the number of a record, and what is wrong with it.
+    """
+
+    def __init__(self, session: Session, party: str, fault: Callable[[int, str], None]) -> None:
+        self._session = session
+        self._party = party
+        self._fault = fault
+        self._committed: dict[str, Commitment] = {}
+        """What each owner's commitment in this file says."""
+        self._told: frozenset[str] | None = None
+        """Owners whose roots the consumer was told; None before."""
+
+    def take(self, record: int, frame: RecordedFrame) -> None:
+        """Take a frame of `KINDS`, as it was first sent or received."""
+        owner = self._party if self._party not in (CURATOR, CONSUMER) else frame.peer
+        if frame.message == "commitment":
+            self._commit(record, owner, frame.body)
+        elif frame.message == "roots":
+            self._tell(record, frame.body)
+        elif frame.message == "secret-map":
+            known = self._told if self._party == CURATOR else self._committed
+            if owner not in (known or ()):
+                self._fault(record, f"a map came to {owner} before its rows were committed to")
+        elif self._told is None:
+            self._fault(record, f"a {frame.message} left before the owners' rows were committed to")
+
+    def _commit(self, record: int, owner: str, body: bytes) -> None:
+        message = _decoded(Direction.OWNER_TO_CURATOR, body)
+        if not isinstance(message, Commitment) or not self._holds(owner, message):
+            self._fault(record, f"a commitment of {owner} is not signed by it")
+        elif owner in self._committed:
+            self._fault(record, f"{owner} committed to its rows a second time")
+        else:
+            self._committed[owner] = message
+
+    def _tell(self, record: int, body: bytes) -> None:
+        message = _decoded(Direction.CURATOR_TO_CONSUMER, body)
+        try:
+            found = message.of(self._session.file.owners) if isinstance(message, Roots) else None
+        except ValueError:
+            found = None
+        if found is None:
+            self._fault(record, "the roots are not those of the session's owners")
+            return
+        self._told = frozenset(found)
+        for owner, told in found.items():
+            if not self._holds(owner, told):
+                self._fault(record, f"the root that is told of {owner} is not signed by it")
+            elif self._party == CURATOR and self._committed.get(owner) != told:
+                self._fault(record, f"the root that is told of {owner} is not what it committed to")
+
+    def _holds(self, owner: str, commitment: Commitment) -> bool:
+        session = self._session
+        statement = rows_statement(session.identifier, owner, session.commitment_depth, commitment.root)
+        try:
+            key = session.public_identity(owner).verify
+        except (ConfigError, LookupError):
+            return False
+        return verify_signature(statement, commitment.signature, key)
+
+
+def _decoded(direction: Direction, body: bytes) -> object:
+    try:
+        return decode_message(direction, body)
+    except RemoteProtocolError:
+        return None
