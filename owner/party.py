@@ -74,6 +74,7 @@ def _sealer(
             f"With the rule {session.rule.name} every owner needs a key, and {name} has none.",
             advice="Name it in its file (`hushbid keys new` makes one), and leave network.insecure out.",
         )
+    session.check_rows(len(dataset), dataset.name)
     session.check_box(
         content_bytes(dataset.features.shape[1], dataset.features.dtype, dataset.attribute_length),
         dataset.name,

@@ -18,11 +18,12 @@ from hushbid.cluster.kind import kind_of
 from hushbid.plan.tables import names_only, no_network
 from hushbid.protocol.config.loading import load_toml_text, read_text, read_toml, validated
 from hushbid.protocol.config.session import DraftSession, PartyName, SessionFile
+from hushbid.protocol.crypto.commitment import USUAL_DEPTH
 from hushbid.protocol.data import DataColumns
 from hushbid.protocol.data.column import Column
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.privacy.acquisition import herds
+from hushbid.protocol.privacy.acquisition import RULES, herds
 from hushbid.protocol.runtime.files.signed_files import read_invitation
 from hushbid.protocol.session.session import open_session
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
@@ -61,7 +62,7 @@ neighbours = "substitute-one"
 
 {summary}[acquisition]
 rule = "{rule}"
-{labels}
+{commitment}{labels}
 [noise]
 source = "secure"
 
@@ -74,6 +75,9 @@ consumer = ""
 
 [roster.owners]  # their names, as the keys will be approved
 {owners}
+"""
+_COMMITMENT: Final = f"""\
+commitment_depth = {USUAL_DEPTH}  # 2^{USUAL_DEPTH} rows an owner: it commits to them first
 """
 _SUMMARY_TEMPLATE: Final = """\
 [summary]  # how the curator releases the mean embedding of the summary, in every round
@@ -191,6 +195,7 @@ def write_session(path: Path, advice: Advice, *, name: str) -> None:
             else f"{file.batch} in each of {file.rounds} rounds"
         ),
         rule=file.acquisition.rule,
+        commitment=_COMMITMENT if RULES[file.acquisition.rule].sealed else "",
         summary="" if file.herds else _SUMMARY_TEMPLATE.format(epsilon=file.summary.parameters["epsilon"]),
         delta=file.session.delta,
         column_values=""

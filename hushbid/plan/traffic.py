@@ -11,6 +11,7 @@ import numpy as np
 from hushbid.plan.setting import PlanSetting
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import MASK_BYTES
+from hushbid.protocol.crypto.commitment import ROOT_BYTES
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SIGNATURE_BYTES
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.sizes import sealed_weight_bytes
@@ -34,12 +35,14 @@ from hushbid.protocol.wire.messages import (
     Call,
     Candidate,
     Candidates,
+    Commitment,
     Delivery,
     Message,
     NestedTarget,
     Next,
     Offer,
     Purchase,
+    Roots,
     SealedCandidate,
     SealedCandidates,
     SecretMap,
@@ -106,6 +109,8 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     sent = rounds * session.messages * bid + asked * offer
     received = rounds * broadcast + asked * ask + secret
     received += (session.messages - 1) * frame_of(Next(round=1))
+    commitment, roots = _committing(session)
+    sent += commitment
     maps = limits.MAP_BOX_BYTES * owners if session.rule.sealed else 0
     target = frame_of(_target(setting, maps))
     bought = min(p, sum(setting.owner_points))
@@ -115,9 +120,17 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     return Traffic(
         owner_sent=round(sent),
         owner_received=round(received),
-        curator_sent=round(owners * received + delivery),
+        curator_sent=round(owners * received + roots + delivery),
         curator_received=round(owners * sent + target),
     )
+
+
+def _committing(session: Session) -> tuple[int, int]:
+    """Bytes of an owner's commitment, and of what the consumer is told of all; 0 where they do not commit."""
+    if not session.commitment_depth:
+        return 0, 0
+    commitment = Commitment(root=bytes(ROOT_BYTES), signature=bytes(SIGNATURE_BYTES))
+    return frame_of(commitment), frame_of(Roots.told([commitment] * len(session.file.owners)))
 
 
 def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
@@ -125,7 +138,8 @@ def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
     rounds, owners = setting.rounds, len(setting.owner_points)
     bid, broadcast = (frame_of(message) for message in round_messages(setting, session))
     secret = frame_of(SecretMap(box=bytes(limits.MAP_BOX_BYTES)))
-    sent, received = rounds * bid, rounds * broadcast + secret
+    commitment, roots = _committing(session)
+    sent, received = rounds * bid + commitment, rounds * broadcast + secret
     candidate = BlindCandidate(
         box=bytes(session.box_length),
         digests=bytes(DIGEST_BYTES * (session.batch + 1)),
@@ -150,7 +164,7 @@ def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
     return Traffic(
         owner_sent=round(sent),
         owner_received=round(received),
-        curator_sent=round(owners * received + rounds * award),
+        curator_sent=round(owners * received + roots + rounds * award),
         curator_received=round(owners * sent + rounds * broadcast + maps + frame_of(account)),
     )
 

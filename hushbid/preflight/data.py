@@ -38,6 +38,7 @@ def data(subject: Subject) -> str:
     if subject.role == "owner":
         [dataset] = subject.datasets.values()
         subject.session.file.check_labels(dataset)
+        subject.session.check_rows(len(dataset), dataset.name)
     elif isinstance(subject.file, ConsumerFile):
         test = None if subject.file.test is None else subject.datasets[subject.file.test]
         judging = test is not None and test.labels is not None

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.protocol.errors import DataError
+from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.mapped import let_go
 from hushbid.protocol.wire.arrays import Array
 from hushbid.protocol.wire.merkle import NODE_BYTES, node_of, root_of
@@ -143,7 +143,7 @@ class RowTree:
         depth: D, from 1.
 
     Raises:
-        DataError: There are more than 2^depth rows.
+        LocalProtocolError: There are more than 2^depth rows (`Session.check_rows` refuses them before).
     """
 
     def __init__(
@@ -151,10 +151,7 @@ class RowTree:
     ) -> None:
         count = len(features)
         if count > 2**depth:
-            raise DataError(
-                f"There are {count:,} rows, and the session's tree of rows has room for {2**depth:,}.",
-                advice="Sell a part of them, or have acquisition.commitment_depth raised, for all parties.",
-            )
+            raise LocalProtocolError(f"{count} rows, where a tree has room for {2**depth}.")
         self._empty = hashlib.blake2b(_EMPTY, key=key, digest_size=NODE_BYTES)
         self._salts = hashlib.shake_256(_SALTS + key).digest(SALT_BYTES * count)
         self._places = _shuffled(count, key, depth)

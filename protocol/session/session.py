@@ -227,6 +227,15 @@ class Session:
         """Bytes of a box: what shows that its row was committed to, the padded content, and the seal."""
         return opening_bytes(self.commitment_depth) + self.box_bytes + SEAL_BYTES
 
+    def check_rows(self, rows: int, name: str) -> None:
+        """Raise `DataError` for more rows than the tree has room for by which owners commit to them."""
+        if self.commitment_depth and rows > 2**self.commitment_depth:
+            raise DataError(
+                f"{name}: there are more rows than the session's tree has room for, which is "
+                f"{2**self.commitment_depth:,}.",
+                advice="Sell a part of them, or have acquisition.commitment_depth raised, for all parties.",
+            )
+
     def check_box(self, needed: int, name: str) -> None:
         """Raise `DataError` unless points of `needed` bytes, labels included, fit the session's boxes."""
         if needed > self.box_bytes:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hushbid.protocol import limits
+from hushbid.protocol.crypto.commitment import opening_bytes
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.crypto.sealing import (
     NONCE_BYTES,
@@ -252,5 +253,7 @@ def test_a_sealed_map_is_laid_out_as_stated() -> None:
 
 def test_the_lengths_of_boxes_and_signatures_are_those_of_the_code() -> None:
     (longer,) = re.findall(r"(\d+) bytes longer in all", PAGE.section("The box"))
-    assert int(longer) == SEAL_BYTES == limits.MAX_BOX_BYTES - limits.MAX_CONTENT_BYTES
+    assert int(longer) == SEAL_BYTES
+    most = SEAL_BYTES + opening_bytes(limits.MAX_COMMITMENT_DEPTH)
+    assert most == limits.MAX_BOX_BYTES - limits.MAX_CONTENT_BYTES
     assert SIGNATURE_BYTES == 64

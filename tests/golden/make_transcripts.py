@@ -30,6 +30,7 @@ ENVIRONMENT = {"python": "cpython 3.11.7", "blas": ["openblas 0.3 Haswell"]}
 
 SESSIONS: Mapping[str, Mapping[str, Any]] = {
     "session-2": {"rule": "sealed"},
+    "committed": {"rule": "sealed", "commitment_depth": 4},
     "tender": {
         "rule": "tender",
         "batch": 2,
@@ -67,7 +68,7 @@ def golden_images(name: str) -> dict[str, bytes]:
     def journal(role: str, party: str) -> MemoryJournal:
         header = Header(
             role, party, session.identifier.hex(), session.file.digest(), "0.1.0", ENVIRONMENT, "simulated"
-        )
+        )._replace(protocol=session.protocol_version)
         journals[party] = MemoryJournal(header, salts=fixed_salts(party.encode()))
         return journals[party]
 

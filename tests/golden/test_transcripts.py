@@ -14,6 +14,7 @@ from hushbid.protocol.transcript.journal import MemoryJournal
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.session_file import recorded_digest
 from hushbid.protocol.transcript.verify import verify
+from hushbid.protocol.wire.messages import COMMITTED_VERSION, PROTOCOL_VERSION
 from hushbid.protocol.wire.values import Item
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
@@ -45,9 +46,15 @@ TENDER_HEADS = {
     "owner-0": ("owner", 7, "e542869d20fe9a1deaae34f1583d74a1a27189ce8dcc911abc8b4bef52148f11"),
     "owner-1": ("owner", 7, "9bd8426620db854c88b4a68459295d4c206c8d63f4854768fbd9151b3f756504"),
 }
+COMMITTED_HEADS = {
+    "consumer": ("consumer", 6, "2d774acc243a86f7770210181ec7e488d5cbbe36aecd170a620190e3dbb51daa"),
+    "curator": ("curator", 19, "22751591e6cf9c3183f625ed51fe6a20c8010aa696b7848dc4d10a5545924c4c"),
+    "owner-0": ("owner", 8, "a13ca8ee187bee4d71af1434adc7cf4fd806ae20d0a54a78c62462cb2b4a609d"),
+    "owner-1": ("owner", 8, "639cad18aafbb8fff0ad83311bd5489752f8f13c782f0c6e7fb263492e87d7a5"),
+}
 GOLDEN = {
     (name, party): expected
-    for name, heads in (("session-2", HEADS), ("tender", TENDER_HEADS))
+    for name, heads in (("session-2", HEADS), ("tender", TENDER_HEADS), ("committed", COMMITTED_HEADS))
     for party, expected in heads.items()
 }
 FORMATS = {
@@ -91,8 +98,9 @@ def test_a_golden_transcript_of_every_role_reads_and_replays_as_ever(name: str, 
     found = read_transcript(path)
     assert (found.header.role, found.header.party) == (role, party)
     assert (len(found.records), found.head.hex(), found.torn_bytes) == (records, head, 0)
-    assert found.header.protocol == 2
-    assert recorded_digest(found.records[0].event, 2) == found.header.config_digest
+    version = COMMITTED_VERSION if name == "committed" else PROTOCOL_VERSION
+    assert found.header.protocol == version
+    assert recorded_digest(found.records[0].event, version) == found.header.config_digest
     # The machine of today does to the last byte what the machine did that recorded it. Should it ever have to
     # do otherwise, the protocol has a new version, and this file is one that is only read.
     again = replayed(path)

@@ -34,7 +34,7 @@ from hushbid.protocol.config.session import (
     TimeoutSection,
 )
 from hushbid.protocol.config.wishes import WishesSection
-from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, head_statement, rows_statement, sign
+from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, head_statement, sign
 from hushbid.protocol.errors import RemoteProtocolError
 from hushbid.protocol.machine.machine import (
     Charge,
@@ -75,7 +75,6 @@ from hushbid.protocol.wire.messages import (
     Broadcast,
     Candidate,
     Candidates,
-    Commitment,
     Farewell,
     Hello,
     Message,
@@ -369,13 +368,6 @@ class CuratorBench:
             "noise": self.opened.noise_name(self.opened.target),
         }
         return Target(**(values | changes))
-
-    def commitment(self, owner: str, **changes: Any) -> Commitment:
-        """An owner's commitment to rows that nobody has; it signed it."""
-        opened, root = self.opened, bytes([self.machine.seats[owner].rank + 1]) * 32
-        statement = rows_statement(opened.identifier, owner, opened.commitment_depth, root)
-        signature = sign(statement, opened.simulated_identity(owner).signing)
-        return Commitment(**({"root": root, "signature": signature} | changes))
 
     def receipt(self, part: int, *disputed: int) -> Receipt:
         """The consumer's receipt of a part of which it disputes the points at these places."""

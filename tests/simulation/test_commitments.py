@@ -12,8 +12,9 @@ import pytest
 
 from hushbid.consumer.events import NOT_COMMITTED
 from hushbid.owner.events import OpenMap
-from hushbid.owner.numerics import OwnerNumerics
+from hushbid.owner.numerics import BlindOwnerNumerics, OwnerNumerics
 from hushbid.owner.party import owner_party
+from hushbid.protocol.crypto.commitment import Opening, opening_bytes
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.machine.base import Machine
@@ -190,6 +191,42 @@ def test_an_owner_that_grinds_before_it_has_the_map_gains_nothing(kind: str) -> 
     print(kind, gains)
     assert abs(np.mean(gains)) < 4.0
     assert max(map(abs, gains)) < 12
+
+
+def cut(opening: Opening, depth: int) -> bytes:
+    """A path that is too short, in as many bytes."""
+    return opening._replace(path=opening.path[:-32]).packed() + bytes(32)
+
+
+def elsewhere(opening: Opening, depth: int) -> bytes:
+    return opening._replace(place=opening.place ^ 1).packed()
+
+
+def beyond(opening: Opening, depth: int) -> bytes:
+    return opening._replace(place=2**depth).packed()
+
+
+def none(opening: Opening, depth: int) -> bytes:
+    return bytes(opening_bytes(depth))
+
+
+@pytest.mark.parametrize("change", [cut, elsewhere, beyond, none])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_path_that_leads_elsewhere_is_disputed(rule: str, change: Any) -> None:
+    class Lost(OwnerNumerics if rule != "blind" else BlindOwnerNumerics):  # type: ignore[misc]
+        def _opening(self, row: int) -> bytes:
+            return bytes(change(self._tree.opening(row), self._session.commitment_depth))
+
+    def make(opened: Session, name: str, dataset: Dataset, **given: Any) -> tuple[Any, Any]:
+        machine, numerics = owner_party(opened, name, dataset, **given)
+        if name == OWNERS["near"]:
+            numerics = Lost(opened, dataset, numerics._hashed, sealer=numerics._sealer)
+        return machine, numerics
+
+    outcome = run(session(rule), market(1)[0], owner=make)
+    assert sold(outcome)[OWNERS["near"]] == 0
+    assert set(disputes(outcome)) == {(OWNERS["near"], NOT_COMMITTED)}
+    assert sum(sold(outcome).values()) > 0
 
 
 # -- what it does not keep an owner from -------------------------------------------------------------------

@@ -107,6 +107,14 @@ def test_a_crash_of_any_party_at_any_step(start: int, rule: str) -> None:
         survives(setting(rule), spread(own, 4 if party == CURATOR else 3, start))
 
 
+@pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.sealed])
+def test_a_crash_of_any_party_at_any_step_where_owners_commit(rule: str) -> None:
+    committing = setting(rule, rounds=4)._replace(commits=True)
+    _, base = uncrashed(committing)
+    assert len(base.result["wins"]) == 4
+    survives(committing, one_moment_each(base, tuple(base.steps)))
+
+
 @pytest.mark.parametrize("count", [4, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.candidate_with_bid])
 def test_a_crash_of_any_party_at_any_step_of_a_session_that_buys_three_a_round(

@@ -51,6 +51,7 @@ from hushbid.protocol.wire.messages import (
     SecretMap,
     fixed,
 )
+from tests.simulation.committing import commitment_of
 from tests.simulation.harness import (
     DIMENSION,
     FAREWELL,
@@ -311,7 +312,7 @@ class CuratorWalk:
                 return False
             owner = self._pick(late)
             known = owner in bench.machine.links
-            self._say(owner, bench.commitment(owner) if known else bench.hello(owner))
+            self._say(owner, commitment_of(bench, owner) if known else bench.hello(owner))
         elif name in _ANSWERED:
             told = {
                 owner: [each for each in self.bench.inbox.get(owner, ()) if type(each) is _ANSWERED[name]]
@@ -422,7 +423,7 @@ class CuratorWalk:
         seat, last = self.bench.machine.seats[owner], told or self.bench.last(owner)
         if self.bench.opened.commitment_depth and not seat.committed:
             if owner != self.late:
-                self._say(owner, self.bench.commitment(owner))
+                self._say(owner, commitment_of(self.bench, owner))
             elif (
                 not self.bench.machine.gathered
                 and "enrolment" in self.bench.timers
@@ -517,8 +518,8 @@ class CuratorWalk:
             (CONSUMER, Ready(), {}),
             (owner, Ready(), {"sequence": 0}),
             (owner, FAREWELL, {}),
-            (owner, bench.commitment(owner), {}),
-            (owner, bench.commitment(owner, signature=FORGED), {}),
+            (owner, commitment_of(bench, owner), {}),
+            (owner, commitment_of(bench, owner, signature=FORGED), {}),
             (owner, honest, {"sequence": 0}),
             (owner, honest, {"sequence": bench.sent.get(owner, 0) + 2}),
             (owner, honest, {"acknowledged": WRONG}),

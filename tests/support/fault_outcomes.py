@@ -22,8 +22,18 @@ from hushbid.protocol.machine.machine import (
     TimerFired,
 )
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Close, Delivery, Refused, Welcome
-from tests.simulation.harness import HEAD_SIGNED, MAP, CuratorBench, names, session_file
+from hushbid.protocol.wire.messages import (
+    Broadcast,
+    Close,
+    Delivery,
+    Ready,
+    Refused,
+    Roots,
+    SecretMap,
+    Welcome,
+)
+from tests.simulation.committing import commitment_of
+from tests.simulation.harness import HEAD_SIGNED, CuratorBench, names, session_file
 from tests.support.curator_rounds import A, B, W
 
 POINTS = 3
@@ -59,8 +69,14 @@ class Recorded(CuratorBench):
         for peer in peers:
             self.mute.discard(peer)
             self.say(peer, self.hello(peer))
-            if peer == CONSUMER and self.machine.target is None:
+            if peer == CONSUMER and self.machine.target is None and self.machine.gathered:
                 self.say(CONSUMER, self.target())
+        return self
+
+    def commit(self, *owners: str) -> Recorded:
+        """Owners commit to their rows."""
+        for owner in owners:
+            self.say(owner, commitment_of(self, owner))
         return self
 
     def lose(self, peer: str) -> None:
@@ -104,6 +120,10 @@ class Recorded(CuratorBench):
         last = next(message for message in reversed(self.inbox[peer]) if not isinstance(message, Welcome))
         if isinstance(last, Broadcast) and machine.seats[peer].broadcast == last.round:
             self.say(peer, self.no_bid(last.round))
+        elif isinstance(last, SecretMap) and not machine.seats[peer].enrolled:
+            self.say(peer, Ready())
+        elif isinstance(last, Roots) and machine.target is None:
+            self.say(CONSUMER, self.target())
         elif isinstance(last, Delivery) and machine.phase == "delivering" and last.part == machine._part:
             self.say(peer, self.receipt(last.part))
         elif isinstance(last, Close) and peer not in machine._farewells:
@@ -181,7 +201,10 @@ def code_of(bench: CuratorBench, peer: str) -> int:
     end = next((message for message in said if isinstance(message, Refused | Close)), None)
     if isinstance(end, Refused):
         return code(step(machine, Received(CURATOR, 0, 0, b"", end)))
-    welcome = Welcome(version=PROTOCOL_VERSION, feature_map=MAP.digest, sent=0, received=0)
+    public_map = bench.opened.public_map
+    digest = None if public_map is None else public_map.digest
+    version = bench.opened.protocol_version
+    welcome = Welcome(version=version, feature_map=digest, sent=0, received=0)
     step(machine, Received(CURATOR, 0, 0, b"", welcome))
     if isinstance(end, Close):
         return code(step(machine, Received(CURATOR, 1, 0, b"", end)))

@@ -29,7 +29,7 @@ from hushbid.protocol.names import CURATOR
 from hushbid.protocol.privacy.accounting import costs as cost_kinds
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.transcript.session_file import started
-from hushbid.protocol.wire import blind, messages
+from hushbid.protocol.wire import blind, committed, messages
 from hushbid.protocol.wire.codec import Direction
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, first_cells
@@ -60,9 +60,10 @@ def _example(kind: str) -> Any:
     return next(case.message for case in CASES.values() if case.message.kind == kind)
 
 
+_LATER: Final = {committed.__name__: 1, blind.__name__: 2}
 MESSAGES: Final = {
     each.model_fields["kind"].default: each
-    for each in sorted(_below(messages.Message), key=lambda kind: kind.__module__ == blind.__name__)
+    for each in sorted(_below(messages.Message), key=lambda kind: _LATER.get(kind.__module__, 0))
 }
 """All of them by kind, in their order; those of `blind` stand last."""
 PARTS: Final[dict[str, BaseModel]] = {
@@ -151,6 +152,7 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     weighing.NoiseDrawn(1, ()),
     weighing.WeightsComputed(1, np.zeros(4, dtype=np.int32)),
     hushbid.curator.events.CandidatesChecked(None, ()),
+    hushbid.owner.events.RowsCommitted(b"root", b"signature"),
     hushbid.owner.events.MapOpened(),
     hushbid.owner.events.MapRefused("what", "advice"),
     hushbid.owner.events.Scored(1, (0,), (0,), candidate_of(np.zeros(4, dtype=np.int16)), b""),

@@ -21,6 +21,7 @@ from hushbid.protocol.wire.messages import (
     SecretMap,
     Welcome,
 )
+from tests.simulation.committing import commitment_of
 from tests.simulation.harness import FORGED, CuratorBench, names, session_file, weights_of
 
 A, B, C = names(3)
@@ -40,7 +41,7 @@ def hello(bench: CuratorBench, *peers: str) -> None:
 
 def commit(bench: CuratorBench, *owners: str) -> None:
     for owner in owners:
-        bench.say(owner, bench.commitment(owner))
+        bench.say(owner, commitment_of(bench, owner))
 
 
 def mapped(bench: CuratorBench) -> list[str]:
@@ -69,7 +70,7 @@ def test_the_consumer_is_told_once_all_have_committed_and_maps_come_after(
     if not consumer_first:
         assert roots(bench) is None
         hello(bench, CONSUMER)
-    assert roots(bench) == {owner: bench.commitment(owner) for owner in (A, B, C)}
+    assert roots(bench) == {owner: commitment_of(bench, owner) for owner in (A, B, C)}
     assert mapped(bench) == []
     bench.say(CONSUMER, bench.target())
     assert mapped(bench) == [A, B, C]
@@ -80,7 +81,7 @@ def test_who_commits_too_late_has_no_map_and_holds_nobody_up() -> None:
     hello(bench, CONSUMER, A, B, C)
     commit(bench, A, B)
     bench.fire("enrolment")
-    assert roots(bench) == {owner: bench.commitment(owner) for owner in (A, B)}
+    assert roots(bench) == {owner: commitment_of(bench, owner) for owner in (A, B)}
     commit(bench, C)
     bench.say(CONSUMER, bench.target())
     assert mapped(bench) == [A, B]
@@ -135,8 +136,8 @@ def test_a_root_comes_once(when: str) -> None:
         commit(bench, C)
         bench.say(CONSUMER, bench.target())
     kept = bench.machine.seats[A].commitment
-    other = bench.commitment(A, root=bytes(ROOT_BYTES))
-    assert bench.offend(A, bench.commitment(A)).offence is Offence.OUT_OF_TURN
+    other = commitment_of(bench, A, root=bytes(ROOT_BYTES))
+    assert bench.offend(A, commitment_of(bench, A)).offence is Offence.OUT_OF_TURN
     assert bench.offend(A, other).offence is Offence.OUT_OF_TURN
     assert bench.machine.seats[A].commitment == kept
 
@@ -145,8 +146,8 @@ def test_a_root_comes_once(when: str) -> None:
 def test_a_root_is_signed_by_its_owner(changes: dict[str, bytes]) -> None:
     bench = bench_of()
     hello(bench, CONSUMER, A, B, C)
-    assert bench.offend(A, bench.commitment(A, **changes)).offence is Offence.MISMATCH
-    assert bench.offend(B, bench.commitment(A)).offence is Offence.MISMATCH
+    assert bench.offend(A, commitment_of(bench, A, **changes)).offence is Offence.MISMATCH
+    assert bench.offend(B, commitment_of(bench, A)).offence is Offence.MISMATCH
     assert not bench.machine.seats[A].committed
 
 
@@ -164,7 +165,7 @@ def test_a_restarted_curator_goes_on_gathering() -> None:
     bench.restart()
     hello(bench, CONSUMER, A, B, C)
     commit(bench, C)
-    assert roots(bench) == {owner: bench.commitment(owner) for owner in (A, B, C)}
+    assert roots(bench) == {owner: commitment_of(bench, owner) for owner in (A, B, C)}
     bench.restart()
     hello(bench, CONSUMER, A, B, C)
     bench.say(CONSUMER, bench.target())

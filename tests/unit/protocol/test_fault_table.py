@@ -60,6 +60,23 @@ def enrolment_too_few_owners() -> Outcome:
     return outcome(bench.play(), ["timer:enrolment"], B, ends=False)
 
 
+def committing() -> Recorded:
+    return enrolling(rule="sealed", commitment_depth=4).come(A, B, CONSUMER)
+
+
+@case
+def enrolment_commitment_late() -> Outcome:
+    bench = committing().commit(A)
+    bench.fire("enrolment")
+    return outcome(bench.commit(B).play(), ["received:commitment"], B)
+
+
+@case
+def enrolment_commitment_wrong() -> Outcome:
+    bench = committing().commit(A, B)
+    return outcome(bench.commit(B).play(), ["offended"], B)
+
+
 @case
 def enrolment_owner_returns() -> Outcome:
     bench = enrolling().come(A, B)

@@ -18,7 +18,7 @@ from hushbid.protocol.crypto.commitment import (
     row_leaf,
     rows_key,
 )
-from hushbid.protocol.errors import DataError
+from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.wire.arrays import Array
 
 KEY = bytes(range(32))
@@ -65,7 +65,7 @@ def test_a_tree_may_be_full_and_no_more(count: int) -> None:
     assert all(
         leads_to(made.opening(row), features[row], attributes(row)) == made.root for row in range(count)
     )
-    with pytest.raises(DataError, match="has room for"):
+    with pytest.raises(LocalProtocolError, match="has room for"):
         tree(rows(2**depth + 1), depth=depth)
 
 

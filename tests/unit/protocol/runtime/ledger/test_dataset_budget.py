@@ -57,6 +57,28 @@ def test_a_delta_that_lets_a_row_be_published_is_no_guarantee(
     assert not (tmp_path / "points.npz.ledger").exists()
 
 
+def committed_to(place: Path, name: str, root: str) -> DatasetBudget:
+    """The budget of an owner that commits to rows of this root."""
+    budget = budget_of(place, session())
+    identifier = f"{name}/{'0' * 32}/alpha"
+    return replace(budget, spending=replace(budget.spending, root=root, identifier=identifier))
+
+
+def test_rows_that_are_other_ones_than_the_last_session_was_told_of_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ones, others, deeper = f"{'ab' * 32}/8", f"{'cd' * 32}/8", f"{'ef' * 32}/9"
+    first = committed_to(tmp_path, "first", ones)
+    first.check()
+    first.charge(RUN)
+    assert json.loads((tmp_path / "points.npz.ledger").read_text().splitlines()[1])["root"] == ones
+    for name, root in (("same", ones), ("deeper", deeper), ("none", "")):
+        committed_to(tmp_path, name, root).check()
+        assert "was told of" not in caplog.text
+    committed_to(tmp_path, "other", others).check()
+    assert "that the session first was told of" in caplog.text
+
+
 def lines(place: Path) -> int:
     return len((place / "points.npz.ledger").read_text().splitlines())
 
