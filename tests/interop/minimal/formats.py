@@ -69,12 +69,16 @@ class Session:
     def rule(self) -> str:
         return str(self.tables["acquisition"]["rule"])
 
-    def sealing_key(self, party: str) -> nacl.public.PublicKey:
-        """What is sealed to a party is sealed to this key."""
+    def verify_key(self, party: str) -> nacl.signing.VerifyKey:
+        """What a party's signatures hold by."""
         noise, roster = self.tables["noise"], self.tables["roster"]
         if noise["source"] == "simulated":
-            return simulated_key(self.digest, noise["seed"], party).verify_key.to_curve25519_public_key()
-        return curve_key(roster[party])
+            return simulated_key(self.digest, noise["seed"], party).verify_key
+        return nacl.signing.VerifyKey(z85.decode({**roster, **roster["owners"]}[party]))
+
+    def sealing_key(self, party: str) -> nacl.public.PublicKey:
+        """What is sealed to a party is sealed to this key."""
+        return self.verify_key(party).to_curve25519_public_key()
 
 
 def _summary(target: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -225,7 +229,13 @@ def batch_statement(session: bytes, owner: str, round_: int, digests: bytes) -> 
 
 def submission_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
     """What an owner signs of a message of its submission."""
-    depth, root = tree([digests[at : at + 32] for at in range(0, len(digests), 32)])
+    return root_statement(
+        session, owner, round_, *tree([digests[at : at + 32] for at in range(0, len(digests), 32)])
+    )
+
+
+def root_statement(session: bytes, owner: str, round_: int, depth: int, root: bytes) -> bytes:
+    """The same, by depth and root of its tree."""
     return b"hushbid submission 1\0" + session + _place(round_, depth, owner) + root
 
 
