@@ -187,6 +187,7 @@ class BlindConsumer(ConsumerMachine):
         self._award = None
         self.mmd2, self.seed_distance = checked.mmd2, checked.seed_distance
         self.delivered.extend(checked.delivered)
+        self.faults.note(award.purchases, checked.delivered)
         good = []
         for entry in checked.delivered:
             (self.void if entry.dispute else self._sold)[entry.owner] += 1

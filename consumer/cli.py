@@ -35,12 +35,14 @@ def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: boo
 
 def show(result: Mapping[str, Any]) -> None:
     """Print a consumer's result for people."""
+    from hushbid.consumer.disputes import told
     from hushbid.consumer.verdict import Verdict
     from hushbid.protocol.session.guarantee import privacy_lines
     from hushbid.protocol.space.prices import bill_lines
 
     figures = {
         "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",
+        **({"disputed": told(result["faults"])} if result["faults"] else {}),
         "model": result["model"]["sentence"],
         **quality_lines(result),
         **own_lines(result),

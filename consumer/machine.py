@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.consumer.course import Course, course_of
+from hushbid.consumer.disputes import SellerFaults
 from hushbid.consumer.events import (
     CheckPurchases,
     Delivered,
@@ -83,6 +84,10 @@ class ConsumerMachine(Participant):
         """The distance of D_init from D_v, after the whole delivery."""
         self._received = 0
         """Number of delivered points, including those still being checked."""
+        self.faults = SellerFaults()
+        """What is disputed: once for each fault, where `delivered` has it for each point."""
+        self._checking: tuple[Purchase, ...] = ()
+        """The part that is being checked."""
         self._numbers: set[tuple[str, int]] = set()
         """Owner and number of each delivered point."""
         self._part = 0
@@ -144,6 +149,7 @@ class ConsumerMachine(Participant):
         self._numbers.update(numbers)
         self._part, self._parts = delivery.part, delivery.parts
         self._received += len(delivery.purchases)
+        self._checking = delivery.purchases
         self.phase = "checking"
         self._do(CheckPurchases(delivery.purchases, last=delivery.part == delivery.parts))
 
@@ -194,6 +200,8 @@ class ConsumerMachine(Participant):
         self.mmd2 = checked.mmd2
         self.seed_distance = checked.seed_distance
         self.delivered.extend(checked.delivered)
+        self.faults.note(self._checking, checked.delivered)
+        self._checking = ()
         disputes = np.array([bool(entry.dispute) for entry in checked.delivered], dtype=np.bool_)
         disputed = np.packbits(disputes).tobytes()
         self._send(CURATOR, Receipt(part=self._part, disputed=disputed))

@@ -56,6 +56,7 @@ from hushbid.protocol.privacy.releases import Prior
 from hushbid.protocol.privacy.releases.prior import check_directions
 from hushbid.protocol.session.account import account_content, account_numbers
 from hushbid.protocol.session.points import (
+    NOT_SIGNED,
     Signatures,
     hash_points,
     hash_seed_set,
@@ -272,7 +273,7 @@ class ConsumerNumerics:
         held = Candidate.model_construct(point=found[0], features=candidate.features, attributes=found[1])
         handle = unfixed(purchase.handle)
         if not self._signatures.hold(purchase.owner, purchase.bid_round, handle, candidate):
-            return held, "the owner's signature does not hold"
+            return held, NOT_SIGNED
         return held, ""
 
     def _unpacked(self, content: bytes, owner: str) -> tuple[npt.NDArray[Any], bytes] | str:
@@ -379,7 +380,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
             except RemoteProtocolError:
                 return "the box does not open"
         if not self._signed(purchase):
-            return "the owner's signature does not hold"
+            return NOT_SIGNED
         if not content:
             as_it_should = mask.of_nothing == purchase.score
             return None if as_it_should else "the box holds nothing, and was scored as a point"

@@ -51,6 +51,7 @@ def consumer_result(
         "roots": machine.roots,
         "disputed": len(disputes),
         "disputes": disputes,
+        "faults": [fault.as_json() for fault in machine.faults],
         "bill": bill_of(session, Counter(entry.owner for entry in delivered if not entry.dispute)),
         **view.judgement.as_json(),
         **view.own.as_json(),

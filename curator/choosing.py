@@ -17,9 +17,19 @@ from hushbid.curator.verification import check_shape, faults_of
 from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.privacy.acquisition import Standing
 from hushbid.protocol.privacy.acquisition.ranks import bid_ranks
+from hushbid.protocol.session.points import NOT_SIGNED
 from hushbid.protocol.session.prior import prior_of
+from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.space.scoring import NO_SCORE, Best
-from hushbid.protocol.wire.messages import Ask, NestedTarget, Offer, PointBid, fixed, unfixed
+from hushbid.protocol.wire.messages import (
+    Ask,
+    NestedTarget,
+    Offer,
+    PointBid,
+    SealedCandidate,
+    fixed,
+    unfixed,
+)
 
 __all__ = ["Choosing"]
 
@@ -51,10 +61,10 @@ class Choosing(Rounds):
         ranks = np.array([self.seats[point.owner].rank for point in points], dtype=np.intp)
         good = np.array([not fault for fault in faults])
         self._pool.extend(claimed[good], ranks[good])
+        self.ledger.faults += _counted_once(points, faults)
         for point, fault in zip(points, faults, strict=True):
             if fault:
                 self.seats[point.owner].faulty = True
-                self.ledger.faults.append(Fault(point.bid_round, point.owner, fault))
                 continue
             self._pooled.append(point)
             if point.bid_round == self.round:
@@ -204,3 +214,24 @@ class Choosing(Rounds):
             self._deliver()
         else:
             self._start_round()
+
+
+def _counted_once(points: Sequence[HandedOver], faults: Sequence[str]) -> list[Fault]:
+    """The faults of points that were checked together: a signature that does not hold is one fault.
+
+    It covers all points of a batch, or of a message of a submission.
+
+    Args:
+        faults: What is wrong with each point; empty: nothing.
+    """
+    found: dict[tuple[int, str, str, bytes | int], Fault] = {}
+    for place, (point, what) in enumerate(zip(points, faults, strict=True)):
+        if not what:
+            continue
+        of: bytes | int = place
+        if what == NOT_SIGNED and isinstance(point.candidate, SealedCandidate):
+            of = point.candidate.signature
+        key = point.bid_round, point.owner, what, of
+        count = found[key].points + 1 if key in found else 1
+        found[key] = Fault(point.bid_round, point.owner, what, count)
+    return list(found.values())

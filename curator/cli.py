@@ -35,6 +35,7 @@ def command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    from hushbid.curator.ledger import Fault
     from hushbid.protocol.privacy.settlement import SettlementTerms
     from hushbid.protocol.session.guarantee import privacy_lines
     from hushbid.protocol.space.prices import bill_lines
@@ -49,7 +50,10 @@ def _show(result: Mapping[str, Any]) -> None:
             f"{owner} was absent from {rounds} round{'s' if rounds > 1 else ''}."
             for owner, rounds in result["absences"].items()
         ),
-        *(f"{fault['owner']}, round {fault['round']}: {fault['what']}." for fault in result["faults"]),
+        *(
+            f"{fault.owner}, round {fault.bid_round}: {fault.text}."
+            for fault in map(Fault.of, result["faults"])
+        ),
         *(
             f"Settlement of {owner}: {' ± '.join(terms.figures(value))}{unit}."
             for owner, value in result["settlement"].items()

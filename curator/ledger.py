@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Self
 
 from hushbid.protocol.errors import Offence
 from hushbid.protocol.session.settling import HandedOver
@@ -31,12 +31,27 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A point that did not match its features or its bid; its owner then counts as absent."""
+    """Points that did not match their features or their bid; their owner then counts as absent."""
 
     bid_round: int
     """The round of the bid."""
     owner: str
     what: str
+    points: int = 1
+    """Number of points that it concerns: more than one where a signature of several does not hold."""
+
+    @property
+    def text(self) -> str:
+        """What is wrong, and of how many points, for people."""
+        return self.what if self.points == 1 else f"{self.what} ({self.points} points)"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"owner": self.owner, "round": self.bid_round, "what": self.what, "points": self.points}
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """A fault as `as_json` told it; results of earlier versions do not have `points`."""
+        return cls(told["round"], told["owner"], told["what"], told.get("points", 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from hushbid.protocol.runtime.control import Control
 from hushbid.protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from hushbid.protocol.runtime.driver import Driver
 from hushbid.protocol.runtime.files.box_file import BoxFile, KeptBoxes
+from hushbid.protocol.runtime.network.descriptors import descriptors_for_strangers
 from hushbid.protocol.runtime.network.router import RouterEndpoint
 from hushbid.protocol.runtime.network.transport import listen_address
 from hushbid.protocol.runtime.party import (
@@ -78,12 +79,12 @@ def _curate(
     session_file: SessionFile, file: CuratorFile, progress: int | None, vitals: Vitals
 ) -> dict[str, Any]:
     platform.check_linux("The curator")
-    platform.allow_open_files()  # if none are left, libzmq cannot accept and retries without a pause
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
     address = file.listen or listen_address(session_file.network.address)
     check_durability(session, file.durability, listen=file.listen)
     roster = _admitted(session_file, file)
+    strangers = descriptors_for_strangers(len(roster))
     with ExitStack() as stack:
         noise = party_noise(session, CURATOR)
         if noise.protects and not session.rule.blind:
@@ -94,6 +95,7 @@ def _curate(
                 pair=pair,
                 roster=roster if pair is not None else {},
                 longest=longest_to_curator(session),
+                strangers=strangers,
             )
         )
         log(LogEvent.CURATOR_LISTENING, address=endpoint.address)

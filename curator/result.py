@@ -37,9 +37,7 @@ def curator_result(
         "bill": bill_of(session, ledger.sold()),
         "settlement_paid": None if paid is None else paid.as_json(),
         "absences": {owner: absences[owner] for owner in machine.owners if absences[owner]},
-        "faults": [
-            {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults
-        ],
+        "faults": [fault.as_json() for fault in ledger.faults],
         "disputes": [
             {"owner": dispute.owner, "round": dispute.chosen_round or None} for dispute in ledger.disputes
         ],

@@ -149,9 +149,9 @@ class CuratorLog:
         self._faults += len(faults)
         for fault in faults:
             if self._asks:
-                self.say(LogEvent.POINT_REFUSED, what=fault.what)
+                self.say(LogEvent.POINT_REFUSED, what=fault.text)
             else:
-                self.say(LogEvent.OWNER_MISBEHAVED, peer=fault.owner, what=fault.what)
+                self.say(LogEvent.OWNER_MISBEHAVED, peer=fault.owner, what=fault.text)
 
     def _note_pause(self) -> None:
         self._paused = self._machine.paused

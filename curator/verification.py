@@ -12,7 +12,7 @@ from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import blind_bid_statement, blind_digest_of
 from hushbid.protocol.crypto.sealing import verify_signature
 from hushbid.protocol.errors import Offence, RemoteProtocolError
-from hushbid.protocol.session.points import mapped, matching, what_is_outside
+from hushbid.protocol.session.points import NOT_SIGNED, mapped, matching, what_is_outside
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.space.features import FeatureSpace
@@ -125,7 +125,7 @@ def faults_of(
         elif int(score) != entry.point.score:
             faults.append("the bid is not the score of the features")
         elif not signed[row]:
-            faults.append("the owner's signature does not hold")
+            faults.append(NOT_SIGNED)
         else:
             faults.append("")
     return claimed, faults

@@ -133,7 +133,18 @@ their handshake.
 """
 
 MIN_UNNAMED_CONNECTIONS: Final = 16
-"""This many are admitted even if their frames are long; `MAX_UNNAMED_BYTES` is then exceeded slightly."""
+"""This many are admitted even if their frames are long; `MAX_UNNAMED_BYTES` is then exceeded slightly. A
+curator whose limit of open files leaves fewer does not start.
+"""
+
+DESCRIPTORS_PER_CONNECTION: Final = 2
+"""Descriptors that a connection of a peer takes: ZeroMQ's, and a copy that shows how the connection ended."""
+
+CURATOR_DESCRIPTORS: Final = 32
+"""Descriptors for what a curator opens after its start: ZeroMQ's own, transcript, boxes, and metrics."""
+
+DESCRIPTORS_KEPT_BACK: Final = 32
+"""Descriptors that no connection gets: ZeroMQ accepts faster than a crowd is cut, and may take all others."""
 
 MAX_UNNAMED_BYTES: Final = 32 * 2**20
 """Bytes that all unnamed connections together can make the curator hold."""

@@ -10,10 +10,12 @@ Functions of files raise `OSError` if the system refuses what they ask of it.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import platform
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -34,10 +36,12 @@ __all__ = [
     "forbid_core_dumps",
     "has_modes",
     "is_running",
+    "keep_files_back",
     "lock",
     "lock_in_memory",
     "locked_directory",
     "open_file",
+    "open_files",
     "open_nowhere",
     "others_may_use",
     "peak_memory",
@@ -63,11 +67,23 @@ _LOCKED_BYTE: Final = 2**31 - 2
 _LOCK_SECONDS: Final = 0.02
 """Seconds between two attempts to lock it."""
 _ZEROS: Final = bytes(2**20)
+_LIFTING: Final = threading.Lock()
+"""Held while the limit of open files is lifted (`keep_files_back`)."""
 
 
 def open_file(path: Path | str, flags: int, mode: int = PRIVATE) -> int:
-    """`os.open` for raw bytes: Windows would otherwise translate line feeds."""
-    return os.open(path, flags | getattr(os, "O_BINARY", 0), mode)
+    """`os.open` for raw bytes: Windows would otherwise translate line feeds.
+
+    It has the descriptors that `keep_files_back` keeps from all else in this process.
+    """
+    flags |= getattr(os, "O_BINARY", 0)
+    try:
+        return os.open(path, flags, mode)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        with _limit_lifted():
+            return os.open(path, flags, mode)
 
 
 def append(descriptor: int, data: bytes, *, sync: bool) -> None:
@@ -109,7 +125,7 @@ def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable; Windows journals them itself and has no call for it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = open_file(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
@@ -152,7 +168,7 @@ def _lock_byte(descriptor: int, *, wait: bool) -> None:
 def locked_directory(directory: Path) -> Iterator[None]:
     """Lock a directory; if directories cannot be opened, lock a file in it, which stays."""
     if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = open_file(directory, os.O_RDONLY | os.O_DIRECTORY)
     else:
         descriptor = open_file(directory / ".hushbid.lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -220,6 +236,50 @@ def allow_open_files(needed: int | None = None) -> int | None:
         return int(hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return None if wanted == unlimited else int(wanted)
+
+
+def keep_files_back(count: int) -> int | None:
+    """Raise the limit of open files as far as the system permits, and keep so many of them for `open_file`.
+
+    A library that accepts connections takes descriptors until the limit is reached. The limit is lower than
+    it could be by `count`, and is lifted for the moment in which `open_file` needs one and finds none.
+
+    Returns:
+        The number of files that all else may open; None if there is no limit, or none that can be found out.
+    """
+    allowed = allow_open_files()
+    if allowed is None:
+        return None
+    resource = importlib.import_module("resource")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    left = max(0, allowed - count)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (left, hard))
+    return left
+
+
+@contextmanager
+def _limit_lifted() -> Iterator[None]:
+    """Have the soft limit of open files at the hard one, for a moment."""
+    try:
+        resource = importlib.import_module("resource")
+    except ImportError:
+        yield  # and the caller meets its error once more
+        return
+    with _LIFTING:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def open_files() -> int:
+    """Number of descriptors that this process has open; 0 where the system has no list of them."""
+    try:
+        return len(os.listdir("/proc/self/fd")) - 1  # without the list's own
+    except OSError:
+        return 0
 
 
 def forbid_core_dumps() -> bool:

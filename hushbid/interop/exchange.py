@@ -21,6 +21,7 @@ import tomli_w
 from hushbid.owner.party import owner_party
 from hushbid.protocol.config.loading import load_toml_text
 from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.crypto.blinding import BlindKeys, broadcast_statement
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.crypto.sealing import NONCE_BYTES, head_statement, sign
 from hushbid.protocol.data import Dataset
@@ -39,6 +40,7 @@ from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.secret_map import seal_map
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.space.grid import FEATURE_UNIT, WEIGHT_BITS
+from hushbid.protocol.wire.blind import SealedBroadcast
 from hushbid.protocol.wire.codec import (
     HEADER_BYTES,
     Direction,
@@ -48,7 +50,6 @@ from hushbid.protocol.wire.codec import (
     encode_message,
 )
 from hushbid.protocol.wire.messages import (
-    PROTOCOL_VERSION,
     Ask,
     Bid,
     Broadcast,
@@ -79,18 +80,21 @@ _AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter":
 """Sessions without batches, with the digests and frames of versions that had none."""
 _BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
 """Six rounds too: one batch without padding, one with it, then padding alone. The last round buys one."""
+_BLIND: Final[Mapping[str, Any]] = {**_BATCHES, "jitter": 25.0}
+"""The same rounds: boxes of points alone, with one of nothing, and of nothing alone."""
 _SUBMISSION: Final[Mapping[str, Any]] = {"points": 7, "batch": 3}
 """Three messages: one of points alone, one with padding, and one of padding alone."""
 GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "ask-all": ("ask-all", _AS_EVER),
     "ask-all-batch": ("ask-all", _BATCHES),
+    "blind": ("blind", _BLIND),
     "sealed": ("sealed", _AS_EVER),
     "sealed-batch": ("sealed", _BATCHES),
     "tender": ("tender", _SUBMISSION),
     "winner-only": ("winner-only", _AS_EVER),
 }
 """The golden sessions: a rule and keys of ``[session]``. Bids have the point, a box, or neither; `tender` has
-none."""
+none, and in `blind` they have masked scores."""
 SOFTWARE: Final = "any"
 """The software of a golden hello, so that a new version number alone changes no vector."""
 _ROWS: Final = (
@@ -182,8 +186,8 @@ def golden_session(name: str) -> Session:
 
 
 def session_text(name: str) -> str:
-    """The session file of a golden session, or of the vectors of the rule ``blind``, which has none."""
-    rule, keys = GOLDEN.get(name, (name, {**_BATCHES, "jitter": 25.0}))
+    """The session file of a golden session."""
+    rule, keys = GOLDEN[name]
     sealed = rule in ("sealed", "blind", "tender")
     values: dict[str, Any] = {
         "session": {"name": f"golden-{name}", "allow_nonprivate": True, **keys},
@@ -228,7 +232,7 @@ def _played(session: Session) -> Iterator[Step]:
     public = session.public_map
     yield owner.says(
         Welcome(
-            version=PROTOCOL_VERSION,
+            version=session.protocol_version,
             feature_map=None if public is None else public.digest,
             sent=0,
             received=0,
@@ -237,7 +241,10 @@ def _played(session: Session) -> Iterator[Step]:
     )
     if public is None:
         yield from owner.asked(SecretMap(box=sealed_map(session)))
-    yield from _submitted(session, owner) if session.rule.herds else _rounds(session, owner)
+    if session.rule.herds:
+        yield from _submitted(session, owner)
+    else:
+        yield from _blind_rounds(session, owner) if session.rule.blind else _rounds(session, owner)
     statement = head_statement(session.identifier, CURATOR, _HEAD)
     signature = sign(statement, key_of(CURATOR).signing)
     yield from owner.asked(Close(outcome="complete", head=_HEAD, signature=signature))
@@ -251,6 +258,16 @@ def _rounds(session: Session, owner: _Owner) -> Iterator[Step]:
         # Every other bid wins: a losing point is bid again under its number.
         if not session.rule.candidate_with_bid and isinstance(bid, Bid) and number % 2 and not bid.exhausted:
             yield from owner.asked(Ask(round=number, handle=bid.handle))
+
+
+def _blind_rounds(session: Session, owner: _Owner) -> Iterator[Step]:
+    """The consumer's broadcasts, as the curator passes them on, and bids."""
+    keys = BlindKeys(SEED, session.identifier)
+    for number, weights in enumerate(_weights(session.weight_coordinates), start=1):
+        box = keys.encrypt(weights, number)
+        statement = broadcast_statement(session.identifier, number, box)
+        signature = sign(statement, key_of(CONSUMER).signing)
+        yield from owner.asked(SealedBroadcast(round=number, box=box, signature=signature))
 
 
 def _submitted(session: Session, owner: _Owner) -> Iterator[Step]:

@@ -8,6 +8,7 @@ acknowledges the one that it answers. Beats are ignored.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
@@ -16,6 +17,7 @@ from typing import Any, Final
 import msgpack
 
 from hushbid.interop.exchange import OWNER, Exchange, Step, key_of
+from hushbid.protocol.crypto.blinding import blind_bid_statement, blind_digest
 from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     batch_statement,
@@ -30,6 +32,7 @@ from hushbid.protocol.errors import HushbidError, RemoteProtocolError, TimedOut,
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.network.router import Arrival, RouterEndpoint
 from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.blind import BlindBid
 from hushbid.protocol.wire.codec import (
     HEADER_BYTES,
     Direction,
@@ -196,6 +199,9 @@ def _with_free(due: Any, said: Any) -> Message:
             message = due.model_copy(update={"candidate": candidate})
     elif isinstance(due, Batch) and len(said.handles) == len(due.handles):
         message = _with_free_batch(due, said)
+    elif isinstance(due, BlindBid) and len(said.boxes) == len(due.boxes):
+        chosen = {"boxes": said.boxes, "digests": said.digests, "signature": said.signature}
+        message = due.model_copy(update=chosen)
     return message
 
 
@@ -229,6 +235,8 @@ def _check_free(session: Session, due: Any, said: Any) -> tuple[str, str] | None
         return None if holds else ("signature", "it is not the owner's over the head in the farewell")
     if isinstance(due, Batch):
         return _check_batch(session, due, said)
+    if isinstance(due, BlindBid):
+        return _check_blind(session, due, said)
     if not (isinstance(due, Bid) and isinstance(due.candidate, SealedCandidate)) or due.exhausted:
         return None
     if not isinstance(said.candidate, SealedCandidate):
@@ -272,6 +280,29 @@ def _check_batch(session: Session, due: Batch, said: Batch) -> tuple[str, str] |
     what = "root of the digests' tree" if numbered else "digests"
     holds = verify_signature(_signed(session, due, theirs), theirs.signature, key_of(OWNER).public.verify)
     return None if holds else ("signature", f"it is not the owner's over the {what}")
+
+
+def _check_blind(session: Session, due: BlindBid, said: BlindBid) -> tuple[str, str] | None:
+    if (said.round, said.scores, len(said.boxes)) != (due.round, due.scores, len(due.boxes)):
+        return None  # the bytes tell where
+    first = (due.round - 1) * session.batch + 1
+    digests = [said.digests[at : at + DIGEST_BYTES] for at in range(0, len(said.digests), DIGEST_BYTES)]
+    if len(digests) != session.batch + 1:
+        return "digests", f"{session.batch + 1} were due, and {len(digests)} came"
+    for number, (expected, box) in enumerate(zip(boxes_of(due), boxes_of(said), strict=True)):
+        if any(expected):
+            wrong = _check_box(expected, box)
+        else:
+            wrong = "a box of nothing is zeros" if any(box) else None
+        if wrong is not None:
+            return "boxes", f"of box {first + number}: {wrong}"
+        if digests[number] != blind_digest(first + number, box):
+            return "digests", f"of box {first + number}: it is not that of its number and the box"
+    if digests[-1] != hashlib.sha256(said.scores).digest():
+        return "digests", "the last one is not that of the scores"
+    statement = blind_bid_statement(session.identifier, OWNER, due.round, digests)
+    holds = verify_signature(statement, said.signature, key_of(OWNER).public.verify)
+    return None if holds else ("signature", "it is not the owner's over the digests")
 
 
 def _signed(session: Session, due: Batch, theirs: SealedCandidates) -> bytes:

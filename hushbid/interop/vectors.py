@@ -36,9 +36,11 @@ from hushbid.protocol.errors import ConfigError, DataError, VectorMismatch
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.session.session import open_session
 from hushbid.protocol.session.turns import Turns
+from hushbid.protocol.space.copies import Copies, lots_of
 from hushbid.protocol.space.expansion import Expansion, cosines, normals
 from hushbid.protocol.space.features import FeatureMap, feature_map, feature_space
 from hushbid.protocol.space.features.fourier import FourierMap, FourierSpace
+from hushbid.protocol.space.grid import Features
 from hushbid.protocol.space.jitter import Jitter
 from hushbid.protocol.space.labels import LabelCode, LabelTurns
 from hushbid.protocol.space.prices import in_units, per_price
@@ -136,6 +138,11 @@ _CAPS: Final[tuple[dict[str, Any], ...]] = (
     {"caps": {"heron": 1}, "rounds": 1, "batch": 1},
 )
 
+_HOLDERS: Final = ["heron", "magpie", "stork"]
+_COPIED: Final = ([-23170, 23170, 0, 1, 2, 3, -1, 256], [0] * 8)
+_HELD: Final = ((0, 0), (2, 0), (2, 0), (1, 1), (1, 0), (0, 1), (1, 0))
+"""Points that are handed over, in the order in which they are verified: an owner, and a row of φ."""
+
 
 def vector_files() -> dict[str, str]:
     """Every file of the vectors, by its path in their directory."""
@@ -152,6 +159,7 @@ def vector_files() -> dict[str, str]:
                 "jitter": _jitter(),
                 "gain per price": _priced(),
                 "turns": [_turns(**given) for given in _CAPS],
+                "copies": _copies(),
                 **_sealed(),
                 "blind": blind_vectors(),
                 "tender": tender_vectors(),
@@ -360,6 +368,42 @@ def _jitter() -> dict[str, Any]:
         "session": session.identifier.hex(),
         "features": features.tolist(),
         "jitter": Jitter(session.identifier).of(features).tolist(),
+    }
+
+
+def _copies() -> dict[str, Any]:
+    """Who sells points that several owners hold, one of them twice."""
+    session = golden_session("tender").identifier
+    copies, features = Copies(session), np.array(_COPIED, dtype=np.int16)
+    entries = [copies.append(features[row], rank=rank)[-1] for rank, row in _HELD]
+    points: dict[tuple[int, int], list[int]] = {}
+    for entry, (_, row) in zip(entries, _HELD, strict=True):
+        points.setdefault((row, copies.place(entry)), []).append(entry)
+    return {
+        "session": session.hex(),
+        "owners": _HOLDERS,
+        "handed over": [{"owner": _HOLDERS[rank], "features": _COPIED[row]} for rank, row in _HELD],
+        "points": [
+            _sold(session, copies, features[row], place, there)
+            for (row, place), there in sorted(points.items())
+        ],
+    }
+
+
+def _sold(session: bytes, copies: Copies, phi: Features, place: int, entries: list[int]) -> dict[str, Any]:
+    ranks = [_HELD[entry][0] for entry in entries]
+    available, sellers = np.zeros(len(_HELD), dtype=np.bool_), []
+    available[entries] = True
+    for _ in entries:  # each seller in turn is absent
+        entry = copies.seller(entries[0], phi, available)
+        available[entry] = False
+        sellers.append(_HOLDERS[_HELD[entry][0]])
+    lots = lots_of(session, place, phi, ranks)
+    return {
+        "features": phi.tolist(),
+        "place": place,
+        "draws": {_HOLDERS[rank]: lot.hex() for rank, lot in zip(ranks, lots, strict=True)},
+        "sellers": sellers,
     }
 
 

@@ -71,7 +71,7 @@ def _connections(source: Source) -> Iterable[Incident]:
 
 
 def _books(ledger: Ledger, *, with_disputes: bool) -> Iterable[Incident]:
-    entries = [("fault", fault.bid_round, fault.owner, fault.what) for fault in ledger.faults]
+    entries = [("fault", fault.bid_round, fault.owner, fault.text) for fault in ledger.faults]
     entries += [("refusal", each.round, each.peer, each.offence.value) for each in ledger.refusals]
     if with_disputes:
         entries += [("dispute", dispute.chosen_round, dispute.owner, "") for dispute in ledger.disputes]
@@ -81,13 +81,12 @@ def _books(ledger: Ledger, *, with_disputes: bool) -> Iterable[Incident]:
 
 
 def _disputes(consumer: ConsumerMachine) -> Iterable[Incident]:
-    for entry in consumer.delivered:
-        if entry.dispute:
-            yield Incident(
-                what="dispute",
-                told_by=consumer.name,
-                round=entry.chosen_round,
-                seconds=None,
-                party=entry.owner,
-                detail=entry.dispute,
-            )
+    for fault in consumer.faults:
+        yield Incident(
+            what="dispute",
+            told_by=consumer.name,
+            round=fault.round,
+            seconds=None,
+            party=fault.owner,
+            detail=fault.text,
+        )

@@ -22,6 +22,7 @@ from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
 from hushbid.consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import NO_VERDICT, Verdict
+from hushbid.curator.ledger import Fault
 from hushbid.protocol.names import listed
 from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.acquisition import herds
@@ -449,7 +450,8 @@ def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> lis
 
 
 def _wrongs(result: RunResult) -> list[str]:
-    lines = [f"Round {fault['round']}, {fault['owner']}: {fault['what']}." for fault in result.faults]
+    faults = [Fault.of(told) for told in result.faults]
+    lines = [f"Round {fault.bid_round}, {fault.owner}: {fault.text}." for fault in faults]
     lines += [
         f"Round {refusal['round']}, {refusal['peer']} was refused: {refusal['code']}."
         for refusal in result.refusals

@@ -31,6 +31,7 @@ from hushbid.protocol.wire.merkle import NODE_BYTES, root_of
 from hushbid.protocol.wire.messages import BatchedCandidate, SealedCandidate, SubmittedCandidate
 
 __all__ = [
+    "NOT_SIGNED",
     "NO_FEATURES",
     "Signatures",
     "check_weights",
@@ -47,6 +48,9 @@ __all__ = [
 
 NO_FEATURES: Final = -(2**15)
 """Every coordinate of a point outside the public bounds, which has no φ. No map has such a coordinate."""
+
+NOT_SIGNED: Final = "the owner's signature does not hold"
+"""What is wrong with each point of a batch, or of a submission's message, that its owner has not signed."""
 
 _FLOAT32_ROUNDING: Final = 2.0**-23
 """Twice the relative error of rounding to float32; the scaling accounts for half of it."""

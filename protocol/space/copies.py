@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hushbid.protocol.space.grid import Features
 
-__all__ = ["Copies"]
+__all__ = ["Copies", "lots_of"]
 
 _TAG: Final = b"hushbid copy 1\0"
 _SMALLEST: Final = 256
@@ -103,12 +103,28 @@ class Copies:
         offered = [each for each in self.same_as(entry) if available[each]]
         if len(offered) == 1:
             return offered[0]
-        point = np.ascontiguousarray(features, dtype="<i2").tobytes()
-        started = hashlib.sha256(_TAG + self._session + self.place(entry).to_bytes(4, "big") + point)
+        ranks = [self._ranks[each] for each in offered]
+        lots = lots_of(self._session, self.place(entry), features, ranks)
+        return min(zip(lots, offered, strict=True))[1]
 
-        def lot(each: int) -> bytes:
-            drawn = started.copy()
-            drawn.update(self._ranks[each].to_bytes(4, "big"))
-            return drawn.digest()
 
-        return min(offered, key=lot)
+def lots_of(session: bytes, place: int, features: Features, ranks: Sequence[int]) -> list[bytes]:
+    """What decides between owners that offer one point: the least sells (docs/wire.md, "Copies").
+
+    Args:
+        session: The session's identifier, 16 bytes.
+        place: The point's place among those of equal φ, from 0.
+        features: φ, int16 of shape (d,).
+        ranks: The owners' places among the sorted names, from 0.
+
+    Returns:
+        32 bytes for each owner.
+    """
+    point = np.ascontiguousarray(features, dtype="<i2").tobytes()
+    started = hashlib.sha256(_TAG + session + place.to_bytes(4, "big") + point)
+    lots = []
+    for rank in ranks:
+        drawn = started.copy()
+        drawn.update(rank.to_bytes(4, "big"))
+        lots.append(drawn.digest())
+    return lots

@@ -16,6 +16,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from hushbid.protocol import platform
 from hushbid.protocol.closing import Closing
 from hushbid.protocol.errors import DataError, TranscriptDamaged
 from hushbid.protocol.transcript.record import (
@@ -198,7 +199,7 @@ def _opened(path: Path) -> tuple[BinaryIO, int]:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise DataError(f"{path}: not a regular file.", advice=_ADVICE_OTHER)
-        return path.open("rb"), status.st_size
+        return open(path, "rb", opener=platform.open_file), status.st_size
     except OSError as error:
         raise DataError(
             f"{path}: cannot read the transcript: {error.strerror}.",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.curator.machine import CuratorMachine
 from hushbid.owner.machine import OwnerMachine
+from hushbid.protocol.config.session import NetworkSection, NoiseSection, SessionFile, TimeoutSection
 from hushbid.protocol.machine.machine import Computation, Effect, Event, Received
 from hushbid.protocol.privacy.accounting import Cost
+from hushbid.protocol.runtime.keys import new_keypair
 from hushbid.protocol.transcript.session_file import started
 from tests.docs.pages import Page, names_in
 from tests.docs.tables.protocol import COSTS, EXAMPLES, SESSION
@@ -52,3 +54,38 @@ def test_the_keys_of_a_frame_are_listed() -> None:
 def test_the_seeds_are_those_that_are_named() -> None:
     named = [name for name in names_in(PAGE.text) if name.endswith(".seed")]
     assert sorted(f"{section}.seed" for section in started(SESSION).seeds) == sorted(named)
+
+
+FILE: dict[str, dict[str, Any]] = {
+    "session": {"name": "least", "points": 4},
+    "features": {"gamma": 0.5, "columns": 3},
+    "target": {"mechanism": "mwem", "epsilon": 1.0, "neighbours": "substitute-one"},
+    "acquisition": {"rule": "tender"},
+    "roster": {"curator": "", "consumer": "", "owners": {"heron": ""}},
+}
+"""As few keys as a session file can have; the keys of parties are put in."""
+
+
+def test_the_defaults_that_are_written_out_are_listed() -> None:
+    keys = new_keypair().public.text, new_keypair().public.text, new_keypair().public.text
+    roster = {"curator": keys[0], "consumer": keys[1], "owners": {"heron": keys[2]}}
+    file = SessionFile.model_validate({**FILE, "roster": roster})
+    found = started(file).configuration
+    listed: dict[str, list[str]] = {}
+    for tables, what in PAGE.rows("The session file on record"):
+        for name in names_in(tables):
+            listed.setdefault(name, [each for each in names_in(what) if each.isidentifier()])
+    written = {table: [key for key in found[table] if key not in FILE.get(table, {})] for table in found}
+    for table in ("session", "features"):
+        assert sorted(written[table]) == sorted(set(listed[table]) - {"tender"}), table
+    assert written["target"] == written["acquisition"] == written["roster"] == []
+    for table, section in (
+        ("noise", NoiseSection),
+        ("network", NetworkSection),
+        ("timeouts", TimeoutSection),
+    ):
+        with_default = {name for name, field in section.model_fields.items() if field.default is not None}
+        assert set(written[table]) == with_default, table
+    assert set(written["summary"]) == {"mechanism", "epsilon", "neighbours"}
+    assert not {"settlement", "wishes", "labels", "columns"} & set(found)
+    assert {"settlement", "wishes", "labels", "columns"} <= set(listed)

@@ -11,6 +11,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.transcripts.verification.session import verify_all
 from tests.conftest import ROOT
+from tests.interop.minimal import formats
+from tests.interop.minimal.verifier import verify
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
 
 pytestmark = pytest.mark.processes
@@ -28,7 +31,13 @@ pytestmark = pytest.mark.processes
 MINIMAL = Path(__file__).parent / "minimal"
 ALLOWED = {"msgpack", "nacl", "numpy", "zmq"}
 """What it may import besides the standard library and itself."""
-MAX_LINES = 600
+MAX_LINES = {"owner": 625, "consumer": 230, "verifier": 480}
+"""Lines of each program with text; what programs share counts as the owner's."""
+OTHERS = {
+    "consumer": ("checks", "consumer"),
+    "verifier": ("purchase", "transcript", "verifier"),
+}
+"""Modules that the owner does without."""
 OURS, OTHER = ("heron", "magpie"), "ostrich"
 PRIVATE: dict[str, Any] = {
     "session.allow_nonprivate": False,
@@ -108,6 +117,10 @@ def test_an_owner_of_the_documents_takes_part_under_every_rule(session: tuple[st
     assert {each["party"]: each["signature"] for each in curators["signed_heads"]} == dict.fromkeys(
         cluster.names, "holds"
     )
+    if cluster.session.rule.name in formats.WITH_POINTS:
+        said = verify([cluster.transcript_path(name) for name in (CURATOR, CONSUMER, *OURS)])
+        points = cluster.session.file.session.points
+        assert f"{cluster.transcript_path(CURATOR)}: {points} points were bought, and all were due" in said
     if rule in ("sealed", "ask-all"):
         # Its eight points are handed over one a round; from then on it bids without one, in as many bytes.
         assert [bid.exhausted for bid in bids_of(cluster, OTHER)] == [False] * 8 + [True] * 2
@@ -141,20 +154,28 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def test_the_owner_of_the_documents_has_nothing_of_the_project() -> None:
+def test_the_parties_of_the_documents_have_nothing_of_the_project() -> None:
     files = sorted(MINIMAL.glob("*.py"))
     modules = {name for path in files for name in imported(path)}
     own = {name for name in modules if name.startswith("tests.interop.minimal")}
     top = {name.partition(".")[0] for name in modules - own}
     assert top - sys.stdlib_module_names <= ALLOWED
     assert not {"importlib", "runpy", "subprocess"} & top, "nothing is imported behind the imports' back"
-    lines = [line for path in files for line in path.read_text().splitlines() if line.strip()]
-    assert len(lines) < MAX_LINES
+    programs = {module: name for name, modules in OTHERS.items() for module in modules}
+    lines = Counter(
+        programs.get(path.stem, "owner")
+        for path in files
+        for line in path.read_text().splitlines()
+        if line.strip()
+    )
+    assert all(lines[name] < most for name, most in MAX_LINES.items()), lines
 
 
-def test_nothing_of_the_project_is_loaded_when_it_runs() -> None:
+@pytest.mark.parametrize("module", ["__main__", "consumer", "verifier"])
+def test_nothing_of_the_project_is_loaded_when_it_runs(module: str) -> None:
     code = (
-        "import sys, tests.interop.minimal.__main__; print(*sorted(n.partition('.')[0] for n in sys.modules))"
+        f"import sys, tests.interop.minimal.{module}; "
+        "print(*sorted(n.partition('.')[0] for n in sys.modules))"
     )
     ran = subprocess.run(
         [sys.executable, "-P", "-c", code],

@@ -225,6 +225,29 @@ def test_jitter() -> None:
     assert [formats.jitter_of(session, row) for row in rows] == vector["jitter"]
 
 
+def test_who_sells_a_point_that_several_owners_hold() -> None:
+    vector = VECTORS["copies"]
+    there: dict[tuple[str, str], int] = {}
+    offers: dict[tuple[str, int], set[str]] = {}
+    for handed in vector["handed over"]:
+        phi = str(handed["features"])
+        place = there.get((handed["owner"], phi), 0)
+        there[handed["owner"], phi] = place + 1
+        offers.setdefault((phi, place), set()).add(handed["owner"])
+    found = {(str(point["features"]), point["place"]): set(point["draws"]) for point in vector["points"]}
+    assert found == offers
+    assert max(map(len, offers.values())) == 3
+    for point in vector["points"]:
+        beginning = b"hushbid copy 1\0" + bytes.fromhex(vector["session"]) + point["place"].to_bytes(4, "big")
+        beginning += np.array(point["features"], "<i2").tobytes()
+        draws = {
+            owner: hashlib.sha256(beginning + vector["owners"].index(owner).to_bytes(4, "big")).hexdigest()
+            for owner in point["draws"]
+        }
+        assert draws == point["draws"]
+        assert point["sellers"] == sorted(draws, key=lambda owner: draws[owner])
+
+
 def test_the_sealed_map() -> None:
     vector, key = VECTORS["sealed map"], owner_key()
     assert SEALED.digest.hex() == vector["session digest"]

@@ -20,8 +20,9 @@ class Proxy:
         self.accepted = 0
         self.garble: Callable[[bytes, bool], bytes | None] | None = None
         """What makes of a chunk, and of whether it goes to the port of this machine, what is passed on in its
-        place; None: not of this one. It does so once.
+        place; None: not of this one. It does so once, or for good.
         """
+        self.for_good = False
         self._left: int | None = None
         self._target = target
         self._open: list[socket.socket] = []
@@ -73,7 +74,8 @@ class Proxy:
             while data := source.recv(65536):
                 with self._lock:
                     if self.garble is not None and (garbled := self.garble(data, inward)) is not None:
-                        self.garble, data = None, garbled
+                        data = garbled
+                        self.garble = self.garble if self.for_good else None
                     left = self._left
                     if left is not None:
                         self._left = max(0, left - len(data))

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,6 +156,50 @@ def test_a_garbled_length_that_is_a_length_costs_no_round(tmp_path: Path) -> Non
     assert {name: end.code for name, end in ended.items()} == dict.fromkeys(ended, 0)
     assert ended["curator"].json["absences"] == {}
     assert ended["consumer"].json["points_delivered"] == 6
+
+
+def test_a_line_that_is_garbled_for_good_is_tried_less_and_less_and_as_ever_once_it_is_mended() -> None:
+    curator, party = new_keypair(), new_keypair()
+    with RouterEndpoint("tcp://127.0.0.1:*", pair=curator, roster={party.public.text: OWNER}) as router:
+        proxy = Proxy(int(router.address.rpartition(":")[2]))
+        proxy.for_good = True
+        proxy.garble = lambda data, inward: b"\xff" + data if inward and len(data) > 900 else None
+        try:
+            with DealerEndpoint(
+                f"tcp://127.0.0.1:{proxy.port}", pair=party, server_key=curator.public
+            ) as dealer:
+                made: list[float] = []
+
+                def turn() -> bool:
+                    """A turn of both loops; whether a frame came through, both ways."""
+                    if Happening.CONNECTED in dealer.happenings():
+                        made.append(time.monotonic())
+                        dealer.send(b"x" * 1_000)
+                    for arrival in router.receive(10, wait_ms=5):
+                        router.send(arrival.route, b"welcome")
+                    return bool(dealer.receive(10))
+
+                until = time.monotonic() + PATIENCE
+                while not made or time.monotonic() - made[0] < 8.0:
+                    assert not turn()
+                    assert time.monotonic() < until, made
+                pauses = [later - earlier for earlier, later in pairwise(made)]
+                assert 5 <= len(pauses) <= 10, pauses
+                assert max(pauses[:3]) < 1.0, pauses
+                assert pauses[-1] > 1.5, pauses
+                proxy.garble = None
+                while not turn():
+                    assert time.monotonic() < until, "the line is mended"
+                # What was heard on a connection makes its end one of those that come once.
+                for _ in range(3):
+                    proxy.cut_after(0)
+                    dealer.send(b"x")
+                    cut = time.monotonic()
+                    while not turn():
+                        assert time.monotonic() < until, "it is cut, and connects anew"
+                    assert time.monotonic() - cut < 1.5
+        finally:
+            proxy.close()
 
 
 @pytest.mark.parametrize(("place", "byte"), [(0, 0xFF), (1, 0), (20, 0x5A)])

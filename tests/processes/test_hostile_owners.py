@@ -218,7 +218,8 @@ def test_the_curators_result_names_them(session: Session) -> None:
         assert result["absences"][name] == missed, name
     assert HONEST not in result["absences"]
     assert sorted(result["faults"], key=lambda fault: str(fault["owner"])) == [
-        {"owner": name, "round": TURN, "what": MISMATCHES[name][1]} for name in sorted(MISMATCHES)
+        {"owner": name, "round": TURN, "what": MISMATCHES[name][1], "points": 1}
+        for name in sorted(MISMATCHES)
     ]
     codes = {name: code for name, (_, code) in BREACHES.items()}
     assert len(result["refusals"]) == len(codes), "what came after each is nowhere"

@@ -9,7 +9,7 @@ the owner.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ from hushbid.consumer.events import PurchasesChecked
 from hushbid.curator.verification import UncheckedBid, bid_holds
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT
 from hushbid.protocol.names import CURATOR
+from hushbid.protocol.session.points import NOT_SIGNED
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.record import RecordedItem
 from hushbid.protocol.wire.blind import Award, BlindBid, BlindPurchase
@@ -36,6 +37,14 @@ class _Kept(NamedTuple):
     box: bytes
     """SHA-256 of the box."""
     digests: bytes
+    signature: bytes
+
+
+class _Awarded(NamedTuple):
+    handle: int
+    as_bid: bool
+    """Whether it is what was bid."""
+    bid_round: int
     signature: bytes
 
 
@@ -85,8 +94,8 @@ class Awards:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._owners = {owner: _Owner(rank) for rank, owner in enumerate(session.file.owners)}
-        self._awarded: dict[tuple[int, str], list[tuple[int, bool]]] = {}
-        """Round and owner → the number of each box, in order, and whether it is what was bid."""
+        self._awarded: dict[tuple[int, str], list[_Awarded]] = {}
+        """Round and owner → its boxes, in order."""
         self.checked = 0
         self.others: list[dict[str, Any]] = []
         """Boxes of awards that are not what was bid: ``{"record", "round", "owner", "handle", "what"}`` each,
@@ -113,7 +122,8 @@ class Awards:
         for purchase in award.purchases:
             handle = unfixed(purchase.handle)
             what = self._wrong(purchase, handle)
-            self._awarded.setdefault((award.round, purchase.owner), []).append((handle, not what))
+            awarded = _Awarded(handle, not what, purchase.bid_round, purchase.candidate.signature)
+            self._awarded.setdefault((award.round, purchase.owner), []).append(awarded)
             if (purchase.owner, handle) in best:
                 best.remove((purchase.owner, handle))
             else:
@@ -154,13 +164,28 @@ class Awards:
 
     def void(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
         """The boxes that the consumer found void, and why; `by` is responsible: the owner, or the curator."""
-        found = []
+        return [box for _, box in self._void(boxes)]
+
+    def faults(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
+        """What made them void, each once: a bid's signature that does not hold is one fault of all its boxes.
+
+        Returns:
+            The first box of each as `void` has it, with ``bid_round`` and ``boxes``, the number of boxes.
+        """
+        found: dict[tuple[str, int, str, str, bytes | int], dict[str, Any]] = {}
+        for awarded, box in self._void(boxes):
+            of = awarded.signature if box["what"] == NOT_SIGNED else awarded.handle
+            key = box["owner"], awarded.bid_round, box["what"], box["by"], of
+            fault = found.setdefault(key, {**box, "bid_round": awarded.bid_round, "boxes": 0})
+            fault["boxes"] += 1
+        return list(found.values())
+
+    def _void(self, boxes: VoidBoxes) -> Iterator[tuple[_Awarded, dict[str, Any]]]:
         for (number, owner), disputes in sorted(boxes.found.items()):
             awarded = self._awarded.get((number, owner), [])
             # Boxes of nothing stand in no delivery. They score lowest, and so come after an owner's points.
-            for dispute, (handle, as_bid) in zip(disputes, awarded, strict=False):
+            for dispute, each in zip(disputes, awarded, strict=False):
                 if dispute:
-                    by = owner if as_bid else CURATOR
-                    box = {"round": number, "owner": owner, "handle": handle, "what": dispute, "by": by}
-                    found.append(box)
-        return found
+                    by = owner if each.as_bid else CURATOR
+                    said = {"round": number, "owner": owner, "handle": each.handle, "what": dispute, "by": by}
+                    yield each, said

@@ -58,7 +58,7 @@ def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
         first bad record (-1 for the header, None for a file that is no transcript).
 
         ``awards``: of each file of a blind curator that is not redacted: ``path``, ``checked``, ``others``,
-        and, with the consumer's file, ``void``, else None (`awards.Awards`).
+        and, with the consumer's file, ``void`` and ``faults``, else None (`awards.Awards`).
 
         ``pairs``: the curator's file with each of its peers' (`agreement.compare`). ``equivocations``: rounds
         of several broadcasts, ``heads``: parties that signed several heads, or told of several outcomes, and
@@ -195,6 +195,7 @@ def _awards(accounts: Sequence[Account]) -> list[dict[str, Any]]:
             "checked": account.awards.checked,
             "others": account.awards.others,
             "void": None if void is None else account.awards.void(void),
+            "faults": None if void is None else account.awards.faults(void),
         }
         for account in accounts
         if account.awards is not None

@@ -117,12 +117,16 @@ def _render_awards(found: Mapping[str, Any], console: Console) -> None:
         say(console, f"✗ {_box(each)} {what}", "red")
     if len(others) > _LISTED:
         say(console, f"✗ and {len(others) - _LISTED} more such boxes", "red")
-    void = found["void"] or ()
-    for each in void[:_LISTED]:
+    faults = found["faults"] or ()
+    for each in faults[:_LISTED]:
         by = "the curator's" if each["by"] == CURATOR else "its owner's"
-        say(console, f"{_box(each)} was void: {printable(each['what'])}. That is {by} doing.", "yellow")
-    if len(void) > _LISTED:
-        say(console, f"and {len(void) - _LISTED} more void boxes", "yellow")
+        of = f"{_box(each)} was void"
+        if each["boxes"] > 1:
+            owner = printable(each["owner"])
+            of = f"{each['boxes']} boxes that {owner} bid in round {each['bid_round']} were void"
+        say(console, f"{of}: {printable(each['what'])}. That is {by} doing.", "yellow")
+    if len(faults) > _LISTED:
+        say(console, f"and {len(faults) - _LISTED} more faults of this kind", "yellow")
 
 
 def _box(found: Mapping[str, Any]) -> str:

@@ -129,7 +129,10 @@ class KeptBoxes:
 
 def read_boxes(path: Path) -> list[bytes]:
     """The boxes of a file, in order of arrival, without one that a crash cut off."""
-    data = path.read_bytes() if path.exists() else b""
+    data = b""
+    if path.exists():
+        with open(path, "rb", opener=platform.open_file) as file:
+            data = file.read()
     boxes = []
     start = 0
     while start + _LENGTH.size <= len(data):

@@ -6,9 +6,10 @@ names the descriptor of every connection that comes and goes, and shuts down (sh
 libzmq then cleans up as after any connection. A connection is *unnamed* until a frame has been taken from it,
 which takes a key of the roster:
 
-- Unnamed ones may be as many as `MAX_UNNAMED_BYTES` can hold. With one more, the oldest of the network with
-  most of them is cut. So a holder of many loses them to newcomers from elsewhere, and a peer that
-  authenticates promptly is done before its turn comes.
+- Unnamed ones may be as many as `MAX_UNNAMED_BYTES` can hold, and as descriptors are left for
+  (`descriptors`). With one more, the oldest of the network with most of them is cut. So a
+  holder of many loses them to newcomers from elsewhere, and a peer that authenticates promptly is done before
+  its turn comes.
 - A peer has at most `MAX_CONNECTIONS_PER_PEER`; its newest stay.
 - Bytes that have arrived on a connection outside of taken frames are bounded. A peer that is cut for that may
   not return before the socket is found empty; otherwise each connection would bring more.
@@ -137,10 +138,11 @@ class ConnectionLimits:
 
     Args:
         longest: Bytes of the longest frame that the socket takes.
+        strangers: Most unnamed connections.
         barred: Gets the names of peers that may not connect, and loses them again.
     """
 
-    def __init__(self, router: zmq.Socket[bytes], *, longest: int, barred: set[str]) -> None:
+    def __init__(self, router: zmq.Socket[bytes], *, longest: int, strangers: int, barred: set[str]) -> None:
         self._barred = barred
         self.cuts: Counter[str] = Counter()
         """Connections that were cut, by `Cut`."""
@@ -152,7 +154,7 @@ class ConnectionLimits:
         """Number of failures to follow the connections; each costs a limit at most."""
         self._most_unnamed = max(
             limits.MIN_UNNAMED_CONNECTIONS,
-            min(limits.MAX_UNNAMED_CONNECTIONS, limits.MAX_UNNAMED_BYTES // longest),
+            min(strangers, limits.MAX_UNNAMED_BYTES // longest),
         )
         self._most_unnamed_bytes = longest + _GREETING_BYTES
         self._most_untaken_bytes = limits.MAX_HELD_PER_PEER * longest + _SMALL_FRAMES_BYTES

@@ -16,6 +16,10 @@ a curator that was restarted   DISCONNECTED, and CONNECTED when it is back
 
 After a violation of ZMTP libzmq does not try again, without a word. `happenings` notices the silence and
 connects anew: the peer may be a proxy before a curator that is being restarted, or the line garbled a byte.
+
+libzmq's own growing pause is one of attempts that TCP refuses. After a connection that was made it begins
+anew, and a line that garbles each connection would be tried ten times a second. So `happenings` counts
+connections on which nothing was heard, and makes the pause longer after a few.
 """
 
 from __future__ import annotations
@@ -51,6 +55,9 @@ __all__ = ["DealerEndpoint", "Happening"]
 RECONNECT_MS: Final = 100
 RECONNECT_MAX_MS: Final = 2_000
 """Longest pause between two attempts to connect; it doubles from `RECONNECT_MS` on."""
+
+MUTE_CONNECTIONS: Final = 3
+"""So many connections in a row may end without a frame before the pause doubles with each."""
 
 CONNECT_MS: Final = 5_000
 """How long an attempt waits for TCP's answer: a silent firewall must not keep us from the host's other
@@ -129,6 +136,11 @@ class DealerEndpoint(Closing):
         self._handshaking = False
         self._refused = False
         self._ended_at: float | None = None
+        self._mute = 0
+        """Number of connections that ended since a frame was heard, the present one not counted."""
+        self._made = False
+        """Whether TCP has connected since an end was counted."""
+        self._paused_until: float | None = None
         self._closed = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self.socket = self._context.socket(zmq.DEALER)
@@ -161,8 +173,18 @@ class DealerEndpoint(Closing):
 
     def happenings(self) -> list[Happening]:
         """Changes of the connection since the last call, in order. Call it in every turn of the loop."""
-        happened = [happening for event in self._events() if (happening := self._follow(event)) is not None]
         now = time.monotonic()
+        if self._paused_until is not None:
+            self._events()  # of what was under way when the pause began
+            if now < self._paused_until:
+                return []
+            self._paused_until = None
+            self._dial()
+        mute = self._mute
+        happened = [happening for event in self._events() if (happening := self._follow(event)) is not None]
+        if self._mute > max(mute, MUTE_CONNECTIONS) and not (self._made or self._refused):
+            self._pause(now)
+            return happened
         abandoned = self._ended_at is not None and now - self._ended_at > ABANDONED_AFTER_S
         elsewhere = self._unanswered and now - self._dialled_at > OTHER_ADDRESS_AFTER_S
         if abandoned or elsewhere:
@@ -185,6 +207,7 @@ class DealerEndpoint(Closing):
             # A name is looked up again, for its host may have moved, as a recreated container has.
             self._unanswered = event is zmq.Event.CONNECT_RETRIED and self._where.is_name
         elif event is zmq.Event.CONNECTED:
+            self._made = True
             self._handshaking = True
             self._unanswered = False
             self._ended_at = None
@@ -207,6 +230,8 @@ class DealerEndpoint(Closing):
 
     def _ended(self) -> Happening | None:
         was_connected, was_handshaking = self._connected, self._handshaking
+        self._mute += self._made
+        self._made = False
         self._connected = self._handshaking = False
         self._ended_at = None if self._refused else time.monotonic()
         if was_connected:
@@ -214,16 +239,27 @@ class DealerEndpoint(Closing):
         # libzmq reports no failure for a greeting that is not ZMTP's; one that it reports is handed on above.
         return Happening.HANDSHAKE_FAILED if was_handshaking else None
 
-    def _dial(self) -> None:
-        """Connect to the next of the host's addresses; after the last, look them up again."""
+    def _pause(self, now: float) -> None:
+        """Make no connection for a while: nothing was heard on the last ones."""
+        self._hang_up()
+        self._connected = self._handshaking = self._unanswered = False
         self._ended_at = None
-        self._unanswered = False
+        pause = min(RECONNECT_MS << min(self._mute - MUTE_CONNECTIONS, 16), RECONNECT_MAX_MS)
+        self._paused_until = now + pause / 1000
+
+    def _hang_up(self) -> None:
         if self._target is not None:
             try:
                 self.socket.disconnect(self._target.text)
             except zmq.ZMQError as error:
                 if error.errno != errno.ENOENT:  # libzmq has forgotten the endpoint already
                     raise
+
+    def _dial(self) -> None:
+        """Connect to the next of the host's addresses; after the last, look them up again."""
+        self._ended_at = None
+        self._unanswered = False
+        self._hang_up()
         if not self._targets:
             self._targets = list(resolved(self._where))
             self._note_unknown(not self._targets)
@@ -262,6 +298,8 @@ class DealerEndpoint(Closing):
                     frames.append(body.bytes)
         except zmq.Again:
             pass
+        if frames:
+            self._mute = 0
         return frames
 
     def send(self, frame: bytes) -> bool:

@@ -28,7 +28,11 @@ import zmq
 
 from hushbid.protocol.closing import Closing
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.limits import MAX_BYTES_PER_DRAIN, MAX_WAITING_CONNECTIONS
+from hushbid.protocol.limits import (
+    MAX_BYTES_PER_DRAIN,
+    MAX_UNNAMED_CONNECTIONS,
+    MAX_WAITING_CONNECTIONS,
+)
 from hushbid.protocol.runtime.keys import KeyPair
 from hushbid.protocol.runtime.network.authentication import DOMAIN, Authenticator
 from hushbid.protocol.runtime.network.connection_limits import ConnectionLimits
@@ -89,6 +93,8 @@ class RouterEndpoint(Closing):
         pair: Our keys. None means no security at all, and is for loopback addresses only.
         roster: Public key in Z85 -> name of the peer: who may connect. Unused without security.
         longest: Bytes of the longest frame to take (`hushbid.protocol.session.sizes.longest_to_curator`).
+        strangers: Most connections that have sent nothing under a key of the roster
+            (`hushbid.protocol.runtime.network.descriptors.descriptors_for_strangers`).
 
     Raises:
         ConfigError: If the address or a key is malformed, or security is off and the address is not loopback.
@@ -102,6 +108,7 @@ class RouterEndpoint(Closing):
         pair: KeyPair | None,
         roster: Mapping[str, str],
         longest: int = MAX_TO_CURATOR_BYTES,
+        strangers: int = MAX_UNNAMED_CONNECTIONS,
     ) -> None:
         where = parse_address(address)
         if pair is None and not where.is_loopback:
@@ -123,7 +130,7 @@ class RouterEndpoint(Closing):
             barred: set[str] = set()
             self._authenticator = Authenticator(self._context, self._names, barred)
             self._configure(where, pair, longest)
-            self._limits = ConnectionLimits(self.socket, longest=longest, barred=barred)
+            self._limits = ConnectionLimits(self.socket, longest=longest, strangers=strangers, barred=barred)
             self.socket.bind(where.text)
             self.address = self.socket.get_string(zmq.LAST_ENDPOINT)
             """The endpoint that was bound, with its real port."""

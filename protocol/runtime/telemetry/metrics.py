@@ -33,7 +33,9 @@ COUNTERS: Final[Mapping[str, _Described]] = {
     "absences": _Described(
         "Rounds that owners were absent from for a reason that is logged, all owners together."
     ),
-    "faults": _Described("Points that did not match their bid or features."),
+    "faults": _Described(
+        "Points that did not match their bid or features, and signatures that did not hold."
+    ),
     "frames_received": _Described("Frames that came."),
     "frames_sent": _Described("Frames that left."),
     "bytes_received": _Described("Bytes of the frames that came."),

@@ -9,31 +9,27 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
-import time
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import nacl.signing
 import numpy as np
 import numpy.typing as npt
-import zmq
 from nacl.public import PrivateKey, SealedBox
-from zmq.utils import z85
-from zmq.utils.monitor import recv_monitor_message
 
 from tests.interop.minimal import formats
 from tests.interop.minimal.choice import aimed, chosen
 from tests.interop.minimal.feature_map import FeatureMap
-from tests.interop.minimal.formats import Frame, Session, number, packed
-
-Message: TypeAlias = Mapping[str, Any]
+from tests.interop.minimal.formats import Session, number, packed
+from tests.interop.minimal.line import Line, Message, run, signing_key
 
 
 class Owner:
     """What one owner says to each message; `key` signs and opens the map, `data` is a file of points."""
+
+    role = "owner"
 
     def __init__(self, session: Session, name: str, key: nacl.signing.SigningKey, data: Path) -> None:
         self.session, self.name, self._key = session, name, key
@@ -65,6 +61,9 @@ class Owner:
             jitter = [formats.jitter_of(self.session.identifier, row) for row in self._features[:-1]]
             self._scored = np.column_stack([self._scored, [*jitter, 0]])
         return feature_map.digest
+
+    def begin(self) -> None:
+        """An owner waits to be asked."""
 
     def answer(self, message: Message) -> Message:
         """What is said to a numbered message of the curator's."""
@@ -166,103 +165,6 @@ class Owner:
         return {"features": features, "boxes": b"".join(boxes), "digests": digests, "signature": signature}
 
 
-class Line:
-    """The connection to the curator, by CURVE with `key` unless insecure, and the numbered frames on it."""
-
-    def __init__(self, owner: Owner, key: nacl.signing.SigningKey) -> None:
-        tables = owner.session.tables
-        self._owner, self._session = owner, owner.session
-        self._sent = self._received = 0
-        self._held: deque[Frame] = deque()
-        self._welcomed = False
-        self._context: zmq.Context[Any] = zmq.Context()
-        self._socket = self._context.socket(zmq.DEALER)
-        self._socket.linger = 2000
-        self._established = zmq.EVENT_CONNECTED
-        if not tables["network"]["insecure"]:
-            self._established = zmq.EVENT_HANDSHAKE_SUCCEEDED
-            private = key.to_curve25519_private_key()
-            self._socket.curve_secretkey = z85.encode(bytes(private))
-            self._socket.curve_publickey = z85.encode(bytes(private.public_key))
-            self._socket.curve_serverkey = z85.encode(bytes(formats.curve_key(tables["roster"]["curator"])))
-        self._monitor = self._socket.get_monitor_socket(self._established | zmq.EVENT_DISCONNECTED)
-        self._socket.connect(tables["network"]["address"])
-
-    def run(self) -> int:
-        """Take part to the end; the exit code."""
-        timeouts = self._session.tables["timeouts"]
-        poller = zmq.Poller()
-        poller.register(self._socket, zmq.POLLIN)
-        poller.register(self._monitor, zmq.POLLIN)
-        heard = beaten = time.monotonic()
-        while self._owner.outcome is None:
-            ready = dict(poller.poll(timeouts["beat"] * 1000))
-            now = time.monotonic()
-            if self._monitor in ready:
-                self._follow(recv_monitor_message(self._monitor)["event"])
-            if self._socket in ready:
-                heard = now
-                self._take(Frame.read(self._socket.recv()))
-            if self._welcomed and now - beaten >= timeouts["beat"]:
-                beaten = now
-                self._say(0, {"kind": "beat"})
-            if now - heard > timeouts["abandon" if self._received else "enrolment"]:
-                return 3
-        return 0 if self._owner.outcome == "complete" else 1
-
-    def close(self) -> None:
-        """Send what is left, and go."""
-        self._socket.disable_monitor()
-        self._monitor.close()
-        self._socket.close()
-        self._context.term()
-
-    def _follow(self, event: int) -> None:
-        self._welcomed = False
-        if event == self._established:
-            how_far = {"software": "minimal 1", "sent": self._sent, "received": self._received}
-            whose = {"role": "owner", "name": self._owner.name, "session": self._session.digest}
-            self._say(0, {"kind": "hello", "versions": [2], **whose, **how_far})
-
-    def _take(self, frame: Frame) -> None:
-        message = formats.message_of(frame.body)
-        if frame.sequence == 0:
-            self._take_unnumbered(message)
-            return
-        self._release(frame.acknowledged)
-        if frame.sequence <= self._received:
-            return
-        if frame.session != self._session.identifier or frame.sequence != self._received + 1:
-            raise ValueError(f"frame {frame.sequence} came after {self._received}, or of another session")
-        answer = self._owner.answer(message)
-        self._received = frame.sequence
-        self._sent += 1
-        self._say(self._sent, answer)
-
-    def _take_unnumbered(self, message: Message) -> None:
-        if message["kind"] == "refused":
-            raise ValueError(f"refused ({message['code']}): {message['detail']} {message['advice']}")
-        if message["kind"] != "welcome":
-            return
-        if (message["version"], message["feature_map"]) != (2, self._owner.public):
-            raise ValueError("the curator speaks another version, or has another feature map")
-        self._welcomed = True
-        self._release(message["received"])
-        for frame in self._held:
-            self._socket.send(frame.data)
-
-    def _release(self, acknowledged: int) -> None:
-        while self._held and self._held[0].sequence <= acknowledged:
-            self._held.popleft()
-
-    def _say(self, sequence: int, message: Message) -> None:
-        acknowledged = self._received if sequence else 0
-        frame = Frame(self._session.identifier, sequence, acknowledged, packed(message))
-        if sequence:
-            self._held.append(frame)
-        self._socket.send(frame.data)
-
-
 def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="minimal")
@@ -270,17 +172,8 @@ def main() -> int:
         parser.add_argument(f"--{option}", required=True)
     given = parser.parse_args()
     session, key = Session.read(Path(given.session)), formats.key_of_file(Path(given.key))
-    noise = session.tables["noise"]
-    simulated = noise["source"] == "simulated"
-    signs = formats.simulated_key(session.digest, noise["seed"], given.name) if simulated else key
-    line = Line(Owner(session, given.name, signs, Path(given.data)), key)
-    try:
-        return line.run()
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    finally:
-        line.close()
+    signs = signing_key(session, given.name, key)
+    return run(Line(Owner(session, given.name, signs, Path(given.data)), key))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,11 @@ class Session:
 
     @classmethod
     def read(cls, path: Path) -> Session:
-        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return cls.of(tomllib.loads(path.read_text(encoding="utf-8")))
+
+    @classmethod
+    def of(cls, tables: dict[str, Any]) -> Session:
+        """The session of a file's tables."""
         tables = {"summary": _summary(tables["target"]), **tables}
         tables |= {name: {**known, **tables.get(name, {})} for name, known in DEFAULTS.items()}
         _settle(tables)
@@ -69,12 +73,16 @@ class Session:
     def rule(self) -> str:
         return str(self.tables["acquisition"]["rule"])
 
-    def sealing_key(self, party: str) -> nacl.public.PublicKey:
-        """What is sealed to a party is sealed to this key."""
+    def verify_key(self, party: str) -> nacl.signing.VerifyKey:
+        """What a party's signatures hold by."""
         noise, roster = self.tables["noise"], self.tables["roster"]
         if noise["source"] == "simulated":
-            return simulated_key(self.digest, noise["seed"], party).verify_key.to_curve25519_public_key()
-        return curve_key(roster[party])
+            return simulated_key(self.digest, noise["seed"], party).verify_key
+        return nacl.signing.VerifyKey(z85.decode({**roster, **roster["owners"]}[party]))
+
+    def sealing_key(self, party: str) -> nacl.public.PublicKey:
+        """What is sealed to a party is sealed to this key."""
+        return self.verify_key(party).to_curve25519_public_key()
 
 
 def _summary(target: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -209,7 +217,7 @@ def candidate_statement(
     session: bytes, owner: str, round_: int, handle: int, box: bytes, features: npt.NDArray[np.int16]
 ) -> bytes:
     """What an owner signs of a sealed point."""
-    return b"hushbid candidate 1\0" + session + _place(round_, handle, owner) + _digests(box, features)
+    return b"hushbid candidate 1\0" + session + place_of(round_, handle, owner) + _digests(box, features)
 
 
 def batched_digest(handle: int, box: bytes, features: npt.NDArray[np.int16]) -> bytes:
@@ -220,13 +228,19 @@ def batched_digest(handle: int, box: bytes, features: npt.NDArray[np.int16]) -> 
 
 def batch_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
     """What an owner signs of a batch of sealed points."""
-    return b"hushbid batch 1\0" + session + _place(round_, len(digests) // 32, owner) + digests
+    return b"hushbid batch 1\0" + session + place_of(round_, len(digests) // 32, owner) + digests
 
 
 def submission_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
     """What an owner signs of a message of its submission."""
-    depth, root = tree([digests[at : at + 32] for at in range(0, len(digests), 32)])
-    return b"hushbid submission 1\0" + session + _place(round_, depth, owner) + root
+    return root_statement(
+        session, owner, round_, *tree([digests[at : at + 32] for at in range(0, len(digests), 32)])
+    )
+
+
+def root_statement(session: bytes, owner: str, round_: int, depth: int, root: bytes) -> bytes:
+    """The same, by depth and root of its tree."""
+    return b"hushbid submission 1\0" + session + place_of(round_, depth, owner) + root
 
 
 def tree(nodes: list[bytes]) -> tuple[int, bytes]:
@@ -252,7 +266,7 @@ def _digests(box: bytes, features: npt.NDArray[np.int16]) -> bytes:
     return b"".join(hashlib.sha256(each).digest() for each in (box, packed_array(features)))
 
 
-def _place(round_: int, value: int, owner: str) -> bytes:
+def place_of(round_: int, value: int, owner: str) -> bytes:
     return struct.pack(">QqB", round_, value, len(owner.encode())) + owner.encode()
 
 

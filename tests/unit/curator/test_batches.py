@@ -7,14 +7,18 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from hushbid.curator.ledger import Fault
+from hushbid.curator.result import curator_result
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError, LocalProtocolError, Offence
 from hushbid.protocol.machine.weighing import ComputeWeights
 from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.payment import Price
+from hushbid.protocol.session.points import NOT_SIGNED
 from hushbid.protocol.session.session import open_session
 from hushbid.protocol.space.scoring import Best
 from hushbid.protocol.wire.messages import Batch, Bid, Delivery, sizes
-from tests.simulation.harness import CuratorBench, names, session_file
+from tests.simulation.harness import FORGED, CuratorBench, names, session_file
 from tests.support.curator_rounds import (
     BEST,
     CORNERS,
@@ -22,6 +26,7 @@ from tests.support.curator_rounds import (
     THIRD,
     A,
     B,
+    C,
     W,
     bidding,
     doubled,
@@ -185,6 +190,41 @@ def test_one_score_that_is_wrong_makes_the_owner_faulty_and_its_other_points_are
     bench.verify()
     assert winners(bench) == [B]
     assert [fault.owner for fault in bench.machine.ledger.faults] == [A]
+
+
+def unsigned(whole: Batch) -> Batch:
+    return whole.model_copy(update={"candidates": whole.candidates.model_copy(update={"signature": FORGED})})
+
+
+def test_a_batch_that_its_owner_has_not_signed_is_one_fault_of_all_its_points() -> None:
+    bench = bidding("sealed", owners=2, points=6, batch=3)
+    bench.say(A, unsigned(batch_of(bench, BEST, SECOND)))  # and padding, which is no point
+    bench.say(B, batch_of(bench, THIRD))
+    bench.verify()
+    assert winners(bench) == [B]
+    assert bench.machine.ledger.faults == [Fault(1, A, NOT_SIGNED, points=2)]
+    (fault,) = curator_result(bench.session, bench.machine, Price(), seconds=1.0)["faults"]
+    assert fault == {"owner": A, "round": 1, "what": NOT_SIGNED, "points": 2}
+    assert Fault.of(fault).text == "the owner's signature does not hold (2 points)"
+
+
+def test_two_batches_that_are_not_signed_are_two_faults() -> None:
+    bench = bidding("sealed", owners=3, points=6, batch=2)
+    bench.say(A, unsigned(batch_of(bench, BEST, SECOND)))
+    bench.say(B, unsigned(batch_of(bench, THIRD)))
+    bench.say(C, batch_of(bench, BEST))
+    bench.verify()
+    assert bench.machine.ledger.faults == [Fault(1, A, NOT_SIGNED, 2), Fault(1, B, NOT_SIGNED, 1)]
+
+
+def test_points_that_are_wrong_one_by_one_are_as_many_faults() -> None:
+    bench = bidding(owners=2, points=4, batch=2)
+    whole = batch_of(bench, BEST, SECOND)
+    bench.say(A, whole.model_copy(update={"scores": whole.scores + 1}))
+    bench.say(B, batch_of(bench, THIRD))
+    bench.verify()
+    what = "the bid is not the score of the features"
+    assert bench.machine.ledger.faults == [Fault(1, A, what), Fault(1, A, what)]
 
 
 def test_the_longest_attributes_of_a_batch_can_be_delivered() -> None:

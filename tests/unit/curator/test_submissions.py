@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from hushbid.curator.ledger import Fault
 from hushbid.protocol.errors import ExitCode, Offence
 from hushbid.protocol.machine.machine import Started
 from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.session.points import NOT_SIGNED
 from hushbid.protocol.wire.messages import Batch, Bid, Ready
-from tests.simulation.harness import CuratorBench
+from tests.simulation.harness import FORGED, CuratorBench
 from tests.support.curator_rounds import (
     BEST,
     CORNERS,
@@ -61,6 +63,19 @@ def test_who_sent_a_part_is_absent_and_its_points_are_withheld() -> None:
     bench.verify()
     assert set(winners(bench)) == {B}
     assert [absence.owner for absence in bench.machine.ledger.absences] == [A]
+
+
+def test_a_message_of_a_submission_that_is_not_signed_is_one_fault_of_its_points() -> None:
+    bench = tender()
+    for rows, first in (((BEST, SECOND), 1), ((7, 8), 3)):
+        whole = part(bench, *rows, first=first)
+        candidates = whole.candidates.model_copy(update={"signature": bytes([first + 10]) * len(FORGED)})
+        bench.say(A, whole.model_copy(update={"candidates": candidates}))
+    bench.say(B, part(bench, THIRD, 9))
+    bench.say(B, part(bench, first=3))
+    bench.verify_all()
+    assert bench.machine.ledger.faults == 2 * [Fault(1, A, NOT_SIGNED, points=2)]
+    assert set(winners(bench)) == {B}
 
 
 def after_the_last(bench: CuratorBench) -> Batch:

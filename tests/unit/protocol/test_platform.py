@@ -158,6 +158,37 @@ def test_limits_of_open_files(
     assert platform.allow_open_files(needed) is None
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="a limit of open files, and a list of them")
+def test_files_that_are_kept_back_are_there_for_our_own_alone(tmp_path: Path) -> None:
+    code = (
+        "import os, resource, sys\n"
+        "from pathlib import Path\n"
+        "from hushbid.protocol import platform\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (20, 64))\n"
+        "assert platform.keep_files_back(16) == 48\n"
+        "while True:\n"  # as a library does that accepts connections
+        "    try:\n"
+        "        os.dup(2)\n"
+        "    except OSError:\n"
+        "        break\n"
+        "platform.sync_directory(Path('.'))\n"
+        "own = [platform.open_file(f'own-{number}', os.O_CREAT | os.O_WRONLY) for number in range(16)]\n"
+        "platform_says = None\n"
+        "try:\n"
+        "    os.dup(2)\n"
+        "except OSError as error:\n"
+        "    platform_says = error.strerror\n"
+        "try:\n"
+        "    platform.open_file('own-more', os.O_CREAT | os.O_WRONLY)\n"
+        "except OSError:\n"
+        "    print(len(own), platform_says, resource.getrlimit(resource.RLIMIT_NOFILE))\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert said.stdout == "16 Too many open files (48, 64)\n", said.stderr
+
+
 def test_the_most_memory_of_this_process_grows_with_what_it_holds_and_stays() -> None:
     before = platform.peak_memory()
     held = bytearray(before + 2**25)  # more than there ever was, whatever was given back meanwhile

@@ -207,12 +207,16 @@ def test_faults_absences_and_disputes_are_shown() -> None:
         replace(
             RESULT,
             absences={"south": 7},
-            faults=({"owner": "south", "round": 3, "what": "the bid is not the score of the features"},),
+            faults=(
+                {"owner": "south", "round": 3, "what": "the bid is not the score of the features"},
+                {"owner": "north", "round": 4, "what": "the signature does not hold", "points": 9},
+            ),
             disputed=2,
         )
     )
     assert "south in 7 rounds" in text
     assert "Round 3, south: the bid is not the score of the features." in text
+    assert "Round 4, north: the signature does not hold (9 points)." in text
     assert "2 delivered points do not match" in text
 
 

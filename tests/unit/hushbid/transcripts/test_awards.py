@@ -18,10 +18,13 @@ from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.owner.party import owner_party
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.session.points import NOT_SIGNED
+from hushbid.protocol.session.session import open_session
 from hushbid.protocol.wire.blind import Award, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
 from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
+from tests.simulation.harness import session_file
 from tests.support.forgeries import Recording, recorded, rewritten, session_of, with_frame, written
 
 ROUNDS = 4
@@ -52,6 +55,21 @@ class _OtherBox(_Other):
     def _changed(self, purchase: Any) -> Any:
         box = bytes([purchase.candidate.box[0] ^ 1]) + purchase.candidate.box[1:]
         return purchase.model_copy(update={"candidate": purchase.candidate.model_copy(update={"box": box})})
+
+
+class _Unsigned(BlindCurator):
+    """A blind curator that takes owners' signatures away."""
+
+    def _send(self, peer: str, message: Any, body: bytes | None = None) -> None:
+        if isinstance(message, Award):
+            purchases = tuple(_unsigned(purchase) for purchase in message.purchases)
+            message = message.model_copy(update={"purchases": purchases})
+        super()._send(peer, message, body)
+
+
+def _unsigned(purchase: Any) -> Any:
+    candidate = purchase.candidate.model_copy(update={"signature": bytes(64)})
+    return purchase.model_copy(update={"candidate": candidate})
 
 
 class _Worst(BlindCurator):
@@ -129,6 +147,20 @@ def test_what_a_curator_made_void_is_the_curators_doing(
     assert [(other["round"], other["what"]) for other in awards["others"]] == [(2, what)]
     assert [(void["round"], void["what"], void["by"]) for void in awards["void"]] == [(2, dispute, CURATOR)]
     assert "That is the curator's doing." in told
+
+
+def test_a_bid_without_its_signature_is_one_fault_of_all_its_boxes(tmp_path: Path) -> None:
+    file = session_file(owners=OWNERS, points=6, rule="blind", dimension=8, columns=3, batch=3)
+    images = Recording(open_session(file), curator=with_curator(_Unsigned)).run()
+    found, told = checked(images, tmp_path)
+    (awards,) = found["awards"]
+    assert len(awards["void"]) == 6
+    assert {void["what"] for void in awards["void"]} == {NOT_SIGNED}
+    bids = {(fault["owner"], fault["bid_round"]) for fault in awards["faults"]}
+    assert len(bids) == len(awards["faults"]) < 6, "one for each bid that boxes were of"
+    assert sum(fault["boxes"] for fault in awards["faults"]) == 6
+    most = max(awards["faults"], key=lambda fault: fault["boxes"])
+    assert f"{most['boxes']} boxes that {most['owner']} bid in round {most['bid_round']} were void" in told
 
 
 def test_what_an_owner_made_void_is_the_owners_doing_and_no_contradiction(tmp_path: Path) -> None:

@@ -1,0 +1,165 @@
+"""Be a session's consumer: ``python -m tests.interop.minimal.consumer``, with four files as options.
+
+It buys under the rules `ask-all`, `sealed` and `tender`, with a target that is released without noise:
+another mechanism needs noise that is drawn securely. It keeps no transcript and no ledger. Written from
+docs/wire.md and docs/protocol.md. It prints one JSON object; exit codes are as in `__main__`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import secrets
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import nacl.exceptions
+import nacl.signing
+import numpy as np
+import numpy.typing as npt
+from nacl.public import Box, PublicKey, SealedBox
+
+from tests.interop.minimal import formats
+from tests.interop.minimal.checks import owner_signed
+from tests.interop.minimal.feature_map import FeatureMap
+from tests.interop.minimal.formats import Session
+from tests.interop.minimal.line import Line, Message, run, signing_key
+
+
+class Consumer:
+    """What a consumer says to each message; `key` signs, seals the map and opens boxes."""
+
+    role = name = "consumer"
+
+    def __init__(
+        self,
+        session: Session,
+        key: nacl.signing.SigningKey,
+        validation: npt.NDArray[Any],
+        seed_set: npt.NDArray[Any],
+    ) -> None:
+        if session.tables["target"]["mechanism"] != "exact":
+            raise ValueError("this consumer releases nothing but what is exact")
+        self.session, self._key = session, key
+        self._own, self._seed_set = validation, seed_set
+        self._features = session.tables["features"]
+        self._sealed = session.rule in formats.SEALED
+        seed = secrets.token_bytes(32) if self._sealed else self._features["seed"]
+        self._seed, self._map = seed, FeatureMap(self._features, seed)
+        self.public = None if self._sealed else self._map.digest
+        self.outcome: str | None = None
+        self.points: list[npt.NDArray[Any]] = []
+        self.sold: Counter[str] = Counter()
+        """Points of each owner that are as they should be."""
+        self.disputes: list[str] = []
+        self._numbers: set[tuple[str, int]] = set()
+        self._part = 0
+
+    def begin(self) -> Message:
+        """The target."""
+        total = self._map.hash(self._own).sum(axis=0, dtype=np.int64)
+        seed_total = self._map.hash(self._seed_set).sum(axis=0, dtype=np.int64)
+        owners = sorted(self.session.tables["roster"]["owners"])
+        return {
+            "kind": "target",
+            "embedding": total / len(self._own) / 2.0**15,
+            "size": len(self._own),
+            "seed_total": seed_total,
+            "seed_size": len(self._seed_set),
+            "maps": b"".join(map(self._sealed_map, owners)) if self._sealed else b"",
+            "noise": "none",
+        }
+
+    def _sealed_map(self, owner: str) -> bytes:
+        own, theirs = self._key.to_curve25519_private_key(), self.session.sealing_key(owner)
+        context = b"hushbid secret map 1\0" + self.session.identifier
+        bound = b"hushbid box between 1\0" + bytes(own.public_key) + bytes(theirs) + context
+        content = hashlib.sha256(bound).digest() + self._seed + self._map.digest
+        return bytes(Box(own, theirs).encrypt(content))  # the nonce stands before it
+
+    def answer(self, message: Message) -> Message:
+        """What is said to a numbered message of the curator's."""
+        if message["kind"] == "delivery":
+            return self._take(message)
+        if message["kind"] != "close":
+            raise ValueError(f"a {message['kind']} has no place here")
+        self.outcome = message["outcome"]
+        # Nobody keeps a transcript here: the head is of what was said last.
+        head = hashlib.sha256(message["head"]).digest()
+        statement = formats.head_statement(self.session.identifier, self.name, head)
+        return {"kind": "farewell", "head": head, "signature": self._key.sign(statement).signature}
+
+    def _take(self, delivery: Message) -> Message:
+        if delivery["part"] != self._part + 1:
+            raise ValueError(f"part {delivery['part']} came after part {self._part}")
+        self._part = delivery["part"]
+        bits = []
+        for purchase in delivery["purchases"]:
+            number = purchase["owner"], int(purchase["handle"][0])
+            if number in self._numbers:
+                raise ValueError("a point is delivered a second time")
+            self._numbers.add(number)
+            wrong = self.wrong(purchase)
+            bits.append(bool(wrong))
+            if wrong:
+                self.disputes.append(wrong)
+            else:
+                self.sold[purchase["owner"]] += 1
+        return {"kind": "receipt", "part": self._part, "disputed": np.packbits(bits).tobytes()}
+
+    def wrong(self, purchase: Message) -> str:
+        """Why a point is disputed; nothing if it is not."""
+        candidate = purchase["candidate"]
+        point = candidate.get("point")
+        if self._sealed:
+            try:
+                content = self._opened(candidate["box"], int(purchase["handle"][0]), "path" in candidate)
+                length = int.from_bytes(content[:4], "big")
+                pair: Any = formats.message_of(content[4 : 4 + length])
+                point = pair[0]
+            except (nacl.exceptions.CryptoError, ValueError, TypeError, LookupError):
+                return "the box does not open, or holds no point"
+            if not owner_signed(self.session, purchase):
+                return "the signature does not hold"
+        if point.shape != (self._features["columns"],):
+            return "the point has other columns"
+        lower, upper = self._features["lower"], self._features["upper"]
+        if not np.all((point >= lower) & (point <= upper)):  # no number is neither
+            return "the point lies outside of the bounds"
+        if not np.array_equal(self._map.hash(point[None])[0], candidate["features"]):
+            return "the features are not those of the point"
+        self.points.append(point)
+        return ""
+
+    def _opened(self, box: bytes, number: int, numbered: bool) -> bytes:
+        own = self._key.to_curve25519_private_key()
+        if not numbered:
+            return bytes(SealedBox(own).decrypt(box))
+        bound = box[:32] + bytes(own.public_key) + number.to_bytes(8, "big")
+        nonce = hashlib.blake2b(bound, digest_size=24).digest()
+        return bytes(Box(own, PublicKey(box[:32])).decrypt(box[32:], nonce))
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="minimal consumer")
+    for option in ("session", "key", "validation", "seed-set"):
+        parser.add_argument(f"--{option}", required=True)
+    given = parser.parse_args()
+    session, key = Session.read(Path(given.session)), formats.key_of_file(Path(given.key))
+    rows = []
+    for path in (given.validation, given.seed_set):
+        with np.load(path) as file:
+            rows.append(file["features"])
+    consumer = Consumer(session, signing_key(session, "consumer", key), *rows)
+    code = run(Line(consumer, key))
+    said = {"outcome": consumer.outcome, "sold": consumer.sold, "disputes": consumer.disputes}
+    print(json.dumps(said))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
