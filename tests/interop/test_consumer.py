@@ -25,6 +25,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "sealed": SEALED | SECURE,
     "sealed-batch": SEALED | SECURE | {"session.points": 14, "session.batch": 3, "session.distinct": True},
     "tender": SEALED | SECURE | {"acquisition.rule": "tender", "session.batch": 4, "summary": None},
+    "sealed-committed": SEALED | SECURE | {"acquisition.commitment_depth": 9},
     "ask-all": {"acquisition.rule": "ask-all"},
 }
 """Session → changes to its file."""
@@ -95,6 +96,8 @@ def again(cluster: Cluster) -> Consumer:
     own = session.sealing_key(CONSUMER)
     seed, _ = formats.open_map(formats.message_of(box)["box"], session.identifier, own, keys[1])
     consumer._map = FeatureMap(session.tables["features"], seed)
+    for roots in bodies(cluster.records(CURATOR), CURATOR).get((CURATOR, CONSUMER, "roots"), ()):
+        consumer._keep(formats.message_of(roots))
     return consumer
 
 

@@ -21,6 +21,7 @@ from nacl.public import PrivateKey, SealedBox
 
 from tests.interop.minimal import formats
 from tests.interop.minimal.choice import aimed, chosen
+from tests.interop.minimal.commitments import Rows, rows_statement
 from tests.interop.minimal.feature_map import FeatureMap
 from tests.interop.minimal.formats import Session, number, packed
 from tests.interop.minimal.line import Line, Message, run, signing_key
@@ -62,8 +63,14 @@ class Owner:
             self._scored = np.column_stack([self._scored, [*jitter, 0]])
         return feature_map.digest
 
-    def begin(self) -> None:
-        """An owner waits to be asked."""
+    def begin(self) -> Message | None:
+        """An owner commits to its rows, or waits to be asked."""
+        if not (depth := self.session.depth):
+            return None
+        self._rows = Rows(self._points[:-1], self._attributes, depth)
+        statement = rows_statement(self.session.identifier, self.name, depth, self._rows.root)
+        signature = self._key.sign(statement).signature
+        return {"kind": "commitment", "root": self._rows.root, "signature": signature}
 
     def answer(self, message: Message) -> Message:
         """What is said to a numbered message of the curator's."""
@@ -132,8 +139,9 @@ class Owner:
     def _box(self, row: int, handle: int = 0, shared: PrivateKey | None = None) -> bytes:
         size, consumer = self.session.tables["acquisition"]["box_bytes"], self.session.sealing_key("consumer")
         if row == self._padding:
-            return bytes(size + 48)
-        content = formats.content_of(self._points[row], self._attributes[row], size)
+            return bytes(self.session.box_bytes)
+        content = self._rows.opening(row) if self.session.depth else b""
+        content += formats.content_of(self._points[row], self._attributes[row], size)
         if shared:
             return formats.numbered_box(content, handle, consumer, shared)
         return SealedBox(consumer).encrypt(content)

@@ -24,6 +24,7 @@ from nacl.public import Box, PublicKey, SealedBox
 
 from tests.interop.minimal import formats
 from tests.interop.minimal.checks import owner_signed
+from tests.interop.minimal.commitments import leaf, root_of, rows_statement
 from tests.interop.minimal.feature_map import FeatureMap
 from tests.interop.minimal.formats import Session
 from tests.interop.minimal.line import Line, Message, run, signing_key
@@ -55,11 +56,18 @@ class Consumer:
         self.sold: Counter[str] = Counter()
         """Points of each owner that are as they should be."""
         self.disputes: list[str] = []
+        self.roots: dict[str, bytes] = {}
+        """What each owner committed to."""
+        self._opening = 20 + 32 * session.depth if session.depth else 0
+        """Bytes in front of a content."""
         self._numbers: set[tuple[str, int]] = set()
         self._part = 0
 
-    def begin(self) -> Message:
-        """The target."""
+    def begin(self) -> Message | None:
+        """The target, unless owners commit to their rows before that."""
+        return None if self.session.depth else self._target()
+
+    def _target(self) -> Message:
         total = self._map.hash(self._own).sum(axis=0, dtype=np.int64)
         seed_total = self._map.hash(self._seed_set).sum(axis=0, dtype=np.int64)
         owners = sorted(self.session.tables["roster"]["owners"])
@@ -84,6 +92,9 @@ class Consumer:
         """What is said to a numbered message of the curator's."""
         if message["kind"] == "delivery":
             return self._take(message)
+        if message["kind"] == "roots":
+            self._keep(message)
+            return self._target()
         if message["kind"] != "close":
             raise ValueError(f"a {message['kind']} has no place here")
         self.outcome = message["outcome"]
@@ -91,6 +102,15 @@ class Consumer:
         head = hashlib.sha256(message["head"]).digest()
         statement = formats.head_statement(self.session.identifier, self.name, head)
         return {"kind": "farewell", "head": head, "signature": self._key.sign(statement).signature}
+
+    def _keep(self, roots: Message) -> None:
+        """What each owner signed as the root of its rows."""
+        for at, owner in enumerate(sorted(self.session.tables["roster"]["owners"])):
+            root, signature = roots["roots"][32 * at :][:32], roots["signatures"][64 * at :][:64]
+            if any(signature):
+                said = rows_statement(self.session.identifier, owner, self.session.depth, root)
+                self.session.verify_key(owner).verify(said, signature)
+                self.roots[owner] = root
 
     def _take(self, delivery: Message) -> Message:
         if delivery["part"] != self._part + 1:
@@ -117,6 +137,7 @@ class Consumer:
         if self._sealed:
             try:
                 content = self._opened(candidate["box"], int(purchase["handle"][0]), "path" in candidate)
+                opening, content = content[: self._opening], content[self._opening :]
                 length = int.from_bytes(content[:4], "big")
                 pair: Any = formats.message_of(content[4 : 4 + length])
                 point = pair[0]
@@ -124,6 +145,9 @@ class Consumer:
                 return "the box does not open, or holds no point"
             if not owner_signed(self.session, purchase):
                 return "the signature does not hold"
+            row = leaf(opening[:16], point, pair[1])
+            if self._opening and root_of(opening, row) != self.roots.get(purchase["owner"]):
+                return "the row is none that its owner committed to"
         if point.shape != (self._features["columns"],):
             return "the point has other columns"
         lower, upper = self._features["lower"], self._features["upper"]

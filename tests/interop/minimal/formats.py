@@ -29,7 +29,17 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 WHOLE = (
     *("points", "batch", "submission", "min_owners", "dimension", "seed", "columns"),
-    *("box_bytes", "column_values", "tau", "steps", "first_steps", "directions", "caps", "classes"),
+    *(
+        "box_bytes",
+        "commitment_depth",
+        "column_values",
+        "tau",
+        "steps",
+        "first_steps",
+        "directions",
+        "caps",
+        "classes",
+    ),
 )
 """Keys whose values are whole numbers; all other numbers are float64."""
 SEALED = ("sealed", "tender")
@@ -72,6 +82,22 @@ class Session:
     @property
     def rule(self) -> str:
         return str(self.tables["acquisition"]["rule"])
+
+    @property
+    def depth(self) -> int:
+        """Of the trees by which owners commit to their rows; 0: they do not."""
+        return int(self.tables["acquisition"].get("commitment_depth", 0))
+
+    @property
+    def box_bytes(self) -> int:
+        """Of a whole box."""
+        opening = 20 + 32 * self.depth if self.depth else 0
+        return int(self.tables["acquisition"]["box_bytes"]) + opening + 48
+
+    @property
+    def version(self) -> int:
+        """Of the protocol."""
+        return 4 if self.depth else 2
 
     def verify_key(self, party: str) -> nacl.signing.VerifyKey:
         """What a party's signatures hold by."""

@@ -93,7 +93,7 @@ class Line:
         if event == self._established:
             how_far = {"software": "minimal 1", "sent": self._sent, "received": self._received}
             whose = {"role": self._party.role, "name": self._party.name, "session": self._session.digest}
-            self._say(0, {"kind": "hello", "versions": [2], **whose, **how_far})
+            self._say(0, {"kind": "hello", "versions": [self._session.version], **whose, **how_far})
 
     def _take(self, frame: Frame) -> None:
         message = formats.message_of(frame.body)
@@ -115,7 +115,7 @@ class Line:
             raise ValueError(f"refused ({message['code']}): {message['detail']} {message['advice']}")
         if message["kind"] != "welcome":
             return
-        if (message["version"], message["feature_map"]) != (2, self._party.public):
+        if (message["version"], message["feature_map"]) != (self._session.version, self._party.public):
             raise ValueError("the curator speaks another version, or has another feature map")
         self._welcomed = True
         self._release(message["received"])
