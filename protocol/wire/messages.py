@@ -35,6 +35,7 @@ from hushbid.protocol.wire.blind import (
 )
 from hushbid.protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
 from hushbid.protocol.wire.merkle import Tree
+from hushbid.protocol.wire.unlinked import Choice, Picked, Picks, RoundOpening
 
 __all__ = [
     "BLIND_VERSION",
@@ -579,6 +580,8 @@ ConsumerToCurator: TypeAlias = Annotated[
     | NestedTarget
     | Maps
     | SealedBroadcast
+    | RoundOpening
+    | Picks
     | Receipt
     | Account
     | Farewell,
@@ -589,5 +592,5 @@ CuratorToOwner: TypeAlias = Annotated[
     Field(discriminator="kind"),
 ]
 CuratorToConsumer: TypeAlias = Annotated[
-    Welcome | Refused | Beat | Delivery | Award | Close, Field(discriminator="kind")
+    Welcome | Refused | Beat | Delivery | Award | Choice | Picked | Close, Field(discriminator="kind")
 ]
