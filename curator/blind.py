@@ -49,7 +49,7 @@ from hushbid.protocol.wire.blind import (
     Maps,
     SealedBroadcast,
 )
-from hushbid.protocol.wire.messages import Message, PointBid, SealedCandidate, boxes_of, fixed
+from hushbid.protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
 
 __all__ = ["BlindCurator", "Box"]
 
@@ -376,7 +376,7 @@ class BlindCurator(CuratorMachine):
         self._unchecked, self._checking = [], ()
         super()._destroy_boxes()
 
-    def _on_moot_blind(self, peer: str, message: Message) -> None:
+    def _on_moot_blind(self, peer: str, message: Maps | SealedBroadcast | Account) -> None:
         """Ignore the consumer's messages to a session that was given up."""
 
     def _on_moot_check(self, checked: BidsChecked) -> None:

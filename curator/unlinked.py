@@ -37,7 +37,10 @@ from hushbid.protocol.wire.unlinked import (
 
 __all__ = ["UnlinkedCurator"]
 
-_OPENINGS: Final = {"received:sealed-broadcast": "received:round-opening"}
+_OPENINGS: Final = {
+    ("received:sealed-broadcast", "_on_weight"): ("received:round-opening", "_on_opening"),
+    ("received:sealed-broadcast", "_on_moot_blind"): ("received:round-opening", "_on_moot_answer"),
+}
 _DECIDED: Final = ("weighing", "pacing", "delivering")
 """Phases in which the consumer answers a choice."""
 
@@ -48,15 +51,13 @@ class UnlinkedCurator(BlindCurator):
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
         *(
             Transition(
-                row.phase,
-                _OPENINGS.get(row.trigger, row.trigger),
-                "_on_opening" if row.handler == "_on_weight" else row.handler,
-                row.to,
+                row.phase, *_OPENINGS.get((row.trigger, row.handler), (row.trigger, row.handler)), row.to
             )
             for row in BlindCurator.TRANSITIONS
+            if (row.phase, row.handler) != ("verifying", "_on_weight")  # a choice comes first
         ),
         *(Transition(phase, "received:picks", "_on_picks", (phase,)) for phase in _DECIDED),
-        Transition("closing", "received:picks", "_on_moot_blind", ("closing",)),
+        Transition("closing", "received:picks", "_on_moot_answer", ("closing",)),
     )
 
     def __init__(self, session: Session) -> None:
@@ -65,6 +66,8 @@ class UnlinkedCurator(BlindCurator):
         """Owner → the places, from 0, of its boxes that were bought, in the last round that was opened."""
         self._asked: tuple[int, list[str]] | None = None
         """A round, and the owners of the places that were chosen in it, until their boxes are asked for."""
+        self._answered = 0
+        """The last round of which boxes were asked for."""
         self._sold: Counter[str] = Counter()
         self._given: set[tuple[str, int]] = set()
         """Owner and number of each box that was asked for."""
@@ -72,7 +75,7 @@ class UnlinkedCurator(BlindCurator):
     # -- a round ------------------------------------------------------------------------------------------
 
     def _on_opening(self, peer: str, opening: RoundOpening) -> None:
-        if self._asked is not None:
+        if opening.round != self._answered + 1:
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "A round is opened before the boxes of the last one were asked for."
             )
@@ -99,7 +102,7 @@ class UnlinkedCurator(BlindCurator):
             found[owner] = own
         return found
 
-    def _scores_due(self, bid: BlindBid, had: int) -> int:  # noqa: ARG002 - a bid's length shows only the round
+    def _scores_due(self, bid: BlindBid, had: int) -> int:
         return self._batch * bid.round
 
     def _check_scores(self, bid: BlindBid, had: int) -> None:
@@ -145,7 +148,7 @@ class UnlinkedCurator(BlindCurator):
                 Offence.MALFORMED,
                 "A box is asked for a second time, under no number of its owner's, or not in order.",
             )
-        self._asked = None
+        self._asked, self._answered = None, number
         self._given.update(asked)
         boxes = []
         for owner, handle in asked:
@@ -167,6 +170,9 @@ class UnlinkedCurator(BlindCurator):
             signature=bytes(SIGNATURE_BYTES),
         )
         return Box(number, blank)
+
+    def _on_moot_answer(self, peer: str, message: RoundOpening | Picks) -> None:
+        """Ignore the consumer's messages to a session that was given up."""
 
     def _on_account(self, peer: str, account: Account) -> None:
         if self._asked is not None:
