@@ -66,7 +66,7 @@ class UnlinkedCurator(BlindCurator):
         """Owner → the places, from 0, of its boxes that were bought, in the last round that was opened."""
         self._asked: tuple[int, list[str]] | None = None
         """A round, and the owners of the places that were chosen in it, until their boxes are asked for."""
-        self._answered = 0
+        self._picked = 0
         """The last round of which boxes were asked for."""
         self._sold: Counter[str] = Counter()
         self._given: set[tuple[str, int]] = set()
@@ -75,7 +75,7 @@ class UnlinkedCurator(BlindCurator):
     # -- a round ------------------------------------------------------------------------------------------
 
     def _on_opening(self, peer: str, opening: RoundOpening) -> None:
-        if opening.round != self._answered + 1:
+        if opening.round != self._picked + 1:
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "A round is opened before the boxes of the last one were asked for."
             )
@@ -148,7 +148,7 @@ class UnlinkedCurator(BlindCurator):
                 Offence.MALFORMED,
                 "A box is asked for a second time, under no number of its owner's, or not in order.",
             )
-        self._asked, self._answered = None, number
+        self._asked, self._picked = None, number
         self._given.update(asked)
         boxes = []
         for owner, handle in asked:

@@ -1,4 +1,4 @@
-"""A simulated session of `blind` in version 4, with what its curator recorded; `blind_sessions` has the other."""
+"""A simulated session of `blind` in version 4, with what its curator recorded."""
 
 from __future__ import annotations
 
