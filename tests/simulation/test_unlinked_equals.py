@@ -1,6 +1,6 @@
 """Where the curator cannot link, a blind session buys what one buys whose curator can.
 
-Only points of one φ that several owners hold may be another owner's: their order is drawn anew in every round.
+Only points of one φ that several owners hold may be another owner's: their order is drawn in every round.
 """
 
 from __future__ import annotations
