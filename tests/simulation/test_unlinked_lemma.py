@@ -76,7 +76,7 @@ class _Lies(UnlinkedOwnerNumerics):
                 told = another_score(int.from_bytes(scores[place], "big"), rng)
                 scores[place] = told if told != NOT_SENT else b"\1".rjust(MASK_BYTES, b"\0")
         if rng.random() < 0.3:
-            rng.shuffle(scores)  # type: ignore[arg-type]
+            rng.shuffle(scores)
         joined = b"".join(scores)
         digests = [blind_digest(effect.handle + place, box) for place, box in enumerate(boxes)]
         digests.append(hashlib.sha256(joined).digest())

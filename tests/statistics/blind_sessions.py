@@ -42,6 +42,7 @@ __all__ = [
     "file_of",
     "items_in",
     "played",
+    "received",
     "sealed",
     "seed_in",
 ]
@@ -176,7 +177,7 @@ def seed_in(image: bytes) -> bytes:
     return bytes(seed)
 
 
-def _received(image: bytes, kind: type[Any]) -> list[tuple[str, Any]]:
+def received(image: bytes, kind: type[Any]) -> list[tuple[str, Any]]:
     """Messages of owners as the curator's transcript has them, with their senders."""
     found = []
     for item in items_in(image):
@@ -200,7 +201,7 @@ def blind(kind: str = "as built", *, rounds: int = 50, dimension: int = 400) -> 
     session, images, held = played(file_of("blind", rounds, dimension), owner)
     count = BATCH * rounds
     masked = np.full((len(OWNERS) * count, rounds), NOTHING, dtype=object)
-    for name, bid in _received(images[CURATOR], BlindBid):
+    for name, bid in received(images[CURATOR], BlindBid):
         first = OWNERS.index(name) * count
         scores = [bid.scores[at : at + MASK_BYTES] for at in range(0, len(bid.scores), MASK_BYTES)]
         for at, score in enumerate(scores):
@@ -234,7 +235,7 @@ def sealed(*, rounds: int = 50, dimension: int = 400) -> Sealed:
     features = np.array(
         [
             bid.candidate.features  # type: ignore[union-attr]
-            for _, batch in _received(images[CURATOR], Batch)
+            for _, batch in received(images[CURATOR], Batch)
             for bid in bids_of(batch)
             if batch.round <= EARLY
         ]
