@@ -188,7 +188,7 @@ def solved(session: Unlinked, *, turns: int = 4) -> tuple[float, float, float]:
 
     def estimated(known: dict[int, tuple[float, float]]) -> Matrix:
         if not known:
-            return mean
+            return np.asarray(mean)
         numbers = sorted(known)
         rows = weights[[number - 1 for number in numbers]]
         values, noise = np.array([known[number] for number in numbers]).T
@@ -210,12 +210,12 @@ def solved(session: Unlinked, *, turns: int = 4) -> tuple[float, float, float]:
     for turn in range(turns):
         more = {box: dict(known) for box, known in told.items()}
         for (rank, number), places in scores.items():
-            values = -np.sort([-value for value in places if value is not None])
-            boxes = np.flatnonzero((session.owner == rank) & (session.came <= number))
-            if rank and len(values) > 1:
-                ahead = np.argsort([-float(found[int(box)] @ weights[number - 1]) for box in boxes])
-                doubt = float(np.var(values)) * (0.5 if turn < turns // 2 else 0.1)
-                for box, value in zip(boxes[ahead].tolist(), values.tolist(), strict=False):
+            there = np.sort([value for value in places if value is not None])[::-1]
+            held = np.flatnonzero((session.owner == rank) & (session.came <= number))
+            if rank and len(there) > 1:
+                ahead = np.argsort([-float(found[int(box)] @ weights[number - 1]) for box in held])
+                doubt = float(np.var(there)) * (0.5 if turn < turns // 2 else 0.1)
+                for box, value in zip(held[ahead].tolist(), there.tolist(), strict=False):
                     more[box].setdefault(number, (value, doubt))
         found = {box: estimated(known) for box, known in more.items()}
     return *first, error(found)
