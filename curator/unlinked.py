@@ -22,7 +22,7 @@ from hushbid.protocol.errors import Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Transition
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.wire.blind import Account, BlindBid, BlindCandidate
+from hushbid.protocol.wire.blind import Account, BlindBid, BlindCandidate, Maps
 from hushbid.protocol.wire.messages import fixed
 from hushbid.protocol.wire.unlinked import (
     NUMBER_BYTES,
@@ -37,10 +37,8 @@ from hushbid.protocol.wire.unlinked import (
 
 __all__ = ["UnlinkedCurator"]
 
-_OPENINGS: Final = {
-    ("received:sealed-broadcast", "_on_weight"): ("received:round-opening", "_on_opening"),
-    ("received:sealed-broadcast", "_on_moot_blind"): ("received:round-opening", "_on_moot_answer"),
-}
+_TRIGGERS: Final = {"received:sealed-broadcast": "received:round-opening"}
+_HANDLERS: Final = {"_on_weight": "_on_opening", "_on_moot_blind": "_on_moot_answer"}
 _DECIDED: Final = ("weighing", "pacing", "delivering")
 """Phases in which the consumer answers a choice."""
 
@@ -51,7 +49,10 @@ class UnlinkedCurator(BlindCurator):
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
         *(
             Transition(
-                row.phase, *_OPENINGS.get((row.trigger, row.handler), (row.trigger, row.handler)), row.to
+                row.phase,
+                _TRIGGERS.get(row.trigger, row.trigger),
+                _HANDLERS.get(row.handler, row.handler),
+                row.to,
             )
             for row in BlindCurator.TRANSITIONS
             if (row.phase, row.handler) != ("verifying", "_on_weight")  # a choice comes first
@@ -171,7 +172,7 @@ class UnlinkedCurator(BlindCurator):
         )
         return Box(number, blank)
 
-    def _on_moot_answer(self, peer: str, message: RoundOpening | Picks) -> None:
+    def _on_moot_answer(self, peer: str, message: Maps | RoundOpening | Picks | Account) -> None:
         """Ignore the consumer's messages to a session that was given up."""
 
     def _on_account(self, peer: str, account: Account) -> None:
