@@ -34,7 +34,7 @@ from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.wire.blind import Award, BlindPurchase, Maps, SealedBroadcast
 from hushbid.protocol.wire.messages import Target, unfixed
 
-__all__ = ["BlindConsumer"]
+__all__ = ["BlindConsumer", "reversed_bytes"]
 
 _OPEN: Final = (
     "greeting",
@@ -113,7 +113,10 @@ class BlindConsumer(ConsumerMachine):
         for charge in charges:
             self._do(charge)
         self._weights = computed.weights
-        self._do(SealWeight(self.round, computed.weights))
+        self._seal_weight(computed.weights)
+
+    def _seal_weight(self, weights: Weights) -> None:
+        self._do(SealWeight(self.round, weights))
 
     def _on_weight_sealed(self, sealed: WeightSealed) -> None:
         self.phase = "waiting"
@@ -133,16 +136,7 @@ class BlindConsumer(ConsumerMachine):
 
     def _check_award(self, award: Award) -> None:
         """Refuse an award that no correct curator makes; bids are not known here."""
-        if award.round != self.round:
-            raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, f"An award of round {award.round} came in round {self.round}."
-            )
-        due = self._opened.bought_in(self.round)
-        # The award is empty if nobody was present, which includes owners with forged bids only.
-        if len(award.purchases) not in (0, due):
-            raise RemoteProtocolError(
-                Offence.MALFORMED, f"An award has {len(award.purchases)} boxes; {due} were due."
-            )
+        self._check_round(award.round, len(award.purchases))
         numbers = _numbers_of(award)
         if len(self._numbers.union(numbers)) < len(self._numbers) + len(numbers):
             raise RemoteProtocolError(
@@ -150,25 +144,40 @@ class BlindConsumer(ConsumerMachine):
             )
         for purchase in award.purchases:
             self._check_box(purchase)
-        order = [
-            (_reversed(purchase.score), self._ranks[purchase.owner], unfixed(purchase.handle))
-            for purchase in award.purchases
-        ]
+        order = [self._place(purchase) for purchase in award.purchases]
         if order != sorted(order):
             raise RemoteProtocolError(
                 Offence.MALFORMED, "The boxes of an award are not in the order of their scores."
             )
         self._check_wishes(self._numbers.union(numbers))
 
-    def _check_box(self, purchase: BlindPurchase) -> None:
-        if purchase.owner not in self._ranks:
+    def _check_round(self, number: int, count: int) -> None:
+        """Refuse what was chosen in another round, or another number of boxes than are due."""
+        if number != self.round:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"An award of round {number} came in round {self.round}."
+            )
+        due = self._opened.bought_in(self.round)
+        # The award is empty if nobody was present, which includes owners with forged bids only.
+        if count not in (0, due):
+            raise RemoteProtocolError(Offence.MALFORMED, f"An award has {count} boxes; {due} were due.")
+
+    def _check_owner(self, owner: str) -> None:
+        if owner not in self._ranks:
             raise RemoteProtocolError(
                 Offence.MALFORMED, "The owner of an awarded box is not on the session's roster."
             )
-        if not self._turns.has(purchase.owner, self.round):
+        if not self._turns.has(owner, self.round):
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "A box was chosen in a round in which its owner has no turn."
             )
+
+    def _place(self, purchase: BlindPurchase) -> tuple[bytes, int, int]:
+        """What orders an award."""
+        return reversed_bytes(purchase.score), self._ranks[purchase.owner], unfixed(purchase.handle)
+
+    def _check_box(self, purchase: BlindPurchase) -> None:
+        self._check_owner(purchase.owner)
         batch, handle, candidate = self._opened.batch, unfixed(purchase.handle), purchase.candidate
         if not (1 <= handle <= batch * self.round and purchase.bid_round <= self.round):
             raise RemoteProtocolError(
@@ -235,6 +244,6 @@ def _numbers_of(award: Award) -> list[tuple[str, int]]:
     return [(purchase.owner, unfixed(purchase.handle)) for purchase in award.purchases]
 
 
-def _reversed(score: bytes) -> bytes:
+def reversed_bytes(score: bytes) -> bytes:
     """Bytes whose order is reversed."""
     return bytes(255 - byte for byte in score)

@@ -15,6 +15,7 @@ from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.space.grid import Totals, Weights
 from hushbid.protocol.wire.blind import Account, Award
 from hushbid.protocol.wire.messages import Candidate, Purchase, Roots, Target
+from hushbid.protocol.wire.unlinked import Choice
 from hushbid.protocol.wire.values import Item
 
 __all__ = [
@@ -23,10 +24,14 @@ __all__ = [
     "AccountMade",
     "CheckAward",
     "CheckPurchases",
+    "ChoicePlaced",
     "Delivered",
     "MakeAccount",
+    "OpenRound",
+    "PlaceChoice",
     "PurchasesChecked",
     "ReleaseTarget",
+    "RoundOpened",
     "SealWeight",
     "StorePurchases",
     "TargetReleased",
@@ -180,6 +185,48 @@ class WeightSealed(Event):
     round: int
     box: bytes
     signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRound(Computation):
+    """Encrypt and sign a round's weight, and find the places of boxes that were bought."""
+
+    KIND: ClassVar[str] = "open-round"
+    round: int
+    weights: Weights
+    taken: tuple[tuple[str, int], ...]
+    """Owner and number of each box that was bought, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOpened(Event):
+    """A round's broadcast, and the places that are not to be chosen from."""
+
+    KIND: ClassVar[str] = "round-opened"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
+    round: int
+    box: bytes
+    signature: bytes
+    taken: bytes
+    """As `hushbid.protocol.wire.unlinked.RoundOpening` has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceChoice(Computation):
+    """Find the boxes behind chosen places."""
+
+    KIND: ClassVar[str] = "place-choice"
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicePlaced(Event):
+    """The numbers of these boxes, in the order of the choice."""
+
+    KIND: ClassVar[str] = "choice-placed"
+    PUBLIC: ClassVar[tuple[str, ...]] = ("round",)
+    round: int
+    handles: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

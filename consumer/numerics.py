@@ -356,7 +356,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         mask = self._require_keys().mask(award.round, bound)
         opened = [self._opened(purchase, mask) for purchase in award.purchases]
         points = [found for found in opened if isinstance(found, tuple)]
-        checked = iter(self._scored(points, weights, mask))
+        checked = iter(self._scored(points, weights))
         delivered = []
         for purchase, found in zip(award.purchases, opened, strict=True):
             if found is None:
@@ -366,7 +366,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
                 delivered.append(replace(entry, dispute=found))
                 continue
             features, score = next(checked)
-            wrong = self._wrong(score, purchase)
+            wrong = self._wrong(score, purchase, features, mask)
             candidate = Candidate.model_construct(point=found[0], features=features, attributes=found[1])
             delivered.append(replace(entry, candidate=candidate, dispute=wrong))
         return self._checked(delivered, last=effect.last)
@@ -381,10 +381,18 @@ class BlindConsumerNumerics(ConsumerNumerics):
                 return "the box does not open"
         if not self._signed(purchase):
             return NOT_SIGNED
-        if not content:
-            as_it_should = mask.of_nothing == purchase.score
+        if self._holds_nothing(content):
+            as_it_should = self._scored_as_nothing(purchase, mask)
             return None if as_it_should else "the box holds nothing, and was scored as a point"
         return self._unpacked(content, purchase.owner)
+
+    def _holds_nothing(self, content: bytes) -> bool:
+        """Whether this is what is in an empty box."""
+        return not content
+
+    def _scored_as_nothing(self, purchase: BlindPurchase, mask: Mask) -> bool:
+        """Whether the score of a purchase is that of an empty box."""
+        return mask.of_nothing == purchase.score
 
     def _signed(self, purchase: BlindPurchase) -> bool:
         """Whether the owner signed the box under this number."""
@@ -401,25 +409,28 @@ class BlindConsumerNumerics(ConsumerNumerics):
         return held and own == blind_digest(handle, candidate.box)
 
     def _scored(
-        self, points: Sequence[tuple[npt.NDArray[Any], bytes]], weights: Weights, mask: Mask
-    ) -> list[tuple[Features, bytes]]:
-        """φ of each point, and the score that its owner should have sent; empty for a point out of bounds."""
+        self, points: Sequence[tuple[npt.NDArray[Any], bytes]], weights: Weights
+    ) -> list[tuple[Features, int | None]]:
+        """φ of each point, and its score; None for a point out of bounds."""
         if not points:
             return []
         features = self._hashed(points)
         within = mapped(features)
-        scores = scores_of(features[within], weights, self._session.jitter)
-        masked = iter(mask.of(scores.tolist(), features[within]))
+        scores = iter(scores_of(features[within], weights, self._session.jitter).tolist())
         return [
-            (row, next(masked) if inside else b"")
+            (row, next(scores) if inside else None)
             for row, inside in zip(features, within.tolist(), strict=True)
         ]
 
-    def _wrong(self, score: bytes, purchase: BlindPurchase) -> str:
-        """The fault of a point with this expected score; empty if it has none."""
-        if not score:
+    def _wrong(self, score: int | None, purchase: BlindPurchase, features: Features, mask: Mask) -> str:
+        """The fault of a point with this score and φ; empty if it has none."""
+        if score is None:
             return what_is_outside(self._session.space)
-        return "" if score == purchase.score else WRONG_SCORE
+        return "" if self._fits(score, purchase, features, mask) else WRONG_SCORE
+
+    def _fits(self, score: int, purchase: BlindPurchase, features: Features, mask: Mask) -> bool:
+        """Whether the owner sent the score that its point has."""
+        return mask.of([score], features[None]) == [purchase.score]
 
     # -- the account --------------------------------------------------------------------------------------
 

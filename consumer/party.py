@@ -13,6 +13,8 @@ from hushbid.consumer.events import StorePurchases
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.numerics import BlindConsumerNumerics, ConsumerNumerics
 from hushbid.consumer.target import KeptTarget
+from hushbid.consumer.unlinked import UnlinkedConsumer
+from hushbid.consumer.unlinked_numerics import UnlinkedConsumerNumerics
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.data import Dataset, shared_rows
 from hushbid.protocol.data.names import feature_column
@@ -81,6 +83,8 @@ def consumer_party(
     if weighing is None:
         weighing = noise if noise.protects else SimulatedNoise(session.file.noise.seed or 0, CURATOR)
     check_noise(session, weighing)
+    if session.unlinked:
+        return UnlinkedConsumer(session), UnlinkedConsumerNumerics(session, noise, weighing=weighing, **given)
     return BlindConsumer(session), BlindConsumerNumerics(session, noise, weighing=weighing, **given)
 
 

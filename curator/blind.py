@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from hushbid.curator.events import BidsChecked, CheckBids
 from hushbid.curator.ledger import NOT_TOLD, Dispute, Fault
@@ -50,7 +51,7 @@ from hushbid.protocol.wire.blind import (
 )
 from hushbid.protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
 
-__all__ = ["BlindCurator"]
+__all__ = ["BlindCurator", "Box"]
 
 _OF_OTHERS: Final = frozenset({"received:target", "received:offer", "received:receipt"})
 """Messages that nobody sends to a blind curator."""
@@ -72,7 +73,7 @@ _NO_FEATURES: Final = np.zeros(0, dtype=np.int16)
 
 
 @dataclass(frozen=True, slots=True)
-class _Box:
+class Box:
     """A box on disk."""
 
     bid_round: int
@@ -126,7 +127,7 @@ class BlindCurator(CuratorMachine):
         self._due: SealedBroadcast | None = None
         """The next round's weight, if it arrived before the clock's time."""
         self._weights_had = 0
-        self._boxes: dict[str, dict[int, _Box]] = {owner: {} for owner in self.owners}
+        self._boxes: dict[str, dict[int, Box]] = {owner: {} for owner in self.owners}
         """Owner → number → box, for boxes that were not chosen."""
         self._scores: dict[str, bytes] = {}
         """Owner → the masked scores of its last bid."""
@@ -211,22 +212,30 @@ class BlindCurator(CuratorMachine):
         self._due_from(owner, bid.round)
         had = self._bids_had[owner] + 1
         for what, given, due in (
-            ("boxes", len(bid.boxes), self._batch * (self._opened.box_length)),
-            ("scores", len(bid.scores), MASK_BYTES * self._batch * had),
+            ("boxes", len(bid.boxes), self._batch * self._opened.box_length),
+            ("scores", len(bid.scores), MASK_BYTES * self._scores_due(bid, had)),
             ("digests", len(bid.digests), DIGEST_BYTES * (self._batch + 1)),
         ):
             if given != due:
                 raise RemoteProtocolError(
                     Offence.MALFORMED, f"A bid has {given} bytes of {what}; {due} were due."
                 )
-        new = bid.scores[-MASK_BYTES * self._batch :]
-        if any(_score(new, place) == NOT_SENT for place in range(1, self._batch + 1)):
-            raise RemoteProtocolError(Offence.MALFORMED, "A bid has no score of a new box.")
+        self._check_scores(bid, had)
         self._bids_had[owner] = had
         self._answered(owner, PointBid(bid.round, False, 0, 0, None))
         if not self._boxes_destroyed:
             self.ledger.candidates += self._batch
             self._unchecked.append(UncheckedBid(owner, bid, self._batch * (had - 1) + 1))
+
+    def _scores_due(self, bid: BlindBid, had: int) -> int:
+        """How many scores an owner's bid has, its n-th one."""
+        return self._batch * had
+
+    def _check_scores(self, bid: BlindBid, had: int) -> None:
+        """Refuse a bid that leaves out a score which it must have."""
+        new = bid.scores[-MASK_BYTES * self._batch :]
+        if any(_score(new, place) == NOT_SENT for place in range(1, self._batch + 1)):
+            raise RemoteProtocolError(Offence.MALFORMED, "A bid has no score of a new box.")
 
     def _verify_or_decide(self) -> None:
         self._clear_timer("round")
@@ -256,7 +265,7 @@ class BlindCurator(CuratorMachine):
         bid, boxes = entry.bid, self._boxes[entry.owner]
         for handle, box in enumerate(boxes_of(bid), start=entry.first):
             candidate = BlindCandidate.model_construct(box=box, digests=bid.digests, signature=bid.signature)
-            boxes[handle] = _Box(bid.round, candidate)
+            boxes[handle] = Box(bid.round, candidate)
         self._scores[entry.owner] = bid.scores
 
     # -- the choice -------------------------------------------------------------------------------------
@@ -265,10 +274,7 @@ class BlindCurator(CuratorMachine):
         purchases = []
         for score, owner, handle in self._best(sorted(present), self._opened.bought_in(self.round)):
             box = self._boxes[owner].pop(handle)
-            candidate = SealedCandidate.model_construct(
-                features=_NO_FEATURES, box=box.candidate.box, signature=box.candidate.signature
-            )
-            self.ledger.wins.append(HandedOver(owner, box.bid_round, handle, 0, candidate, self.round))
+            self._note_win(owner, handle, box, self.round)
             purchases.append(
                 BlindPurchase.model_construct(
                     owner=owner,
@@ -280,6 +286,13 @@ class BlindCurator(CuratorMachine):
             )
         self._send(CONSUMER, Award(round=self.round, purchases=tuple(purchases)))
 
+    def _note_win(self, owner: str, handle: int, box: Box, number: int) -> None:
+        """Record that a box was bought in a round."""
+        candidate = SealedCandidate.model_construct(
+            features=_NO_FEATURES, box=box.candidate.box, signature=box.candidate.signature
+        )
+        self.ledger.wins.append(HandedOver(owner, box.bid_round, handle, 0, candidate, number))
+
     def _best(self, present: list[str], count: int) -> list[tuple[bytes, str, int]]:
         """The highest masked scores among these owners' boxes, each with its owner and number.
 
@@ -288,7 +301,7 @@ class BlindCurator(CuratorMachine):
         owners, handles, scores = [], [], []
         for owner in present:
             masked = np.frombuffer(self._scores[owner], dtype=">u8").reshape(-1, 2)
-            kept = np.fromiter(sorted(self._boxes[owner]), dtype=np.intp)
+            kept = self._candidates(owner)
             kept = kept[masked[kept - 1].any(axis=1)]
             owners.append(np.full(len(kept), self.seats[owner].rank))
             handles.append(kept)
@@ -299,6 +312,10 @@ class BlindCurator(CuratorMachine):
         order = np.lexsort((numbers, ranks, ~masks[:, 1], ~masks[:, 0]))[:count]
         first = [(self.owners[int(ranks[row])], int(numbers[row])) for row in order.tolist()]
         return [(_score(self._scores[owner], handle), owner, handle) for owner, handle in first]
+
+    def _candidates(self, owner: str) -> npt.NDArray[np.intp]:
+        """Which of its scores, counted from 1, are of boxes that were not bought."""
+        return np.fromiter(sorted(self._boxes[owner]), dtype=np.intp)
 
     # -- the end ----------------------------------------------------------------------------------------
 

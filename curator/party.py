@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hushbid.curator.blind import BlindCurator
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.numerics import BlindCuratorNumerics, CuratorNumerics
+from hushbid.curator.unlinked import UnlinkedCurator
 from hushbid.protocol.machine.weighing import check_noise
 from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.protocol.session.session import Session
@@ -28,6 +29,7 @@ def curator_party(
     """
     destroy = destroy or (lambda: None)
     if session.rule.blind:
-        return BlindCurator(session), BlindCuratorNumerics(session, destroy=destroy)
+        kind = UnlinkedCurator if session.unlinked else BlindCurator
+        return kind(session), BlindCuratorNumerics(session, destroy=destroy)
     check_noise(session, noise)
     return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy)

@@ -207,17 +207,22 @@ class OwnerNumerics:
 
         Where they are numbered from `first` on, they have one secret together.
         """
-        dataset, size = self._dataset, self._session.box_bytes
-        contents = [
-            self._opening(row)
-            + pack_content(_read_only(dataset.features[row]), dataset.attributes(row), size)
-            for row in rows
-        ]
+        contents = [self._content(row) for row in rows]
         if self._session.rule.herds and rows:
             ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES)
             numbered = dict(enumerate(contents, start=first))
             return seal_numbered(numbered, sealer.consumer.sealing, ephemeral), ephemeral
-        ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES * len(rows)) if rows else b""
+        return self._sealed_apart(sealer, contents)
+
+    def _content(self, row: int) -> bytes:
+        """What a row's box holds."""
+        dataset, size = self._dataset, self._session.box_bytes
+        content = pack_content(_read_only(dataset.features[row]), dataset.attributes(row), size)
+        return self._opening(row) + content
+
+    def _sealed_apart(self, sealer: Sealer, contents: Sequence[bytes]) -> tuple[list[bytes], bytes]:
+        """Contents in boxes with a secret each, and these secrets."""
+        ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES * len(contents)) if contents else b""
         boxes = [
             seal(content, sealer.consumer.sealing, ephemeral[at : at + EPHEMERAL_BYTES])
             for content, at in zip(contents, range(0, len(ephemeral), EPHEMERAL_BYTES), strict=True)
@@ -314,8 +319,7 @@ class BlindOwnerNumerics(OwnerNumerics):
 
     def _bid(self, effect: ScoreBlind) -> BlindScored:
         session, sealer, table = self._session, self._require_sealer(), self._points()
-        if self._keys is None:
-            raise LocalProtocolError("A broadcast is to be opened before the map was.")
+        keys = self._require_keys()
         statement = broadcast_statement(session.identifier, effect.round, effect.box)
         if not verify_signature(statement, effect.signature, sealer.consumer.verify):
             raise RemoteProtocolError(
@@ -323,18 +327,14 @@ class BlindOwnerNumerics(OwnerNumerics):
                 "A broadcast is not signed by the consumer.",
                 advice="Compare the consumer's key with the roster's, by fingerprint.",
             )
-        weights = self._keys.decrypt(effect.box, effect.round)
+        weights = keys.decrypt(effect.box, effect.round)
         check_weights(weights, session)
-        mask = self._keys.mask(
-            effect.round, score_bound(weights, session.space.coordinate_bound, session.jitter)
-        )
+        mask = self._own_mask(effect.round, weights)
         # Points of equal score are in the same order as at the curator.
         best = table.first(weights, session.batch, tie=lambda row: -mask.tie(row))
-        found = [each.entry for each in best]
-        missing = session.batch - len(found)
-        boxes, ephemeral = self._boxes(sealer, found, effect.handle)
-        boxes += [self._blank_box] * missing
-        rows = (*found, *[NOTHING] * missing)
+        missing = session.batch - len(best)
+        rows = self._in_order(mask, (*(each.entry for each in best), *[NOTHING] * missing))
+        boxes, ephemeral = self._new_boxes(sealer, rows, effect.handle)
         self._sent += rows
         scores = self._masked(mask, weights)
         digests = [blind_digest(effect.handle + place, box) for place, box in enumerate(boxes)]
@@ -346,6 +346,26 @@ class BlindOwnerNumerics(OwnerNumerics):
         return BlindScored(
             effect.round, weights, rows, b"".join(boxes), scores, b"".join(digests), signed, ephemeral
         )
+
+    def _require_keys(self) -> BlindKeys:
+        if self._keys is None:
+            raise LocalProtocolError("A broadcast is to be opened before the map was.")
+        return self._keys
+
+    def _own_mask(self, number: int, weights: Weights) -> Any:
+        """The mask of round 1, 2, … for this owner's scores, as `_masked` takes it."""
+        bound = score_bound(weights, self._session.space.coordinate_bound, self._session.jitter)
+        return self._require_keys().mask(number, bound)
+
+    def _in_order(self, mask: Any, rows: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - likewise
+        """The rows of new boxes, best first, in the order in which the boxes are numbered."""
+        return rows
+
+    def _new_boxes(self, sealer: Sealer, rows: Sequence[int], first: int) -> tuple[list[bytes], bytes]:
+        """The new boxes, and the ephemeral secrets of those that are sealed."""
+        found = [row for row in rows if row != NOTHING]
+        boxes, ephemeral = self._boxes(sealer, found, first)
+        return [*boxes, *[self._blank_box] * (len(rows) - len(found))], ephemeral
 
     def _masked(self, mask: Mask, weights: Weights) -> bytes:
         """The masked scores of all boxes so far, without those below every new score."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from hushbid.owner.blind import BlindOwner
 from hushbid.owner.machine import OwnerMachine
 from hushbid.owner.numerics import BlindOwnerNumerics, OwnerNumerics, Sealer
+from hushbid.owner.unlinked import UnlinkedOwnerNumerics
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.crypto.sealing import content_bytes
 from hushbid.protocol.data import Dataset, feature_table
@@ -61,7 +62,8 @@ def owner_party(
         )
 
     if session.rule.blind:
-        numerics = BlindOwnerNumerics(session, dataset, hashed, sealer=sealer)
+        kind = UnlinkedOwnerNumerics if session.unlinked else BlindOwnerNumerics
+        numerics = kind(session, dataset, hashed, sealer=sealer)
         return BlindOwner(session, name=name), numerics
     return OwnerMachine(session, name=name), OwnerNumerics(session, dataset, hashed, sealer=sealer)
 

@@ -149,8 +149,8 @@ class Mask:
 
         Raises `LocalProtocolError` if a score exceeds the bound.
         """
-        if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
-            raise LocalProtocolError("A score lies outside of its bound.")
+        if scores:
+            self._check(min(scores), max(scores))
         rows, size = _packed(features), 2 * features.shape[1]
         return [
             (self._of(score) + self._tie(rows[at : at + size])).to_bytes(MASK_BYTES, "big")
@@ -160,6 +160,24 @@ class Mask:
     def tie(self, features: Features) -> int:
         """The key that orders points of equal score by φ, shape (d,), highest first; below a."""
         return self._tie(_packed(features))
+
+    @property
+    def scale(self) -> int:
+        """a: masked scores of a score are in as wide a range."""
+        return self._scale
+
+    def least(self, score: int) -> int:
+        """The lowest masked score of a score; of -B - 1, of an empty box.
+
+        Raises `LocalProtocolError` if the score exceeds the bound.
+        """
+        if score != -self.bound - 1:
+            self._check(score, score)
+        return self._of(score)
+
+    def _check(self, lowest: int, highest: int) -> None:
+        if not -self.bound <= lowest <= highest <= self.bound:
+            raise LocalProtocolError("A score lies outside of its bound.")
 
     def _tie(self, row: bytes) -> int:
         hashed = self._keyed.copy()

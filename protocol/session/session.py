@@ -275,6 +275,11 @@ class Session:
         return getattr(self.rule.parameters, "commitment_depth", None) or 0
 
     @property
+    def unlinked(self) -> bool:
+        """Whether a blind curator cannot tell which score is which box's."""
+        return self.rule.blind and self.commitment_depth > 0
+
+    @property
     def noise_protects(self) -> bool:
         """Whether the session's source of noise keeps the mechanisms' guarantees."""
         return self.file.noise.source != SimulatedNoise.name

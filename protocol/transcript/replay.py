@@ -35,6 +35,7 @@ from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.wire.blind import Award, BlindCandidate
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message, read_message
 from hushbid.protocol.wire.messages import Delivery, SealedCandidate, with_boxes
+from hushbid.protocol.wire.unlinked import Picked
 from hushbid.protocol.wire.values import Item, pack_value
 
 __all__ = ["EventReader", "Replay", "Restore", "filler_box"]
@@ -42,7 +43,7 @@ __all__ = ["EventReader", "Replay", "Restore", "filler_box"]
 Restore = Callable[[Computation, Event | None], None]
 """Takes up the result of a computation."""
 
-_PASSED_ON: Final = frozenset({"delivery", "award"})
+_PASSED_ON: Final = frozenset({"delivery", "award", "picked"})
 """Messages that bring boxes to the consumer."""
 _COMMON: Final[tuple[type[Event], ...]] = (
     Started,
@@ -226,19 +227,20 @@ def _same_delivery(ours: bytes, theirs: Any) -> bool:
     except RemoteProtocolError:
         return False
     # Ours is not decoded: of thousands of points at a time that would take as much memory once more.
-    return isinstance(recorded, Delivery | Award) and encode_message(_with_fillers(recorded)) == ours
+    return isinstance(recorded, Delivery | Award | Picked) and encode_message(_with_fillers(recorded)) == ours
 
 
-def _with_fillers(delivery: Delivery | Award) -> Delivery | Award:
+def _with_fillers(delivery: Delivery | Award | Picked) -> Delivery | Award | Picked:
     purchases: list[Any] = []
-    for purchase in delivery.purchases:
+    name = "boxes" if isinstance(delivery, Picked) else "purchases"
+    for purchase in getattr(delivery, name):
         candidate = purchase.candidate
         if isinstance(candidate, SealedCandidate | BlindCandidate):
             digest = hashlib.sha256(candidate.box).digest()
             filled = candidate.model_copy(update={"box": filler_box(digest, len(candidate.box))})
             purchase = purchase.model_copy(update={"candidate": filled})
         purchases.append(purchase)
-    return delivery.model_copy(update={"purchases": tuple(purchases)})
+    return delivery.model_copy(update={name: tuple(purchases)})
 
 
 def _told(effect: Effect, recorded: RecordedItem, different: list[str]) -> tuple[str, str]:

@@ -36,6 +36,7 @@ from hushbid.protocol.wire.blind import (
 from hushbid.protocol.wire.committed import Commitment, Roots
 from hushbid.protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
 from hushbid.protocol.wire.merkle import Tree
+from hushbid.protocol.wire.unlinked import Choice, Picked, Picks, RoundOpening
 
 __all__ = [
     "BLIND_VERSION",
@@ -583,6 +584,8 @@ ConsumerToCurator: TypeAlias = Annotated[
     | NestedTarget
     | Maps
     | SealedBroadcast
+    | RoundOpening
+    | Picks
     | Receipt
     | Account
     | Farewell,
@@ -593,5 +596,6 @@ CuratorToOwner: TypeAlias = Annotated[
     Field(discriminator="kind"),
 ]
 CuratorToConsumer: TypeAlias = Annotated[
-    Welcome | Refused | Beat | Roots | Delivery | Award | Close, Field(discriminator="kind")
+    Welcome | Refused | Beat | Roots | Delivery | Award | Choice | Picked | Close,
+    Field(discriminator="kind"),
 ]

@@ -12,8 +12,10 @@ import pytest
 import hushbid.protocol.machine.machine
 from hushbid.consumer.blind import BlindConsumer
 from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.unlinked import UnlinkedConsumer
 from hushbid.curator.blind import BlindCurator
 from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.unlinked import UnlinkedCurator
 from hushbid.owner.blind import BlindOwner
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import limits
@@ -34,7 +36,7 @@ from hushbid.protocol.machine.machine import (
 from hushbid.protocol.session.session import open_session
 from hushbid.protocol.wire.link import Link
 from hushbid.protocol.wire.messages import Ask, Bid, Message
-from tests.simulation.blind_walks import blind_consumer_walk, blind_owner_walk
+from tests.simulation.blind_walks import blind_consumer_walk, blind_owner_walk, unlinked_consumer_walk
 from tests.simulation.harness import names, session_file
 from tests.simulation.participant_walks import consumer_walk, owner_walk
 from tests.simulation.snapshots import arrays_in, snapshot
@@ -46,15 +48,16 @@ WALKS: dict[type[Machine], Callable[[int], Walk]] = {
     CuratorMachine: curator_walk,
     BlindOwner: blind_owner_walk,
     BlindConsumer: blind_consumer_walk,
+    UnlinkedConsumer: unlinked_consumer_walk,
 }
-MACHINES: list[type[Machine]] = [*WALKS, BlindCurator]
+MACHINES: list[type[Machine]] = [*WALKS, BlindCurator, UnlinkedCurator]
 FEWEST_LIVES, MOST_LIVES = 400, 2000
 """Of a machine, until every row was taken. The rarest rows of a curator are looked for in its later lives: at
 random they take 2,600."""
 
 
 def make(machine: type[Machine], rule: str = "ask-all") -> Machine:
-    if machine.__name__.startswith("Blind"):
+    if machine.__name__.startswith(("Blind", "Unlinked")):
         rule = "blind"
     session = open_session(session_file(owners=names(2), points=3, rule=rule))
     if issubclass(machine, OwnerMachine):

@@ -47,7 +47,19 @@ from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Message
 from tests.simulation.harness import MAP, SIGNED, CuratorBench, session_file
 from tests.simulation.lemma import Case, Table, difference
 
-__all__ = ["GARBAGE", "BlindPlayer", "Liar", "Together", "cheap_keys", "most_changed", "play_blind"]
+__all__ = [
+    "GARBAGE",
+    "BlindPlayer",
+    "Checks",
+    "Liar",
+    "Together",
+    "another_score",
+    "cheap_keys",
+    "consumer_numerics",
+    "most_changed",
+    "play_blind",
+    "strategy",
+]
 
 SEED = bytes(range(32))
 """Of the map, as far as keys follow from it."""
@@ -135,6 +147,7 @@ class Together(CuratorBench):
     """
 
     machine: BlindCurator
+    consumer_type: type[BlindConsumer] = BlindConsumer
 
     def __init__(self, case: Case) -> None:
         points = len(case.weights) * case.batch - case.short
@@ -151,11 +164,14 @@ class Together(CuratorBench):
         self.keys = BlindKeys(SEED, self.opened.identifier)
         self._to_consumer: deque[Send] = deque()
         self._due: ComputeWeights | None = None
-        self.consumer_numerics = _consumer_numerics(self.opened, self.keys)
-        self.consumer = BlindConsumer(self.opened)
+        self.consumer_numerics = self._numerics()
+        self.consumer = self.consumer_type(self.opened)
         self.consumer.weighing.add = self._enter  # type: ignore[method-assign]
         self.players: dict[str, BlindPlayer] = {}
         self._peer = _Peer(self, CONSUMER, self.consumer, self._consume)
+
+    def _numerics(self) -> BlindConsumerNumerics:
+        return consumer_numerics(self.opened, self.keys, Checks)
 
     def _consume(self, effect: Computation) -> Event | None:
         if type(effect) is ReleaseTarget:
@@ -224,9 +240,12 @@ class Together(CuratorBench):
         self.entered.update(row.tobytes() for row in features)
 
 
-def _consumer_numerics(session: Session, keys: BlindKeys) -> BlindConsumerNumerics:
+def consumer_numerics(
+    session: Session, keys: BlindKeys, kind: type[BlindConsumerNumerics]
+) -> BlindConsumerNumerics:
+    """A consumer's numerics with the map that is played with."""
     noise, rows = SimulatedNoise(0, CONSUMER), Dataset.from_arrays("rows", np.zeros((3, 4)))
-    numerics = _Checks(
+    numerics = kind(
         session,
         noise,
         identity=session.simulated_identity(CONSUMER),
@@ -239,7 +258,7 @@ def _consumer_numerics(session: Session, keys: BlindKeys) -> BlindConsumerNumeri
     return numerics
 
 
-class _Checks(BlindConsumerNumerics):
+class Checks(BlindConsumerNumerics):
     """Compares nothing with D_v, which is not what is played for."""
 
     def _distances(self) -> None:
@@ -266,7 +285,8 @@ class BlindPlayer(_Peer):
             features=features.astype(np.float64), attributes=lambda row: b"", attribute_length=0
         )
         identity = session.simulated_identity(name)
-        sealer = Sealer(name, identity, identity.public, SimulatedNoise(0, name))
+        consumer = session.public_identity(CONSUMER)
+        sealer = Sealer(name, identity, consumer, SimulatedNoise(0, name))
         self.numerics = self.numerics_type(session, data, lambda _map: features, sealer=sealer)
         super().__init__(bench, name, BlindOwner(session, name=name), self._work)
 
@@ -291,7 +311,7 @@ class _Lies(BlindOwnerNumerics):
 
     def _bid(self, effect: ScoreBlind) -> BlindScored:
         honest = super()._bid(effect)
-        rng = _strategy(honest.weights, effect.round, self._require_sealer().name)
+        rng = strategy(honest.weights, effect.round, self._require_sealer().name)
         size = self._session.box_length
         boxes = [honest.boxes[at : at + size] for at in range(0, len(honest.boxes), size)]
         scores = [honest.scores[at : at + MASK_BYTES] for at in range(0, len(honest.scores), MASK_BYTES)]
@@ -309,11 +329,15 @@ class _Lies(BlindOwnerNumerics):
         return replace(honest, boxes=b"".join(boxes), scores=joined, digests=b"".join(digests))
 
     def _other(self, score: int, rng: np.random.Generator) -> bytes:
-        """Higher or lower than it should be, by little or by all, or none at all."""
-        top = 2 ** (8 * MASK_BYTES) - 1
-        others = (score + 1, score - 1, score + 2**80, score - 2**80, top, 1, 0)
-        told: int = min(max(others[int(rng.integers(len(others)))], 0), top)
-        return told.to_bytes(MASK_BYTES, "big")
+        return another_score(score, rng)
+
+
+def another_score(score: int, rng: np.random.Generator) -> bytes:
+    """Higher or lower than it should be, by little or by all, or none at all."""
+    top = 2 ** (8 * MASK_BYTES) - 1
+    others = (score + 1, score - 1, score + 2**80, score - 2**80, top, 1, 0)
+    told: int = min(max(others[int(rng.integers(len(others)))], 0), top)
+    return told.to_bytes(MASK_BYTES, "big")
 
 
 class Liar(BlindPlayer):
@@ -322,7 +346,7 @@ class Liar(BlindPlayer):
     numerics_type = _Lies
 
 
-def _strategy(weights: Weights, number: int, name: str) -> np.random.Generator:
+def strategy(weights: Weights, number: int, name: str) -> np.random.Generator:
     known = hashlib.sha256(weights.tobytes() + bytes([number]) + name.encode()).digest()
     return np.random.default_rng(int.from_bytes(known[:8], "big"))
 

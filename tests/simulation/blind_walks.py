@@ -10,13 +10,18 @@ from hushbid.consumer.blind import BlindConsumer
 from hushbid.consumer.events import (
     AccountMade,
     CheckAward,
+    ChoicePlaced,
     Delivered,
     MakeAccount,
+    OpenRound,
+    PlaceChoice,
     PurchasesChecked,
+    RoundOpened,
     SealWeight,
     WeightSealed,
 )
 from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.unlinked import UnlinkedConsumer
 from hushbid.owner.blind import BlindOwner
 from hushbid.owner.events import BlindScored, BroadcastRefused, ScoreBlind, Withdraw
 from hushbid.owner.machine import OwnerMachine
@@ -36,11 +41,12 @@ from hushbid.protocol.wire.messages import (
     SecretMap,
     fixed,
 )
+from hushbid.protocol.wire.unlinked import PLACE_BYTES, Choice, Chosen, Picked, PickedBox
 from tests.simulation.harness import DIMENSION, candidate_of, names, session_file, weights_of
 from tests.simulation.participant_walks import ConsumerWalk, OwnerWalk
 from tests.simulation.walks import CORNERS, EXACT, MAP_BOX, WRONG, Purse, Walk, private
 
-__all__ = ["blind_consumer_walk", "blind_owner_walk"]
+__all__ = ["blind_consumer_walk", "blind_owner_walk", "unlinked_consumer_walk"]
 
 W = weights_of(1, 2, 3, 4)
 
@@ -94,6 +100,8 @@ class BlindOwnerWalk(OwnerWalk):
 
 
 class BlindConsumerWalk(ConsumerWalk):
+    kind: type[BlindConsumer] = BlindConsumer
+
     def open_session(self, rule: str) -> Session:
         noisy = self.rng.random() < 0.4
         return open_session(
@@ -109,7 +117,7 @@ class BlindConsumerWalk(ConsumerWalk):
         )
 
     def make(self) -> ConsumerMachine:
-        machine = BlindConsumer(self.session)
+        machine = self.kind(self.session)
         if machine._filter is not None:
             machine._filter = Purse(int(self.rng.integers(0, 3)), Neighbours.SUBSTITUTE_ONE)
         if machine.weighing.filter is not None:
@@ -186,6 +194,69 @@ class BlindConsumerWalk(ConsumerWalk):
             self.award(self.purchase(candidate=short)),
             Delivery(part=1, parts=1, purchases=()),
         ]
+
+
+class UnlinkedConsumerWalk(BlindConsumerWalk):
+    """Boxes are in places of their numbers."""
+
+    kind = UnlinkedConsumer
+
+    def honest(self) -> None:
+        if self.machine.phase == "waiting":
+            self.say(self.choice(self.place()))
+        elif self.machine.phase == "fetching":
+            self.say(self.picked(self.box()))
+        else:
+            super().honest()
+
+    def place(self, **changes: object) -> Chosen:
+        place = max(1, self.machine.round) - 1
+        values: dict[str, object] = {"owner": "owner-0", "place": fixed(place), "score": bytes(range(16))}
+        return Chosen.model_validate(values | changes)
+
+    def choice(self, *chosen: Chosen, ahead: int = 0) -> Choice:
+        return Choice(round=max(1, self.machine.round) + ahead, chosen=chosen)
+
+    def box(self, **changes: object) -> PickedBox:
+        bought = self.purchase()
+        values: dict[str, object] = {
+            name: getattr(bought, name) for name in ("owner", "bid_round", "handle", "candidate")
+        }
+        return PickedBox.model_validate(values | changes)
+
+    def picked(self, *boxes: PickedBox, ahead: int = 0) -> Picked:
+        return Picked(round=max(1, self.machine.round) + ahead, boxes=boxes)
+
+    def compute(self, job: Effect) -> Event | None:
+        if isinstance(job, OpenRound):
+            taken = b"".join((handle - 1).to_bytes(PLACE_BYTES, "big") for _, handle in job.taken)
+            return RoundOpened(job.round, b"a box", bytes(SIGNATURE_BYTES), taken)
+        if isinstance(job, PlaceChoice):
+            return ChoicePlaced(job.choice.round, tuple(int(each.place[0]) + 1 for each in job.choice.chosen))
+        return super().compute(job)
+
+    def hostile_messages(self) -> list[Message]:
+        good, (*_, short) = self.place(), (self.box(), self.box(bid_round=WRONG))
+        # None of an award, which has no place here; refusals more often, as few lives last to a late phase.
+        others = [message for message in super().hostile_messages() if not isinstance(message, Award)]
+        return [
+            *others,
+            *(message for message in others if isinstance(message, Refused)),
+            self.choice(good, ahead=1),
+            self.choice(good, good),
+            self.choice(self.place(owner="nobody")),
+            self.choice(self.place(place=fixed(WRONG))),
+            self.choice(self.place(place=fixed(0))),
+            self.picked(self.box(), ahead=1),
+            self.picked(self.box(handle=fixed(WRONG))),
+            self.picked(),
+            self.picked(short),
+        ]
+
+
+def unlinked_consumer_walk(seed: int) -> Walk:
+    """One life of a consumer whose curator cannot link."""
+    return UnlinkedConsumerWalk(seed).run(steps=160)
 
 
 def blind_owner_walk(seed: int) -> Walk:

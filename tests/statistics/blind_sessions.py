@@ -32,7 +32,20 @@ from tests.simulation.harness import names, session_file
 from tests.statistics.recorded_sessions import items_of, read_image
 from tests.support.transcripts import fixed_salts
 
-__all__ = ["EARLY", "NOTHING", "OWNERS", "Blind", "Sealed", "blind", "sealed"]
+__all__ = [
+    "EARLY",
+    "NOTHING",
+    "OWNERS",
+    "Blind",
+    "Sealed",
+    "blind",
+    "file_of",
+    "items_in",
+    "played",
+    "received",
+    "sealed",
+    "seed_in",
+]
 
 OWNERS = names(4)
 ROWS = 250
@@ -107,7 +120,8 @@ class Sealed(NamedTuple):
     rows: Matrix
 
 
-def _played(file: SessionFile, owner: Callable[..., Any]) -> tuple[Session, dict[str, bytes], Matrix]:
+def played(file: SessionFile, owner: Callable[..., Any]) -> tuple[Session, dict[str, bytes], Matrix]:
+    """A session of a file: it, every party's transcript, and the rows of each owner."""
     every = load_digits().data / 16.0
     drawn = np.random.default_rng(3).permutation(len(every))[: ROWS * len(OWNERS) + 160]
     every = every[drawn]
@@ -135,7 +149,8 @@ def _played(file: SessionFile, owner: Callable[..., Any]) -> tuple[Session, dict
     return session, {party: kept.image for party, kept in journals.items()}, np.stack(list(held.values()))
 
 
-def _file(rule: str, rounds: int, dimension: int) -> SessionFile:
+def file_of(rule: str, rounds: int, dimension: int, *, private: bool = True, **more: Any) -> SessionFile:
+    """The file of a session of these rows; releases are exact unless they are private."""
     file = session_file(
         owners=OWNERS,
         points=BATCH * rounds,
@@ -144,28 +159,28 @@ def _file(rule: str, rounds: int, dimension: int) -> SessionFile:
         dimension=dimension,
         columns=64,
         seed_weight=0.1,
-        **_PRIVATE,
+        **(_PRIVATE if private else {}),
+        **more,
     )
     return file.model_copy(update={"features": file.features.model_copy(update={"gamma": GAMMA})})
 
 
-def _items(image: bytes) -> Any:
+def items_in(image: bytes) -> Any:
+    """The items of a transcript."""
     with TemporaryDirectory() as scratch:
         return list(items_of(read_image(Path(scratch) / "one.transcript", image)))
 
 
-def _seed(images: Mapping[str, bytes]) -> bytes:
-    """The map's."""
-    (seed,) = [
-        item.private["map_seed"] for item in _items(images[CONSUMER]) if item.kind == "target-released"
-    ]
+def seed_in(image: bytes) -> bytes:
+    """The map's, in the consumer's transcript."""
+    (seed,) = [item.private["map_seed"] for item in items_in(image) if item.kind == "target-released"]
     return bytes(seed)
 
 
-def _received(image: bytes, kind: type[Any]) -> list[tuple[str, Any]]:
+def received(image: bytes, kind: type[Any]) -> list[tuple[str, Any]]:
     """Messages of owners as the curator's transcript has them, with their senders."""
     found = []
-    for item in _items(image):
+    for item in items_in(image):
         frame: Any = item.private.get("frame", {})
         if item.kind == Received.KIND and frame["message"] == kind.model_fields["kind"].default:
             found.append((frame["peer"], decode_message(Direction.OWNER_TO_CURATOR, frame["body"])))
@@ -183,10 +198,10 @@ def blind(kind: str = "as built", *, rounds: int = 50, dimension: int = 400) -> 
             numerics.__class__ = broken
         return machine, numerics
 
-    session, images, held = _played(_file("blind", rounds, dimension), owner)
+    session, images, held = played(file_of("blind", rounds, dimension), owner)
     count = BATCH * rounds
     masked = np.full((len(OWNERS) * count, rounds), NOTHING, dtype=object)
-    for name, bid in _received(images[CURATOR], BlindBid):
+    for name, bid in received(images[CURATOR], BlindBid):
         first = OWNERS.index(name) * count
         scores = [bid.scores[at : at + MASK_BYTES] for at in range(0, len(bid.scores), MASK_BYTES)]
         for at, score in enumerate(scores):
@@ -194,13 +209,11 @@ def blind(kind: str = "as built", *, rounds: int = 50, dimension: int = 400) -> 
                 masked[first + at, bid.round - 1] = int.from_bytes(score, "big")
     rows, weights = [], {}
     for place, name in enumerate(OWNERS):
-        for item in _items(images[name]):
+        for item in items_in(images[name]):
             if item.kind == "blind-scored":
                 rows += [held[place][row] for row in item.private["rows"]]
                 weights[item.public["round"]] = item.private["weights"]
-    (seed,) = [
-        item.private["map_seed"] for item in _items(images[CONSUMER]) if item.kind == "target-released"
-    ]
+    seed = seed_in(images[CONSUMER])
     points = np.stack(rows)
     return Blind(
         masked,
@@ -217,14 +230,12 @@ def blind(kind: str = "as built", *, rounds: int = 50, dimension: int = 400) -> 
 @cache
 def sealed(*, rounds: int = 50, dimension: int = 400) -> Sealed:
     """The same under `sealed`, with the same rows."""
-    session, images, held = _played(_file("sealed", rounds, dimension), owner_party)
-    (seed,) = [
-        item.private["map_seed"] for item in _items(images[CONSUMER]) if item.kind == "target-released"
-    ]
+    session, images, held = played(file_of("sealed", rounds, dimension), owner_party)
+    seed = seed_in(images[CONSUMER])
     features = np.array(
         [
             bid.candidate.features  # type: ignore[union-attr]
-            for _, batch in _received(images[CURATOR], Batch)
+            for _, batch in received(images[CURATOR], Batch)
             for bid in bids_of(batch)
             if batch.round <= EARLY
         ]

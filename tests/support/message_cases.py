@@ -56,6 +56,7 @@ from hushbid.protocol.wire.messages import (
     fixed,
     sizes,
 )
+from hushbid.protocol.wire.unlinked import Choice, Chosen, Picked, PickedBox, Picks, RoundOpening
 
 GREETING = Direction.GREETING
 FROM_OWNER = Direction.OWNER_TO_CURATOR
@@ -375,6 +376,45 @@ CASES: dict[str, Case] = {
         at=(2, 3),
     ),
     "award-empty": _case(Award(round=3, purchases=()), TO_CONSUMER, at=(3, 4)),
+    "round-opening": _case(
+        RoundOpening(
+            round=2, box=bytes(range(60)), signature=bytes(range(64)), taken=bytes((0, 0, 0, 1, 0, 0, 0, 3))
+        ),
+        FROM_CONSUMER,
+        at=(5, 4),
+    ),
+    "choice": _case(
+        Choice(
+            round=2,
+            chosen=(
+                Chosen(owner="digits-34", place=fixed(5), score=bytes(range(2, 18))),
+                Chosen(owner="digits-34", place=fixed(0), score=bytes(range(1, 17))),
+            ),
+        ),
+        TO_CONSUMER,
+        at=(2, 3),
+    ),
+    "choice-empty": _case(Choice(round=3, chosen=()), TO_CONSUMER, at=(3, 4)),
+    "picks": _case(Picks(round=2, numbers=bytes(7) + b"\2" + bytes(7) + b"\4"), FROM_CONSUMER, at=(6, 5)),
+    "picked": _case(
+        Picked(
+            round=2,
+            boxes=(
+                PickedBox(
+                    owner="digits-34",
+                    bid_round=1,
+                    handle=fixed(2),
+                    candidate=BlindCandidate(
+                        box=bytes(number % 256 for number in range(368)),
+                        digests=bytes(number % 251 for number in range(96)),
+                        signature=bytes(range(64)),
+                    ),
+                ),
+            ),
+        ),
+        TO_CONSUMER,
+        at=(3, 4),
+    ),
     "account": _case(
         Account(
             settlement=values(0.25, -0.0, dtype="float64"),

@@ -13,8 +13,10 @@ from pydantic.fields import FieldInfo
 
 import hushbid.consumer.blind
 import hushbid.consumer.events
+import hushbid.consumer.unlinked
 import hushbid.curator.blind
 import hushbid.curator.events
+import hushbid.curator.unlinked
 import hushbid.owner.blind
 import hushbid.owner.events
 from hushbid.consumer.machine import ConsumerMachine
@@ -29,7 +31,7 @@ from hushbid.protocol.names import CURATOR
 from hushbid.protocol.privacy.accounting import costs as cost_kinds
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.transcript.session_file import started
-from hushbid.protocol.wire import blind, committed, messages
+from hushbid.protocol.wire import blind, committed, messages, unlinked
 from hushbid.protocol.wire.codec import Direction
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, first_cells
@@ -60,10 +62,10 @@ def _example(kind: str) -> Any:
     return next(case.message for case in CASES.values() if case.message.kind == kind)
 
 
-_LATER: Final = {committed.__name__: 1, blind.__name__: 2}
+_LAST: Final = {committed.__name__: 1, blind.__name__: 2, unlinked.__name__: 3}
 MESSAGES: Final = {
     each.model_fields["kind"].default: each
-    for each in sorted(_below(messages.Message), key=lambda kind: _LATER.get(kind.__module__, 0))
+    for each in sorted(_below(messages.Message), key=lambda kind: _LAST.get(kind.__module__, 0))
 }
 """All of them by kind, in their order; those of `blind` stand last."""
 PARTS: Final[dict[str, BaseModel]] = {
@@ -76,10 +78,12 @@ PARTS: Final[dict[str, BaseModel]] = {
     "purchase": _example("delivery").purchases[0],
     "blind candidate": _example("award").purchases[0].candidate,
     "blind purchase": _example("award").purchases[0],
+    "chosen place": _example("choice").chosen[0],
+    "picked box": _example("picked").boxes[0],
 }
 """What stands in several messages."""
 _LENGTHS: Final = {
-    **{"score": "1", "handle": "1", "scores": "b", "handles": "b", "basis": "F·d"},
+    **{"score": "1", "handle": "1", "place": "1", "scores": "b", "handles": "b", "basis": "F·d"},
     **dict.fromkeys(("settlement", "errors", "gains", "gain_errors", "sold", "void"), "K"),
 }
 """Of arrays that do not have d numbers."""
@@ -163,6 +167,8 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     hushbid.curator.events.BidsChecked((True,)),
     hushbid.consumer.events.WeightSealed(1, b"", b""),
     hushbid.consumer.events.AccountMade(_example("account")),
+    hushbid.consumer.events.RoundOpened(1, b"", b"", b""),
+    hushbid.consumer.events.ChoicePlaced(1, (1,)),
 )
 """One of each event and effect that can be on record."""
 COSTS: Final[tuple[cost_kinds.Cost, ...]] = (
@@ -210,6 +216,8 @@ PROTOCOL: Final[dict[str, Made]] = {
     "blind curator's phases": partial(diagram, hushbid.curator.blind.BlindCurator),
     "blind owner's phases": partial(diagram, hushbid.owner.blind.BlindOwner),
     "blind consumer's phases": partial(diagram, hushbid.consumer.blind.BlindConsumer),
+    "unlinked curator's phases": partial(diagram, hushbid.curator.unlinked.UnlinkedCurator),
+    "unlinked consumer's phases": partial(diagram, hushbid.consumer.unlinked.UnlinkedConsumer),
 }
 WIRE: Final[dict[str, Made]] = {
     "limits": maxima,
