@@ -24,7 +24,7 @@ from hushbid.protocol.names import CURATOR
 from hushbid.protocol.privacy.noise import NoiseSource, SimulatedNoise
 from hushbid.protocol.session.session import MOST_SHARED, Session
 
-__all__ = ["check_disjoint", "consumer_party"]
+__all__ = ["check_disjoint", "consumer_machine", "consumer_party"]
 
 
 def consumer_party(
@@ -78,14 +78,21 @@ def consumer_party(
         "store": store,
         "target": target,
     }
+    machine = consumer_machine(session)
     if not session.rule.blind:
-        return ConsumerMachine(session), ConsumerNumerics(session, noise, **given)
+        return machine, ConsumerNumerics(session, noise, **given)
     if weighing is None:
         weighing = noise if noise.protects else SimulatedNoise(session.file.noise.seed or 0, CURATOR)
     check_noise(session, weighing)
+    numerics = UnlinkedConsumerNumerics if session.unlinked else BlindConsumerNumerics
+    return machine, numerics(session, noise, weighing=weighing, **given)
+
+
+def consumer_machine(session: Session) -> ConsumerMachine:
+    """The machine of a session's consumer."""
     if session.unlinked:
-        return UnlinkedConsumer(session), UnlinkedConsumerNumerics(session, noise, weighing=weighing, **given)
-    return BlindConsumer(session), BlindConsumerNumerics(session, noise, weighing=weighing, **given)
+        return UnlinkedConsumer(session)
+    return (BlindConsumer if session.rule.blind else ConsumerMachine)(session)
 
 
 def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int | None) -> int:

@@ -12,7 +12,7 @@ from hushbid.protocol.machine.weighing import check_noise
 from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.protocol.session.session import Session
 
-__all__ = ["curator_party"]
+__all__ = ["curator_machine", "curator_party"]
 
 
 def curator_party(
@@ -28,8 +28,15 @@ def curator_party(
         ConfigError: The source does not have the noise that the session needs.
     """
     destroy = destroy or (lambda: None)
+    machine = curator_machine(session)
     if session.rule.blind:
-        kind = UnlinkedCurator if session.unlinked else BlindCurator
-        return kind(session), BlindCuratorNumerics(session, destroy=destroy)
+        return machine, BlindCuratorNumerics(session, destroy=destroy)
     check_noise(session, noise)
-    return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy)
+    return machine, CuratorNumerics(session, noise, destroy=destroy)
+
+
+def curator_machine(session: Session) -> CuratorMachine:
+    """The machine of a session's curator."""
+    if session.unlinked:
+        return UnlinkedCurator(session)
+    return (BlindCurator if session.rule.blind else CuratorMachine)(session)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from hushbid.consumer.blind import BlindConsumer
 from hushbid.consumer.machine import ConsumerMachine
-from hushbid.curator.blind import BlindCurator
+from hushbid.consumer.party import consumer_machine
 from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.party import curator_machine
 from hushbid.owner.blind import BlindOwner
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import __version__
@@ -132,12 +132,9 @@ def _session(path: Path, header: Header, first: Record) -> Session:
 
 
 def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:
-    blind = session.rule.blind
-    if header.role == "curator":
-        return (BlindCurator if blind else CuratorMachine)(session)
-    if header.role == "consumer":
-        return (BlindConsumer if blind else ConsumerMachine)(session)
-    return (BlindOwner if blind else OwnerMachine)(session, name=header.party)
+    if header.role == "owner":
+        return (BlindOwner if session.rule.blind else OwnerMachine)(session, name=header.party)
+    return (curator_machine if header.role == "curator" else consumer_machine)(session)
 
 
 def _reader(session: Session, party: str, machine: Machine) -> EventReader:

@@ -197,3 +197,31 @@ def test_it_is_refused_by_name_where_the_curator_is_blind(tmp_path: Path) -> Non
         ended = cluster.ended(OTHER)
     assert ended.code == 2
     assert "refused (version): No common version: with the rule blind the curator speaks 3" in ended.err
+
+
+TOO_LONG = (
+    "import sys, tests.interop.minimal.__main__ as m\n"
+    "old = m.Line._say\n"
+    "def say(self, sequence, message):\n"
+    "    if sequence == 3 and not self._held:\n"
+    "        self._socket.send(bytes(10**6))\n"
+    "    old(self, sequence, message)\n"
+    "m.Line._say = say\n"
+    "sys.exit(m.main())"
+)
+"""The owner of the documents; before its second bid it sends a frame that is longer than the session's."""
+
+
+def test_who_sends_a_frame_that_is_too_long_is_cut_welcomed_again_and_done_in_the_end(tmp_path: Path) -> None:
+    changes = SEALED | SECURE | PATIENT | {"session.points": 6, "timeouts.comeback": 60.0}
+    with Cluster(tmp_path, (OURS[0], OTHER), rows=8, changes=changes) as cluster:
+        cluster.start_all(but=[OTHER])
+        options = {"session": "session.toml", "name": OTHER, "key": "secret.key", "data": "data.npz"}
+        arguments = [word for option, value in options.items() for word in (f"--{option}", value)]
+        cluster.run(OTHER, ["-c", TOO_LONG, *arguments], {"PYTHONPATH": str(ROOT)})
+        ended = cluster.end(seconds=240)
+        assert {name: end.code for name, end in ended.items()} == dict.fromkeys(cluster.names, 0)
+        result, log = ended[CURATOR].json, cluster.log(CURATOR)
+    assert (result["refusals"], result["absences"], result["points_delivered"]) == ([], {}, 6)
+    assert f"a connection of {OTHER} was cut: framing; the peer may connect again" in log
+    assert f"{OTHER} is here again" in log
