@@ -142,6 +142,9 @@ class OwnMask:
         places: What is this one's.
     """
 
+    SPREAD: Final = 2**_LOW_BITS - 1
+    """How much the masked scores of one point can differ, by the number of its box."""
+
     def __init__(self, mask: Mask, places: Places) -> None:
         self.places = places
         self._mask = mask
@@ -161,6 +164,11 @@ class OwnMask:
             (self._mask.least(score) + self.tie(row) + int(low[handle - 1])).to_bytes(MASK_BYTES, "big")
             for handle, score, row in zip(handles, scores, features, strict=True)
         ]
+
+    def highest(self, score: int, features: Features) -> bytes:
+        """The highest masked score of a point with this φ, shape (d,), in any box."""
+        most = self._mask.least(score) + self.tie(features) + self.SPREAD
+        return most.to_bytes(MASK_BYTES, "big")
 
     def floors(self) -> list[bytes]:
         """For each box that may be sent, in the order of numbers, what stands for no score of its own."""

@@ -12,6 +12,7 @@ from hushbid.evidence.sweep.blind_on_record import BidOnRecord, Weighed
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_bid_statement, blind_digest
 from hushbid.protocol.crypto.commitment import Opening, row_leaf
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, open_sealed, unpack_content, verify_signature
+from hushbid.protocol.crypto.unlinking import OwnMask
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import RemoteProtocolError
 from hushbid.protocol.names import CONSUMER
@@ -56,9 +57,12 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
     found = []
     for purchase in award.purchases:
         held = _held(session, weighed, purchase)
+        own = None
+        if session.unlinked:
+            own = OwnMask(mask, weighed.places(session, purchase.owner, award.round))
         if isinstance(held, bytes):
-            # Empty: that is correct if it was scored and signed as empty.
-            wrong = not _signed(session, purchase) or purchase.score != mask.of_nothing
+            nothing = purchase.score == mask.of_nothing if own is None else own.is_floor(purchase.score)
+            wrong = not (_signed(session, purchase) and nothing)
             found.append(Opened(purchase.owner, _NOTHING, wrong))
             continue
         features = None
@@ -70,7 +74,10 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
             found.append(Opened(purchase.owner, _NOTHING, True))
             continue
         scores = scores_of(features, weights, session.jitter)
-        wrong = mask.of(scores.tolist(), features) != [purchase.score]
+        if own is not None:
+            wrong = not own.fits(purchase.score, int(scores[0]), features[0])
+        else:
+            wrong = mask.of(scores.tolist(), features) != [purchase.score]
         found.append(Opened(purchase.owner, features[0], wrong))
     return found
 
@@ -81,9 +88,12 @@ def _held(
     """The point in a box, with its attributes; no bytes if it is empty; None if it is void."""
     box = purchase.candidate.box
     if not any(box):
-        return b""
+        # Where the curator cannot link, a box of nothing is sealed: zeros stand for one that never came.
+        return None if session.unlinked else b""
     try:
         content = open_sealed(box, session.simulated_identity(CONSUMER).sealing)
+        if session.unlinked and not any(content):
+            return b""
         split = Opening.split(content, session.commitment_depth) if weighed.roots else (None, content)
         if split is None:
             return None
@@ -120,7 +130,7 @@ class Best(NamedTuple):
     """A box that selection chooses.
 
     Attributes:
-        score: Its masked score.
+        score: Its masked score, or the highest that it can have.
         features: φ of its point, for an honest owner; empty if the box is empty or its owner lies.
         row: The owner's row number, for an honest owner; otherwise the box's number.
     """
@@ -129,6 +139,10 @@ class Best(NamedTuple):
     score: bytes
     features: bytes
     row: int
+    spread: int = 0
+    """How much lower its score may be."""
+    place: int = 0
+    """Where its score stands in the bid, if that orders boxes of one score."""
 
 
 class Reference:
@@ -158,20 +172,23 @@ class Reference:
         mask = _mask(self._session, self._weighed, number, weights)
         found: list[Best] = []
         for owner, sent in bids.items():
-            found += (
-                self._honest(owner, sent, weights, mask)
-                if owner in self._features
-                else self._said(owner, sent[-1])
-            )
+            honest = owner in self._features
+            if self._session.unlinked:
+                places = self._weighed.places(self._session, owner, number)
+                found += self._in_places(owner, sent[-1], weights, OwnMask(mask, places), honest=honest)
+            elif honest:
+                found += self._honest(owner, sent, weights, mask)
+            else:
+                found += self._said(owner, sent[-1])
         found.sort(key=self._place)
         chosen = found[: self._session.bought_in(number)]
         for each in chosen:
             self._taken[each.owner].add(each.row)
         return chosen
 
-    def _place(self, each: Best) -> tuple[int, int, int]:
+    def _place(self, each: Best) -> tuple[int, ...]:
         """Highest score first, then by the owner's rank, then by the owner's order."""
-        return -int.from_bytes(each.score, "big"), self._ranks[each.owner], each.row
+        return -int.from_bytes(each.score, "big"), self._ranks[each.owner], each.place, each.row
 
     def _honest(
         self, owner: str, sent: Sequence[BidOnRecord], weights: Weights, mask: Mask
@@ -185,6 +202,26 @@ class Reference:
         for row in range(len(features), self._session.batch * len(sent)):
             if row not in self._taken[owner]:
                 yield Best(owner, mask.of_nothing, b"", row)
+
+    def _in_places(
+        self, owner: str, last: BidOnRecord, weights: Weights, mask: OwnMask, *, honest: bool
+    ) -> Iterator[Best]:
+        """The points of an honest owner, and what any owner says besides, by the places of this round.
+
+        The lowest bits of a point's score follow from its box, which is not known before it is sent.
+        """
+        if honest:
+            features = self._features[owner]
+            scores = scores_of(features, weights, self._session.jitter).tolist()
+            for row, score in enumerate(scores):
+                if row not in self._taken[owner]:
+                    highest = mask.highest(score, features[row])
+                    yield Best(owner, highest, features[row].tobytes(), row, mask.SPREAD)
+        for place in range(len(last.bid.scores) // MASK_BYTES):
+            score = last.bid.scores[MASK_BYTES * place : MASK_BYTES * (place + 1)]
+            box = -mask.places.handle(place)
+            if score != NOT_SENT and box not in self._taken[owner] and (mask.is_floor(score) or not honest):
+                yield Best(owner, score, b"", box, place=place)
 
     def _said(self, owner: str, last: BidOnRecord) -> Iterator[Best]:
         scores = last.bid.scores

@@ -14,7 +14,7 @@ import nacl.bindings
 import nacl.exceptions
 import numpy as np
 
-from hushbid.evidence.sweep.blind_choice import Reference
+from hushbid.evidence.sweep.blind_choice import Best, Reference
 from hushbid.evidence.sweep.course import Evidence
 from hushbid.evidence.sweep.shares import ROUNDING, Bought, gained, worth
 from hushbid.protocol.machine.weighing import ComputeWeights, Weigher
@@ -28,6 +28,7 @@ from hushbid.protocol.wire.arrays import pack_array
 from hushbid.protocol.wire.blind import SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import boxes_of, unfixed
+from hushbid.protocol.wire.unlinked import RoundOpening
 
 __all__ = [
     "awards_are_the_best",
@@ -66,7 +67,7 @@ def awards_are_the_best(evidence: Evidence) -> Iterator[str]:
         }
         wanted = reference.choose(award.round, bids)
         chosen = [(purchase.owner, purchase.score) for purchase in award.purchases]
-        if chosen != [(each.owner, each.score) for each in wanted]:
+        if len(chosen) != len(wanted) or not all(map(_is_chosen, wanted, chosen)):
             yield (
                 f"round {award.round} took boxes of {[owner for owner, _ in chosen]}, and the best are of "
                 f"{[each.owner for each in wanted]}, or have other scores"
@@ -92,6 +93,8 @@ def boxes_are_opened_once(evidence: Evidence) -> Iterator[str]:
             if (owner, handle) in seen:
                 yield f"{box} was opened before"
             seen.add((owner, handle))
+            if evidence.session.unlinked and not any(purchase.candidate.box):
+                continue  # asked for by its place, and never sent
             sent = [
                 digest
                 for bid in bids[owner]
@@ -141,11 +144,11 @@ def broadcasts_have_one_nonce(evidence: Evidence) -> Iterator[str]:
     made = dict(weighed.weights)
     boxes: dict[int, set[bytes]] = {}
     for frame in evidence.sent:
-        if frame.kind != "sealed-broadcast":
+        if frame.kind not in ("sealed-broadcast", "round-opening"):
             continue
         way = Direction.CONSUMER_TO_CURATOR if frame.sender == CONSUMER else Direction.CURATOR_TO_OWNER
         message = decode_message(way, frame.body)
-        assert isinstance(message, SealedBroadcast), "the frame says so"
+        assert isinstance(message, SealedBroadcast | RoundOpening), "the frame says so"
         boxes.setdefault(message.round, set()).add(message.box)
     for number, found in sorted(boxes.items()):
         if len(found) > 1:
@@ -247,6 +250,13 @@ def nothing_is_in_the_clear(evidence: Evidence) -> Iterator[str]:
             yield f"the curator's {place} hold {what}"
 
 
+def _is_chosen(wanted: Best, chosen: tuple[str, bytes]) -> bool:
+    """Whether a box is the one that selection chooses, by its owner and masked score."""
+    owner, score = chosen
+    below = int.from_bytes(wanted.score, "big") - int.from_bytes(score, "big")
+    return owner == wanted.owner and 0 <= below <= wanted.spread
+
+
 def _scores(evidence: Evidence) -> dict[bytes, str]:
     """Scores as a masked one would stand there if it were none: of honest owners, in two of the rounds."""
     weighed, session = evidence.weighed, evidence.session
@@ -278,6 +288,9 @@ def blind_books_agree(evidence: Evidence) -> Iterator[str]:
         for award in evidence.weighed.awards
         for purchase in award.purchases
     ]
+    if evidence.session.unlinked:  # the curator passes boxes on by their owners and numbers
+        awarded.sort()
+        wins.sort()
     if wins != awarded:
         yield "the consumer was awarded other boxes than the curator says"
     held = Counter(entry.owner for entry in consumer.delivered)

@@ -6,7 +6,7 @@ shared with the curator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -17,14 +17,16 @@ from hushbid.consumer.machine import target_of
 from hushbid.curator.verification import UncheckedBid, bid_holds
 from hushbid.evidence.sweep.rounds_on_record import Reading, Round, Rounds
 from hushbid.protocol.crypto.blinding import BlindKeys
+from hushbid.protocol.crypto.unlinking import PairKey, Places
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap
 from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.transcript.record import Record, RecordedItem
-from hushbid.protocol.wire.blind import Account, Award, BlindBid
+from hushbid.protocol.wire.blind import Account, Award, BlindBid, BlindPurchase
 from hushbid.protocol.wire.codec import Direction, read_message
-from hushbid.protocol.wire.messages import Roots, Target, boxes_of
+from hushbid.protocol.wire.messages import Roots, Target, boxes_of, fixed, unfixed
+from hushbid.protocol.wire.unlinked import Choice, Picked
 
 __all__ = ["BidOnRecord", "BlindRounds", "Weighed", "blind_rounds_on_record", "weighed_on_record"]
 
@@ -120,9 +122,11 @@ class _Reading(Reading):
     def _read_sent(self, item: RecordedItem, now: float) -> None:
         frame: Any = item.private["frame"]
         key = frame["peer"], frame["sequence"]
-        if frame["message"] == "award" and key not in self._sent:
+        if frame["message"] in ("award", "choice") and key not in self._sent:
             self._close(now)
             award = read_message(Direction.CURATOR_TO_CONSUMER, frame["body"])
+            if isinstance(award, Choice):
+                award = _awarded(award, tuple(unfixed(each.place) for each in award.chosen), None)
             assert isinstance(award, Award), "the frame says so"
             self.found.awards.append(award)
         self._sent.add(key)
@@ -156,6 +160,8 @@ class Weighed:
         delivered: What it says of each award's boxes, but for those of nothing.
         account: Its account; None: it made none.
         roots: What it was told that owners committed to; None: they need not.
+        choice, behind: Where the curator cannot link: the places that it chose last, and the boxes behind
+            them, by their owners' numbers.
     """
 
     target: Target | None = None
@@ -166,6 +172,13 @@ class Weighed:
     delivered: list[tuple[Mapping[str, Any], ...]] = field(default_factory=list)
     account: Account | None = None
     roots: Roots | None = None
+    choice: Choice | None = None
+    behind: tuple[int, ...] = ()
+
+    def places(self, session: Session, owner: str, number: int) -> Places:
+        """Where the boxes of an owner stand in a round."""
+        secret, other = session.simulated_identity(CONSUMER).sealing, session.public_identity(owner).sealing
+        return PairKey(secret, other, session.identifier).places(number, session.batch)
 
     def keys(self, session: Session) -> BlindKeys:
         """Those of the session, which owners have too."""
@@ -183,6 +196,28 @@ def weighed_on_record(records: Iterable[Record]) -> Weighed:
         for item in record.items:
             _take(found, item)
     return found
+
+
+def _awarded(choice: Choice, numbers: Sequence[int], picked: Picked | None) -> Award:
+    """A choice as an award: of what was chosen, with the boxes that came of it, if they are known.
+
+    Args:
+        numbers: Of each place that was chosen, the number of its box; or what is known in its stead.
+    """
+    boxes = {} if picked is None else {(box.owner, unfixed(box.handle)): box for box in picked.boxes}
+    purchases = []
+    for chosen, number in zip(choice.chosen, numbers, strict=True):
+        box = boxes.get((chosen.owner, number))
+        purchases.append(
+            BlindPurchase.model_construct(
+                owner=chosen.owner,
+                bid_round=choice.round if box is None else box.bid_round,
+                handle=fixed(number),
+                score=chosen.score,
+                candidate=None if box is None else box.candidate,
+            )
+        )
+    return Award.model_construct(round=choice.round, purchases=tuple(purchases))
 
 
 def _take(found: Weighed, item: RecordedItem) -> None:
@@ -204,6 +239,17 @@ def _take(found: Weighed, item: RecordedItem) -> None:
         award = read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"])
         assert isinstance(award, Award), "the frame says so"
         found.awards.append(award)
+    elif item.kind == "choice-placed":
+        found.behind = tuple({**public, **private}["handles"])
+    elif item.kind == "received" and private["frame"]["message"] == "choice":
+        choice = read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"])
+        assert isinstance(choice, Choice), "the frame says so"
+        found.choice = choice
+    elif item.kind == "received" and private["frame"]["message"] == "picked":
+        picked = read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"])
+        assert isinstance(picked, Picked), "the frame says so"
+        assert found.choice is not None, "a choice comes before"
+        found.awards.append(_awarded(found.choice, found.behind, picked))
     elif item.kind == "received" and private["frame"]["message"] == "roots":
         roots = read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"])
         assert isinstance(roots, Roots), "the frame says so"
