@@ -118,11 +118,15 @@ class Places:
         """The rows of a bid's new boxes, best first, put in the order of the boxes' numbers."""
         return tuple(rows[at] for at in self._batch.tolist())
 
-    def tie(self, row: bytes) -> int:
-        """64 bits that follow from φ, as little-endian int16."""
-        hashed = self._ties.copy()
-        hashed.update(row)
-        return int.from_bytes(hashed.digest(), "big")
+    def ties(self, features: Features) -> list[int]:
+        """64 bits that follow from each φ, little-endian int16 of shape (n, d)."""
+        rows, size, keyed = features.tobytes(), 2 * features.shape[1], self._ties
+        found = []
+        for at in range(0, len(rows), size):
+            hashed = keyed.copy()
+            hashed.update(rows[at : at + size])
+            found.append(int.from_bytes(hashed.digest(), "big"))
+        return found
 
     def low(self) -> npt.NDArray[Any]:
         """`_LOW_BITS` bits for each box, in the order of numbers, shape (count,)."""
@@ -156,10 +160,16 @@ class OwnMask:
 
         Raises `LocalProtocolError` if a score exceeds the bound.
         """
-        low = self.places.low()
+        if not scores:
+            return []
+        self._mask.least(min(scores)), self._mask.least(max(scores))  # refuses what exceeds the bound
+        zero, scale, step, low = self._mask.least(0), self._mask.scale, self._step, self.places.low().tolist()
+        ties = self.places.ties(np.ascontiguousarray(features, dtype="<i2"))
         return [
-            (self._mask.least(score) + self.tie(row) + int(low[handle - 1])).to_bytes(MASK_BYTES, "big")
-            for handle, score, row in zip(handles, scores, features, strict=True)
+            (scale * score + zero + (tie * step >> 8 * _WORD_BYTES << _LOW_BITS) + low[handle - 1]).to_bytes(
+                MASK_BYTES, "big"
+            )
+            for handle, score, tie in zip(handles, scores, ties, strict=True)
         ]
 
     def floors(self) -> list[bytes]:
@@ -181,8 +191,8 @@ class OwnMask:
         return least <= int.from_bytes(masked, "big") < least + self._mask.scale
 
     def _tie(self, features: Features) -> int:
-        row = np.ascontiguousarray(features, dtype="<i2").tobytes()
-        return self.places.tie(row) * self._step >> 8 * _WORD_BYTES
+        (tie,) = self.places.ties(np.ascontiguousarray(features, dtype="<i2")[None])
+        return tie * self._step >> 8 * _WORD_BYTES
 
 
 def _keyed(key: bytes, purpose: bytes) -> bytes:
