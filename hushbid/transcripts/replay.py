@@ -10,8 +10,10 @@ from pathlib import Path
 
 from hushbid.consumer.blind import BlindConsumer
 from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.unlinked import UnlinkedConsumer
 from hushbid.curator.blind import BlindCurator
 from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.unlinked import UnlinkedCurator
 from hushbid.owner.blind import BlindOwner
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import __version__
@@ -133,11 +135,11 @@ def _session(path: Path, header: Header, first: Record) -> Session:
 
 
 def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:
-    blind = session.rule.blind
+    blind, unlinked = session.rule.blind, session.unlinked
     if header.role == "curator":
-        return (BlindCurator if blind else CuratorMachine)(session)
+        return (UnlinkedCurator if unlinked else BlindCurator if blind else CuratorMachine)(session)
     if header.role == "consumer":
-        return (BlindConsumer if blind else ConsumerMachine)(session)
+        return (UnlinkedConsumer if unlinked else BlindConsumer if blind else ConsumerMachine)(session)
     return (BlindOwner if blind else OwnerMachine)(session, name=header.party)
 
 
