@@ -160,10 +160,8 @@ class OwnMask:
 
         Raises `LocalProtocolError` if a score exceeds the bound.
         """
-        if not scores:
-            return []
-        self._mask.least(min(scores)), self._mask.least(max(scores))  # refuses what exceeds the bound
-        zero, scale, step, low = self._mask.least(0), self._mask.scale, self._step, self.places.low().tolist()
+        self._mask.check(scores)
+        zero, scale, step, low = self._of(0), self._mask.scale, self._step, self.places.low().tolist()
         ties = self.places.ties(np.ascontiguousarray(features, dtype="<i2"))
         return [
             (scale * score + zero + (tie * step >> 8 * _WORD_BYTES << _LOW_BITS) + low[handle - 1]).to_bytes(
@@ -174,7 +172,7 @@ class OwnMask:
 
     def floors(self) -> list[bytes]:
         """For each box that may be sent, in the order of numbers, what stands for no score of its own."""
-        least, scale = self._mask.least(-self._mask.bound - 1), self._mask.scale
+        least, scale = self._mask.offset, self._mask.scale
         return [
             (least + (word * scale >> 8 * _WORD_BYTES)).to_bytes(MASK_BYTES, "big")
             for word in self.places.floors().tolist()
@@ -182,13 +180,16 @@ class OwnMask:
 
     def fits(self, masked: bytes, score: int, features: Features) -> bool:
         """Whether this is the masked score of a point with this score and this φ, shape (d,), in any box."""
-        above = int.from_bytes(masked, "big") - self._mask.least(score)
+        above = int.from_bytes(masked, "big") - self._of(score)
         return 0 <= above < self._mask.scale and above >> _LOW_BITS == self._tie(features)
 
     def is_floor(self, masked: bytes) -> bool:
         """Whether this stands for no score."""
-        least = self._mask.least(-self._mask.bound - 1)
-        return least <= int.from_bytes(masked, "big") < least + self._mask.scale
+        return 0 <= int.from_bytes(masked, "big") - self._mask.offset < self._mask.scale
+
+    def _of(self, score: int) -> int:
+        """The lowest masked score of a score."""
+        return self._mask.scale * (score + self._mask.bound + 1) + self._mask.offset
 
     def _tie(self, features: Features) -> int:
         (tie,) = self.places.ties(np.ascontiguousarray(features, dtype="<i2")[None])
