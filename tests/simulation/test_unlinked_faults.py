@@ -141,7 +141,7 @@ class _Higher(UnlinkedOwnerNumerics):
 class _Elsewhere(UnlinkedOwnerNumerics):
     """Puts its scores in places of its own."""
 
-    def _masked(self, mask: OwnMask, weights: Any) -> bytes:
+    def _masked(self, mask: Any, weights: Any) -> bytes:
         honest = super()._masked(mask, weights)
         scores = [honest[at : at + MASK_BYTES] for at in range(0, len(honest), MASK_BYTES)]
         return b"".join(scores[1:] + scores[:1])
@@ -200,7 +200,7 @@ def test_a_score_of_a_box_that_never_came_is_a_void_box(monkeypatch: pytest.Monk
         return arranged(self, scores)
 
     class Moves(UnlinkedOwnerNumerics):
-        def _masked(self, mask: OwnMask, weights: Any) -> bytes:
+        def _masked(self, mask: Any, weights: Any) -> bytes:
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(Places, "arranged", moved)
                 return super()._masked(mask, weights)
