@@ -18,6 +18,7 @@ from hushbid.protocol.crypto.blinding import (
     broadcast_statement,
 )
 from hushbid.protocol.crypto.sealing import EPHEMERAL_BYTES, pack_content, seal, sign
+from hushbid.protocol.crypto.unlinking import OwnMask, PairKey
 from hushbid.protocol.data.attributes import Attributes, pack_attributes
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.account import account_content
@@ -27,6 +28,7 @@ from hushbid.protocol.space.jitter import scores_of
 from hushbid.protocol.space.scoring import score_bound
 from hushbid.protocol.wire.arrays import pack_array
 from hushbid.protocol.wire.blind import Account
+from hushbid.protocol.wire.unlinked import PLACE_BYTES
 
 __all__ = ["blind_vectors"]
 
@@ -51,6 +53,7 @@ def blind_vectors() -> dict[str, Any]:
         "masks": _masks(session, keys, weights, features),
         "bid": _bid(session, keys, weights, features),
         "account": _account(session),
+        "unlinked": _unlinked(session, keys, weights, features),
     }
 
 
@@ -144,6 +147,42 @@ def _award(boxes: list[bytes], masked: list[bytes], batch: int) -> list[dict[str
         of(first, "the score is not the point's", score=masked[batch + 1].hex()),
         of(first + 2, "the box holds nothing, and was scored as a point", score=masked[batch].hex()),
     ]
+
+
+def _unlinked(session: Session, keys: BlindKeys, weights: Weights, features: Features) -> dict[str, Any]:
+    """The scores of the owner's second bid in their places, with the identifier of this session.
+
+    Box 3 holds nothing, and box 2 is not shown.
+    """
+    owner, consumer = key_of(OWNER), key_of(CONSUMER)
+    pair = PairKey(owner.sealing, consumer.public.sealing, session.identifier)
+    places = pair.places(_ROUND, session.batch)
+    bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
+    mask = OwnMask(keys.mask(_ROUND, bound), places)
+    shown = {1: 0, 4: 2, 5: 3}
+    """Number of a box, and the row in it; the sixth holds nothing, as the third does."""
+    rows = features[list(shown.values())]
+    scores = scores_of(rows, weights, session.jitter).tolist()
+    masked = mask.floors()
+    for handle, score in zip(shown, mask.of(list(shown), scores, rows), strict=True):
+        masked[handle - 1] = score
+    taken = sorted(places.place(handle) for handle in (1, 2))
+    return {
+        "round": _ROUND,
+        "batch": session.batch,
+        "pair key": pair._key.hex(),
+        "round key": places._key.hex(),
+        "places of boxes": [places.place(handle) for handle in range(1, places.count + 1)],
+        "best first, in the order of numbers": list(places.shuffled(range(session.batch))),
+        "low bits": places.low().tolist(),
+        "spare": places.spare,
+        "boxes": list(shown),
+        "scores": scores,
+        "features": rows.tolist(),
+        "masked, by number": [score.hex() for score in masked],
+        "scores of the bid": places.arranged(masked).hex(),
+        "taken, of boxes 1 and 2": b"".join(place.to_bytes(PLACE_BYTES, "big") for place in taken).hex(),
+    }
 
 
 def _account(session: Session) -> Mapping[str, Any]:

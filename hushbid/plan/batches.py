@@ -27,8 +27,9 @@ def batches(
     sizes = {file.batch} if file.herds else {1, file.batch}
     if not file.herds and setting.session().rule.candidate_with_bid:
         sizes |= {-(-setting.p // share) for share in SHARES}
-    # A blind curator waits for the consumer in every round, too.
-    trips = 2 if setting.session().rule.blind else 1
+    # A blind curator waits for the consumer in every round, too; twice if it has to ask for boxes.
+    session = setting.session()
+    trips = 3 if session.unlinked else 2 if session.rule.blind else 1
     rows = []
     for size in sorted(size for size in sizes if size <= min(setting.p, file.most_in_a_bid)):
         other = setting.with_session(batch=size)

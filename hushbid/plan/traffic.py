@@ -53,6 +53,15 @@ from hushbid.protocol.wire.messages import (
     fixed,
     sizes,
 )
+from hushbid.protocol.wire.unlinked import (
+    NUMBER_BYTES,
+    PLACE_BYTES,
+    Choice,
+    Chosen,
+    Picked,
+    PickedBox,
+    Picks,
+)
 
 __all__ = ["Traffic", "frame_of", "points_accessed", "round_messages", "traffic"]
 
@@ -149,6 +158,9 @@ def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
         owner=NAME, bid_round=rounds, handle=fixed(1), score=bytes(MASK_BYTES), candidate=candidate
     )
     award = frame_of(Award(round=rounds, purchases=(purchase,) * session.batch))
+    weight = broadcast
+    if session.unlinked:
+        award, weight = _unlinked_traffic(session, candidate, broadcast)
     numbers, counts = np.zeros(owners), np.zeros(owners, dtype=np.int64)
     account = Account(
         settlement=numbers,
@@ -165,8 +177,23 @@ def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
         owner_sent=round(sent),
         owner_received=round(received),
         curator_sent=round(owners * received + roots + rounds * award),
-        curator_received=round(owners * sent + rounds * broadcast + maps + frame_of(account)),
+        curator_received=round(owners * sent + rounds * weight + maps + frame_of(account)),
     )
+
+
+def _unlinked_traffic(session: Session, candidate: BlindCandidate, broadcast: int) -> tuple[int, int]:
+    """Bytes of a round to the consumer and from it, where the curator asks which boxes it chose.
+
+    A round is opened with the places of what was bought, of which there are half in the middle round.
+    """
+    rounds, batch = session.rounds, session.batch
+    chosen = Chosen(owner=NAME, place=fixed(1), score=bytes(MASK_BYTES))
+    box = PickedBox(owner=NAME, bid_round=rounds, handle=fixed(1), candidate=candidate)
+    to_consumer = frame_of(Choice(round=rounds, chosen=(chosen,) * batch))
+    to_consumer += frame_of(Picked(round=rounds, boxes=(box,) * batch))
+    picks = frame_of(Picks(round=rounds, numbers=bytes(NUMBER_BYTES * batch)))
+    taken = len("taken") + 4 + PLACE_BYTES * batch * (rounds - 1) // 2
+    return to_consumer, broadcast + taken + picks
 
 
 def round_messages(

@@ -16,7 +16,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.consumer.events import AccountMade, PurchasesChecked, TargetReleased, WeightSealed
+from hushbid.consumer.events import (
+    AccountMade,
+    ChoicePlaced,
+    PurchasesChecked,
+    RoundOpened,
+    TargetReleased,
+    WeightSealed,
+)
 from hushbid.consumer.numerics import ConsumerNumerics
 from hushbid.consumer.party import consumer_party
 from hushbid.consumer.process import consumer_seed_set
@@ -108,7 +115,7 @@ class Recomputation:
             self._exactly("rounds", len(recorded.rounds), len(again.rounds), recorded)
         elif isinstance(recorded, AccountMade):
             self._compare_accounts(recorded, again)
-        elif isinstance(recorded, BlindScored | WeightSealed | BidsChecked):
+        elif isinstance(recorded, BlindScored | WeightSealed | RoundOpened | ChoicePlaced | BidsChecked):
             for each in fields(recorded):
                 old, new = getattr(recorded, each.name), getattr(again, each.name)
                 self._exactly(each.name, _comparable(old), _comparable(new), recorded)

@@ -149,8 +149,7 @@ class Mask:
 
         Raises `LocalProtocolError` if a score exceeds the bound.
         """
-        if scores:
-            self._check(min(scores), max(scores))
+        self.check(scores)
         rows, size = _packed(features), 2 * features.shape[1]
         return [
             (self._of(score) + self._tie(rows[at : at + size])).to_bytes(MASK_BYTES, "big")
@@ -163,20 +162,17 @@ class Mask:
 
     @property
     def scale(self) -> int:
-        """a: masked scores of a score are in as wide a range."""
+        """a: the masked scores of a score s are a·(s + B + 1) + c and the a - 1 numbers above."""
         return self._scale
 
-    def least(self, score: int) -> int:
-        """The lowest masked score of a score; of -B - 1, of an empty box.
+    @property
+    def offset(self) -> int:
+        """C."""
+        return self._of(-self.bound - 1)
 
-        Raises `LocalProtocolError` if the score exceeds the bound.
-        """
-        if score != -self.bound - 1:
-            self._check(score, score)
-        return self._of(score)
-
-    def _check(self, lowest: int, highest: int) -> None:
-        if not -self.bound <= lowest <= highest <= self.bound:
+    def check(self, scores: Sequence[int]) -> None:
+        """Raise `LocalProtocolError` if a score exceeds the bound."""
+        if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
 
     def _tie(self, row: bytes) -> int:

@@ -118,11 +118,15 @@ class Places:
         """The rows of a bid's new boxes, best first, put in the order of the boxes' numbers."""
         return tuple(rows[at] for at in self._batch.tolist())
 
-    def tie(self, row: bytes) -> int:
-        """64 bits that follow from φ, as little-endian int16."""
-        hashed = self._ties.copy()
-        hashed.update(row)
-        return int.from_bytes(hashed.digest(), "big")
+    def ties(self, features: Features) -> list[int]:
+        """64 bits that follow from each φ, little-endian int16 of shape (n, d)."""
+        rows, size, keyed = features.tobytes(), 2 * features.shape[1], self._ties
+        found = []
+        for at in range(0, len(rows), size):
+            hashed = keyed.copy()
+            hashed.update(rows[at : at + size])
+            found.append(int.from_bytes(hashed.digest(), "big"))
+        return found
 
     def low(self) -> npt.NDArray[Any]:
         """`_LOW_BITS` bits for each box, in the order of numbers, shape (count,)."""
@@ -159,20 +163,24 @@ class OwnMask:
 
         Raises `LocalProtocolError` if a score exceeds the bound.
         """
-        low = self.places.low()
+        self._mask.check(scores)
+        zero, scale, step, low = self._of(0), self._mask.scale, self._step, self.places.low().tolist()
+        ties = self.places.ties(np.ascontiguousarray(features, dtype="<i2"))
         return [
-            (self._mask.least(score) + self.tie(row) + int(low[handle - 1])).to_bytes(MASK_BYTES, "big")
-            for handle, score, row in zip(handles, scores, features, strict=True)
+            (scale * score + zero + (tie * step >> 8 * _WORD_BYTES << _LOW_BITS) + low[handle - 1]).to_bytes(
+                MASK_BYTES, "big"
+            )
+            for handle, score, tie in zip(handles, scores, ties, strict=True)
         ]
 
     def highest(self, score: int, features: Features) -> bytes:
         """The highest masked score of a point with this φ, shape (d,), in any box."""
-        most = self._mask.least(score) + self.tie(features) + self.SPREAD
+        most = self._of(score) + self.tie(features) + self.SPREAD
         return most.to_bytes(MASK_BYTES, "big")
 
     def floors(self) -> list[bytes]:
         """For each box that may be sent, in the order of numbers, what stands for no score of its own."""
-        least, scale = self._mask.least(-self._mask.bound - 1), self._mask.scale
+        least, scale = self._mask.offset, self._mask.scale
         return [
             (least + (word * scale >> 8 * _WORD_BYTES)).to_bytes(MASK_BYTES, "big")
             for word in self.places.floors().tolist()
@@ -180,17 +188,20 @@ class OwnMask:
 
     def fits(self, masked: bytes, score: int, features: Features) -> bool:
         """Whether this is the masked score of a point with this score and this φ, shape (d,), in any box."""
-        above = int.from_bytes(masked, "big") - self._mask.least(score)
+        above = int.from_bytes(masked, "big") - self._of(score)
         return 0 <= above < self._mask.scale and above >> _LOW_BITS == self._tie(features)
 
     def is_floor(self, masked: bytes) -> bool:
         """Whether this stands for no score."""
-        least = self._mask.least(-self._mask.bound - 1)
-        return least <= int.from_bytes(masked, "big") < least + self._mask.scale
+        return 0 <= int.from_bytes(masked, "big") - self._mask.offset < self._mask.scale
+
+    def _of(self, score: int) -> int:
+        """The lowest masked score of a score."""
+        return self._mask.scale * (score + self._mask.bound + 1) + self._mask.offset
 
     def _tie(self, features: Features) -> int:
-        row = np.ascontiguousarray(features, dtype="<i2").tobytes()
-        return self.places.tie(row) * self._step >> 8 * _WORD_BYTES
+        (tie,) = self.places.ties(np.ascontiguousarray(features, dtype="<i2")[None])
+        return tie * self._step >> 8 * _WORD_BYTES
 
 
 def _keyed(key: bytes, purpose: bytes) -> bytes:

@@ -10,6 +10,7 @@ from hushbid.protocol.crypto.sealing import DIGEST_BYTES
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.arrays import pack_array
 from hushbid.protocol.wire.codec import HEADER_BYTES
+from hushbid.protocol.wire.unlinked import PLACE_BYTES
 
 __all__ = ["longest_to_curator", "sealed_weight_bytes"]
 
@@ -34,6 +35,8 @@ def longest_to_curator(session: Session) -> int:
         boxes = session.batch * (session.box_length + DIGEST_BYTES)
         bid = session.file.longest_bid + boxes
         weight = 4 * session.weight_coordinates
+        if session.unlinked:
+            weight += PLACE_BYTES * (session.file.session.points + session.batch)
         told = (4 * 8 + 2 * 8) * owners
         return min(most, max(bid, limits.SMALL_FRAME_BYTES + max(weight, told, maps)))
     point = 8 * session.space.columns + (session.box_length if session.rule.sealed else 0)

@@ -34,7 +34,7 @@ from hushbid.protocol.space.herding import herd
 from hushbid.protocol.wire.blind import Award, BlindCandidate, BlindPurchase
 from hushbid.protocol.wire.messages import fixed
 from tests.conftest import ROOT
-from tests.interop import blind_formats, tender_formats
+from tests.interop import blind_formats, tender_formats, unlinked_formats
 from tests.interop.minimal import formats
 from tests.interop.minimal.choice import aimed, chosen
 from tests.interop.minimal.feature_map import FeatureMap, cosine, normal
@@ -546,6 +546,33 @@ def test_the_account_of_a_blind_session(blind_session: formats.Session) -> None:
     said = blind_formats.statement("account", blind_session.identifier, 0, "", hashed)
     assert said.hex() == vector["statement"]
     assert consumer_key().sign(said).signature.hex() == vector["signature"]
+
+
+def test_scores_that_cannot_be_linked(blind_session: formats.Session) -> None:
+    vector, session = BLIND["unlinked"], blind_session.identifier
+    number, batch = vector["round"], vector["batch"]
+    count, owner = batch * number, owner_key().to_curve25519_private_key()
+    consumer = consumer_key().to_curve25519_private_key()
+    pair, key = unlinked_formats.round_key(owner, consumer.public_key, session, number)
+    assert unlinked_formats.round_key(consumer, owner.public_key, session, number) == (pair, key)
+    assert (pair.hex(), key.hex()) == (vector["pair key"], vector["round key"])
+    places = unlinked_formats.in_places(key, count)
+    assert [places.index(handle) for handle in range(1, count + 1)] == vector["places of boxes"]
+    assert unlinked_formats.in_boxes(key, batch) == vector["best first, in the order of numbers"]
+    assert unlinked_formats.drawn(key, "low bits", count, 2) == vector["low bits"]
+    assert unlinked_formats.drawn(key, "spare", 1)[0] % batch == vector["spare"]
+    told = dict(zip(vector["boxes"], zip(vector["scores"], vector["features"], strict=True), strict=True))
+    mask_key, limit = bytes.fromhex(BLIND["keys"]["mask"]), BLIND["masks"]["B"]
+    mask = unlinked_formats.scale_and_offset(mask_key, session, number)
+    made = [
+        unlinked_formats.masked(key, count, handle, told.get(handle), mask, limit)
+        for handle in range(1, count + 1)
+    ]
+    assert [score.hex() for score in made] == vector["masked, by number"]
+    assert b"".join(made[handle - 1] for handle in places).hex() == vector["scores of the bid"]
+    taken = sorted(places.index(handle) for handle in (1, 2))
+    assert b"".join(place.to_bytes(4, "big") for place in taken).hex() == vector["taken, of boxes 1 and 2"]
+    assert max(made[handle - 1] for handle in (2, 3, 6)) < min(made[handle - 1] for handle in told)
 
 
 def owner_key() -> nacl.signing.SigningKey:

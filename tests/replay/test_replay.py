@@ -36,12 +36,12 @@ OWN_KEYS: dict[str, dict[str, Any]] = {"subspace": {"directions": 8}}
 MAPS = {"race": "lsh"}
 
 
-def cluster_file(place: Path, rule: str, release: dict[str, Any]) -> Path:
+def cluster_file(place: Path, rule: str, release: dict[str, Any], depth: int | None = None) -> Path:
     """Two owners of 40 points of 5 columns."""
     path = write_cluster(place, owners=2, points=40, columns=5, rounds=ROUNDS)
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     table["features"] |= {"dimension": 16, "map": MAPS.get(release["mechanism"], "paired")}
-    table["acquisition"] = {"rule": rule}
+    table["acquisition"] = {"rule": rule} | ({} if depth is None else {"commitment_depth": depth})
     if RULES[rule].herds:
         table["session"]["batch"] = ROUNDS
     if RULES[rule].sealed:
@@ -58,12 +58,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Makes the directory of a simulated session's transcripts, with the parties' data beside it."""
     made: dict[str, Path] = {}
 
-    def record(rule: str = "sealed", release: str = "filtered-gaussian") -> Path:
-        key = f"{rule}-{release}"
+    def record(rule: str = "sealed", release: str = "filtered-gaussian", depth: int | None = None) -> Path:
+        key = f"{rule}-{release}-{depth}"
         if key not in made:
             place = tmp_path_factory.mktemp(key)
             settings = PRIVATE if release != "exact" else {"mechanism": "exact"}
-            file = cluster_file(place, rule, settings | {"mechanism": release} | OWN_KEYS.get(release, {}))
+            mechanism = settings | {"mechanism": release} | OWN_KEYS.get(release, {})
+            file = cluster_file(place, rule, mechanism, depth)
             simulate(open_cluster(file), record=place / "transcripts")
             made[key] = place / "transcripts"
         return made[key]
@@ -291,6 +292,21 @@ def test_where_the_curator_is_blind_the_consumer_redoes_what_it_weighed(
     assert compared["consumer"] == {"target-released": 1, "account-made": 1, **each_round, **drawn}
     for owner in OWNERS:
         assert compared[owner] == {"map-opened": 1, "blind-scored": ROUNDS}
+
+
+def test_where_it_cannot_link_the_consumer_finds_places_and_boxes_again(
+    recorded: Callable[..., Path],
+) -> None:
+    place = recorded("blind", "filtered-gaussian", 8)
+    for party, kinds in (
+        ("curator", ("bids-checked",)),
+        ("consumer", ("weights-computed", "round-opened", "choice-placed", "purchases-checked")),
+        *((owner, ("blind-scored",)) for owner in OWNERS),
+    ):
+        assert replayed(transcript(place, party)).finished
+        (found,) = replay_all([transcript(place, party)], party_file(place, party))["transcripts"]
+        assert found["recomputed"]["skipped"] == {}
+        assert {kind: found["recomputed"]["compared"][kind] for kind in kinds} == dict.fromkeys(kinds, ROUNDS)
 
 
 def test_a_blind_sessions_owner_with_other_data_is_found_out(

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.consumer.unlinked import UnlinkedConsumer
-from hushbid.curator.unlinked import UnlinkedCurator
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.names import CURATOR
 from hushbid.protocol.session.session import Session
+from hushbid.protocol.session.sizes import longest_to_curator
+from hushbid.simulation.simulator import Simulation
 from tests.simulation.harness import names
 from tests.simulation.test_blind_equals import (
     ABSENCES,
@@ -100,13 +102,34 @@ def test_a_session_in_which_owners_commit_is_one_of_these() -> None:
     assert not session_of("sealed", owners=2, points=4, commitment_depth=6).unlinked
 
 
-def test_the_parties_of_such_a_session_are_those_that_cannot_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hushbid.curator.party import curator_party
-    from hushbid.protocol.names import CURATOR
-    from hushbid.protocol.privacy.noise import SimulatedNoise
+def frames(data: dict[str, Points], **options: Any) -> list[tuple[str, str, str, int]]:
+    """Sender, receiver, kind and length of every frame of a session, but for signs of life."""
+    found: list[tuple[str, str, str, int]] = []
+    Simulation(
+        session_of("blind", owners=len(data), **options),
+        owners={name: Dataset.from_arrays(name, rows) for name, rows in data.items()},
+        validation=Dataset.from_arrays("validation", np.random.default_rng(100).random((9, COLUMNS))),
+        seed_set=Dataset.from_arrays("seed-set", np.random.default_rng(101).random((9, COLUMNS))),
+        tap=lambda sender, receiver, frame: found.append((sender, receiver, frame.kind, len(frame.data))),
+    ).run()
+    return found
 
-    session = session_of("blind", owners=2, points=4)
-    assert not isinstance(curator_party(session, noise=SimulatedNoise(0, CURATOR))[0], UnlinkedCurator)
+
+def test_frames_have_one_size_whether_an_owner_runs_out_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Session, "unlinked", True)
-    assert isinstance(curator_party(session, noise=SimulatedNoise(0, CURATOR))[0], UnlinkedCurator)
-    assert UnlinkedConsumer(session).phase == "greeting"
+    many, few = different_rows([40, 40, 40]), different_rows([40, 40, 40])
+    few["owner-1"] = few["owner-1"][:7]
+    found = [frames(data, points=30, batch=3) for data in (many, few)]
+    assert found[0] == found[1]
+    kinds = {kind for _, _, kind, _ in found[0]}
+    assert {"round-opening", "sealed-broadcast", "blind-bid", "choice", "picks", "picked", "account"} <= kinds
+    assert "award" not in kinds
+    opened = [length for _, _, kind, length in found[0] if kind == "round-opening"]
+    assert len(set(opened)) > 5, "places of bought boxes grow with what was bought"
+
+
+def test_no_frame_is_longer_than_the_curator_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "unlinked", True)
+    sent = frames(different_rows([80, 80, 80]), points=200, batch=2)
+    longest = max(length for _, receiver, _, length in sent if receiver == CURATOR)
+    assert longest <= longest_to_curator(session_of("blind", owners=3, points=200, batch=2))

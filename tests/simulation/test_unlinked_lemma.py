@@ -18,7 +18,7 @@ from hushbid.owner.events import BlindScored, ScoreBlind
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.owner.unlinked import UnlinkedOwnerNumerics
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, blind_digest
-from hushbid.protocol.crypto.unlinking import OwnMask, Places
+from hushbid.protocol.crypto.unlinking import Places
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features
 from tests.simulation.blind_lemma import (
@@ -142,11 +142,11 @@ def test_the_test_catches_an_order_of_equal_scores_that_follows_the_boxes(
 ) -> None:
     """Low bits without φ, which order points of equal score by the numbers of their boxes."""
 
-    def nothing(self: OwnMask, features: Features) -> int:
-        return 0
+    def nothing(self: Places, features: Features) -> list[int]:
+        return [0] * len(features)
 
     with monkeypatch.context() as patched:
-        patched.setattr(OwnMask, "_tie", nothing)
+        patched.setattr(Places, "ties", nothing)
         patched.setattr(Places, "low", lambda self: np.arange(self.count, 0, -1))
         found = next((case for case in islice(cases(2, batches=False), 300) if changed(case) > 1), None)
     assert found is not None

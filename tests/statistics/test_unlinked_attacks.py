@@ -158,7 +158,7 @@ def unmasked(session: Unlinked) -> dict[tuple[int, int], list[float | None]]:
         weights = session.weights[number - 1]
         bound = score_bound(weights, session.session.space.coordinate_bound, session.session.jitter)
         mask = session.keys.mask(number, bound)
-        least = mask.least(-bound - 1)
+        least = mask.offset
         units = [0 if value is None else (value - least) // mask.scale for value in values]
         found[rank, number] = [(each - bound - 1) * 2.0**-37 if each else None for each in units]
     return found

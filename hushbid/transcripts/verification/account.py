@@ -18,15 +18,25 @@ from hushbid.protocol.transcript.verify import Fault, RecordedFrame, Verificatio
 from hushbid.protocol.wire.blind import Award, BlindBid, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message, read_message
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Broadcast, without_box
+from hushbid.protocol.wire.unlinked import Choice, Picked, RoundOpening
 from hushbid.transcripts.replay import opened_session
 from hushbid.transcripts.verification.awards import Awards, VoidBoxes
 from hushbid.transcripts.verification.charges import Charges
+from hushbid.transcripts.verification.choices import Choices
 from hushbid.transcripts.verification.commitments import KINDS as COMMITTING
 from hushbid.transcripts.verification.commitments import Commitments
 
 __all__ = ["Account", "Noted", "Told", "Traffic", "account_of"]
 
 _HEADER_RECORD = -1
+_COMPARED = {
+    "blind-bid": Direction.OWNER_TO_CURATOR,
+    "award": Direction.CURATOR_TO_CONSUMER,
+    "round-opening": Direction.CONSUMER_TO_CURATOR,
+    "choice": Direction.CURATOR_TO_CONSUMER,
+    "picked": Direction.CURATOR_TO_CONSUMER,
+}
+"""Messages that are compared at a blind curator, and their way."""
 
 
 class Noted(NamedTuple):
@@ -102,7 +112,7 @@ class Account:
             if session.commitment_depth:
                 self._commitments = Commitments(session, self.party, self._fault)
             if self.party == CURATOR and session.rule.blind:
-                self.awards = Awards(session)
+                self.awards = Choices(session) if session.unlinked else Awards(session)
 
     def take(self, record: Record) -> None:
         self.chain[record.digest] = record.number
@@ -155,11 +165,13 @@ class Account:
         traffic.acknowledged = max(traffic.acknowledged, frame.acknowledged)
         if frame.message in ("broadcast", "call", "sealed-broadcast"):
             self._take_broadcast(frame, noted, sent=sent)
+        elif frame.message == "round-opening":
+            self._take_opening(frame, noted)
         if sent and self._charges is not None:
             self._charges.left(record, frame.message, self._rounds.get(noted.digest, 0))
         if self._commitments is not None and frame.message in COMMITTING:
             self._commitments.take(record, frame)
-        if self.awards is not None and frame.message in ("blind-bid", "award"):
+        if self.awards is not None and frame.message in _COMPARED:
             self._compare_award(record, frame, self.awards)
 
     def _take_broadcast(self, frame: RecordedFrame, noted: Noted, *, sent: bool) -> None:
@@ -174,15 +186,32 @@ class Account:
         if self.party == CURATOR and sent:
             told.owners.append(frame.peer)
 
-    def _compare_award(self, record: int, frame: RecordedFrame, awards: Awards) -> None:
-        award = frame.message == "award"
-        way = Direction.CURATOR_TO_CONSUMER if award else Direction.OWNER_TO_CURATOR
+    def _take_opening(self, frame: RecordedFrame, noted: Noted) -> None:
+        """Note the broadcast that a round is opened with, as owners are sent it."""
         try:
-            message = read_message(way, frame.body)
+            opening = decode_message(Direction.CONSUMER_TO_CURATOR, frame.body)
+        except RemoteProtocolError:
+            opening = None
+        if not isinstance(opening, RoundOpening):
+            self._fault(noted.record, f"{_named(frame)} is called a broadcast and is none")
+            return
+        self._rounds[noted.digest] = opening.round
+        digest = hashlib.sha256(encode_message(opening.broadcast())).digest()
+        self.broadcasts[opening.round].setdefault(digest, Told(noted.record, []))
+
+    def _compare_award(self, record: int, frame: RecordedFrame, awards: Awards) -> None:
+        try:
+            message = read_message(_COMPARED[frame.message], frame.body)
             if isinstance(message, Award):
                 awards.take_award(record, message)
             elif isinstance(message, BlindBid):
                 awards.take_bid(frame.peer, message)
+            elif isinstance(awards, Choices) and isinstance(message, RoundOpening):
+                awards.take_opening(message)
+            elif isinstance(awards, Choices) and isinstance(message, Choice):
+                awards.take_choice(record, message)
+            elif isinstance(awards, Choices) and isinstance(message, Picked):
+                awards.take_picked(record, message)
             else:
                 self._fault(record, f"{_named(frame)} is called a {frame.message} and is none")
         except (RemoteProtocolError, LookupError):

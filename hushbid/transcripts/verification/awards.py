@@ -23,13 +23,13 @@ from hushbid.protocol.transcript.record import RecordedItem
 from hushbid.protocol.wire.blind import Award, BlindBid, BlindPurchase
 from hushbid.protocol.wire.messages import boxes_of, unfixed
 
-__all__ = ["Awards", "VoidBoxes"]
+__all__ = ["LEFT_OUT", "NOT_BID", "OTHER", "WORSE", "Awards", "VoidBoxes"]
 
-_OTHER: Final = "the owner bid another box under this number"
-_NOT_BID: Final = "the owner bid no box under this number, or it was awarded before"
+OTHER: Final = "the owner bid another box under this number"
+NOT_BID: Final = "the owner bid no box under this number, or it was awarded before"
 _SCORE: Final = "the owner's score of it was another one"
-_WORSE: Final = "better boxes were there, of owners that were present"
-_LEFT_OUT: Final = "it is among the best, and was not awarded"
+WORSE: Final = "better boxes were there, of owners that were present"
+LEFT_OUT: Final = "it is among the best, and was not awarded"
 
 
 class _Kept(NamedTuple):
@@ -127,11 +127,11 @@ class Awards:
             if (purchase.owner, handle) in best:
                 best.remove((purchase.owner, handle))
             else:
-                what = what or _WORSE
+                what = what or WORSE
             if what:
                 self._note(record, award.round, purchase.owner, handle, what)
         for name, handle in best:
-            self._note(record, award.round, name, handle, _LEFT_OUT)
+            self._note(record, award.round, name, handle, LEFT_OUT)
         for purchase in award.purchases:
             if purchase.owner in self._owners:
                 self._owners[purchase.owner].boxes.pop(unfixed(purchase.handle), None)
@@ -155,11 +155,11 @@ class Awards:
         owner = self._owners.get(purchase.owner)
         kept = owner.boxes.get(handle) if owner is not None else None
         if owner is None or kept is None:
-            return _NOT_BID
+            return NOT_BID
         box = hashlib.sha256(purchase.candidate.box).digest()
         candidate = purchase.candidate
         if kept != (purchase.bid_round, box, candidate.digests, candidate.signature):
-            return _OTHER
+            return OTHER
         return "" if owner.score(handle) == purchase.score else _SCORE
 
     def void(self, boxes: VoidBoxes) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ CLOSE: Final = 1e-6
 """The largest relative difference of a number of a recorded cost: versions may round it otherwise."""
 _TARGETS: Final = frozenset({"target", "subspace-target", "nested-target"})
 _ANSWERS: Final = frozenset({"bid", "batch", "submission", "blind-bid"})
-_WEIGHTS: Final = frozenset({"broadcast", "sealed-broadcast"})
+_WEIGHTS: Final = frozenset({"broadcast", "sealed-broadcast", "round-opening"})
 
 
 class Charges:

@@ -130,7 +130,8 @@ def _render_awards(found: Mapping[str, Any], console: Console) -> None:
 
 
 def _box(found: Mapping[str, Any]) -> str:
-    return f"box {found['handle']} of {printable(found['owner'])}, awarded in round {found['round']},"
+    which = f"box {found['handle']}" if found["handle"] else "a box"
+    return f"{which} of {printable(found['owner'])}, awarded in round {found['round']},"
 
 
 def _render_equivocations(found: Sequence[Mapping[str, Any]], console: Console) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from hushbid.plan.result import make_plan
 from hushbid.plan.traffic import traffic
+from hushbid.protocol.session.session import Session
 from tests.unit.hushbid.plan.test_plan import SPEED, setting
 
 
@@ -29,3 +30,17 @@ def test_a_blind_curator_waits_for_two_round_trips() -> None:
     plan = make_plan(setting(rule="blind"), SPEED, cores=2, round_trip=0.1)
     row = next(row for row in plan["batches"] if row["batch"] == 20)
     assert row["seconds_with_network"] == pytest.approx(row["seconds"] + 50 * 2 * 0.1)
+
+
+def test_a_curator_that_cannot_link_asks_once_more_in_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    linked = traffic(setting(points=100, batch=10, rule="blind"), 0.0)
+    monkeypatch.setattr(Session, "unlinked", True)
+    found = traffic(setting(points=100, batch=10, rule="blind"), 0.0)
+    assert (found.owner_sent, found.owner_received) == (linked.owner_sent, linked.owner_received)
+    # Ten rounds of ten places with names, and of the same boxes; ten numbers back, and 45 places of 4 bytes.
+    assert 10 * 10 * 8 < found.curator_sent - linked.curator_sent < 10 * (10 * 80 + 200)
+    numbers = 10 * (10 * 8 + 45 * 4)
+    assert numbers < found.curator_received - linked.curator_received < numbers + 10 * 200
+    plan = make_plan(setting(rule="blind"), SPEED, cores=2, round_trip=0.1)
+    row = next(row for row in plan["batches"] if row["batch"] == 20)
+    assert row["seconds_with_network"] == pytest.approx(row["seconds"] + 50 * 3 * 0.1)

@@ -1,0 +1,107 @@
+"""`Awards` of a curator that cannot link: places that it chose, and boxes that it handed over for them.
+
+Which box is behind a place, the curator's file does not tell. So the choice is compared with the scores that
+owners signed, and each box with what its owner signed under its number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Any, Final
+
+import numpy as np
+
+from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT
+from hushbid.protocol.names import CURATOR
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.messages import unfixed
+from hushbid.protocol.wire.unlinked import PLACE_BYTES, Choice, Picked, RoundOpening
+from hushbid.transcripts.verification.awards import LEFT_OUT, NOT_BID, OTHER, WORSE, Awards, VoidBoxes
+
+__all__ = ["Choices"]
+
+_SCORE: Final = "the owner had another score in this place"
+
+
+class Choices(Awards):
+    """Follows such a curator's file. In `others`, the handle of a place is the place."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._taken: dict[str, frozenset[int]] = {}
+        self._sold: Counter[str] = Counter()
+
+    def take_opening(self, opening: RoundOpening) -> None:
+        """Note the places that a round is not to choose from."""
+        places, at = np.frombuffer(opening.taken, dtype=f">u{PLACE_BYTES}").tolist(), 0
+        for owner in self._owners:
+            self._taken[owner] = frozenset(places[at : at + self._sold[owner]])
+            at += self._sold[owner]
+
+    def take_choice(self, record: int, choice: Choice) -> None:
+        """Compare what was chosen in a round with what was there."""
+        best = dict.fromkeys(self._best(choice.round))
+        self.checked += 1
+        for chosen in choice.chosen:
+            place = unfixed(chosen.place)
+            known = (chosen.owner, place) in best
+            best.pop((chosen.owner, place), None)
+            owner = self._owners.get(chosen.owner)
+            what = "" if known else WORSE
+            if owner is not None and owner.score(place + 1) != chosen.score:
+                what = _SCORE
+            if what:
+                self._note(record, choice.round, chosen.owner, place, what)
+        for name, place in best:
+            self._note(record, choice.round, name, place, LEFT_OUT)
+
+    def take_picked(self, record: int, picked: Picked) -> None:
+        """Compare boxes that were handed over with those that owners sent."""
+        for picked_box in picked.boxes:
+            owner, handle = self._owners.get(picked_box.owner), unfixed(picked_box.handle)
+            kept = owner.boxes.pop(handle, None) if owner is not None else None
+            candidate = picked_box.candidate
+            what = ""
+            if kept is None:
+                # Of a box that its owner never sent there are zeros.
+                never = owner is not None and handle > owner.bids * self._session.batch
+                what = "" if never and not any(candidate.box) else NOT_BID
+            else:
+                box = hashlib.sha256(candidate.box).digest()
+                if kept != (picked_box.bid_round, box, candidate.digests, candidate.signature):
+                    what = OTHER
+            self._sold[picked_box.owner] += 1
+            if what:
+                self._note(record, picked.round, picked_box.owner, handle, what)
+
+    def _best(self, number: int) -> list[tuple[str, int]]:
+        """The places that a round buys, best first, by owner and place."""
+        found = []
+        for name, owner in self._owners.items():
+            if owner.round != number or owner.faulty:
+                continue
+            taken = self._taken.get(name, frozenset())
+            for place in range(len(owner.scores) // MASK_BYTES):
+                score = owner.score(place + 1)
+                if score != NOT_SENT and place not in taken:
+                    found.append((int.from_bytes(score, "big"), owner.rank, place, name))
+        found.sort(key=lambda each: (-each[0], each[1], each[2]))
+        return [(name, place) for _, _, place, name in found[: self._session.bought_in(number)]]
+
+    def void(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
+        """The boxes that the consumer found void, and why.
+
+        Which of an owner's boxes of a round it is, is not told: `handle` is 0. It is laid to the curator if
+        one of them, or of the owner's places that were chosen in the round, is not what was bid.
+        """
+        found = []
+        for (number, owner), disputes in sorted(boxes.found.items()):
+            changed = any((other["round"], other["owner"]) == (number, owner) for other in self.others)
+            by = CURATOR if changed else owner
+            found += [
+                {"round": number, "owner": owner, "handle": 0, "what": dispute, "by": by}
+                for dispute in disputes
+                if dispute
+            ]
+        return found
