@@ -14,10 +14,11 @@ import tomli_w
 
 from hushbid.consumer.delivered import delivered_table
 from hushbid.protocol.data.column import Kind
+from hushbid.protocol.data.dataset import DataColumns
 from hushbid.protocol.data.images import is_list
 from hushbid.protocol.data.names import is_index
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.data.tables import without_gaps
+from hushbid.protocol.data.tables import attribute, typed_by_values
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
@@ -39,7 +40,8 @@ def draft(path: Path, *, public: bool, label: str | None = None) -> str:
     Raises:
         DataError: The file cannot be read, or has no such column.
     """
-    table = as_arrow(path, path.name)
+    cells = as_arrow(path, path.name)
+    table = typed_by_values(cells)
     lines = [
         "# Every party encodes its rows by this file, which is public." if public else
         "# Fill in what is marked by ?, from what everybody may know, and never from private rows."
@@ -197,55 +199,30 @@ def _kind(column: Any) -> Kind | None:
 
 
 def arrays_of(
-    schema: Schema,
-    table: ArrowTable,
-    name: str,
-    *,
-    label: str | None = None,
-    identifier: str | None = None,
-    label_gaps: bool = False,
+    schema: Schema, table: ArrowTable, name: str, columns: DataColumns
 ) -> dict[str, npt.NDArray[Any]]:
     """What a party's ``.npz`` has of a table: ``features``, and ``labels`` and ``identifiers`` if named.
 
-    With `label_gaps`, rows may lack a label; ``labelled`` says which have one.
+    If rows may lack a label, by `columns`, ``labelled`` says which have one.
 
     Raises:
         DataError: A row does not fit the schema, or a label or an identifier is missing.
     """
     arrays: dict[str, npt.NDArray[Any]] = {"features": schema.encode(table, name=name)}
-    for array, column in (("labels", label), ("identifiers", identifier)):
-        if column is not None:
-            gaps = label_gaps and array == "labels"
-            arrays[array], labelled = _attribute(table, column, name, gaps=gaps)
-            if labelled is not None:
-                arrays["labelled"] = labelled
+    for array, column in (("labels", columns.label), ("identifiers", columns.identifier)):
+        if column is None:
+            continue
+        if table.column_names.count(column) != 1:
+            raise DataError(
+                f"{name} has no column {column!r}, or several.", advice="Correct the name, or name none."
+            )
+        gaps = columns.label_gaps and array == "labels"
+        arrays[array], labelled = attribute(
+            table, column, name, columns, gaps=gaps, identifier=array == "identifiers"
+        )
+        if labelled is not None:
+            arrays["labelled"] = labelled
     return arrays
-
-
-def _attribute(
-    table: ArrowTable, name: str, where: str, *, gaps: bool
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    if table.column_names.count(name) != 1:
-        raise DataError(
-            f"{where} has no column {name!r}, or several.", advice="Correct the name, or name none."
-        )
-    column, labelled = table.column(name), None
-    if gaps:
-        column, labelled = without_gaps(column)
-    if column.null_count:
-        raise DataError(f"{where}: column {name!r} has a gap.", advice="Fill it in, or remove the row.")
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    kind = column.type
-    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        said = "a nested type" if pa.types.is_nested(kind) else f"type {kind}"
-        raise DataError(
-            f"{where}: column {name!r} holds values of {said}, which cannot travel with a point.",
-            advice="Labels are numbers, booleans or text, and identifiers whole numbers or text.",
-        )
-    if pa.types.is_string(kind):
-        return np.asarray(column.to_pylist(), dtype=np.str_), labelled
-    return np.asarray(column.to_numpy()), labelled
 
 
 def encode_file(
@@ -256,9 +233,8 @@ def encode_file(
     Raises:
         DataError: A file cannot be read or written, or a row does not fit.
     """
-    arrays: dict[str, Any] = arrays_of(
-        schema, as_arrow(path, path.name, schema), path.name, label=label, identifier=identifier
-    )
+    columns = DataColumns(label=label, identifier=identifier, schema=schema)
+    arrays: dict[str, Any] = arrays_of(schema, as_arrow(path, path.name, columns), path.name, columns)
     if output.suffix != ".npz":
         raise DataError(f"{output} is no .npz.", advice="Give it that ending.")
     with writing(output) as stream:

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from hushbid.protocol.config.section import PartyName, Section
 from hushbid.protocol.data import DataColumns
+from hushbid.protocol.data.dialect import Dialect, declared_encoding
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.privacy.accounting import Budget
 from hushbid.protocol.privacy.payment import Price
@@ -58,10 +59,17 @@ class DataSection(Section):
     features: list[str] | None = None
     label: str | None = None
     identifier: str | None = None
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    """Between the cells of a CSV file; None: found by its content, as are the next two."""
+    decimal: Literal[".", ","] | None = None
+    """Sign before a number's fraction in a CSV file."""
+    encoding: Annotated[str, AfterValidator(declared_encoding)] | None = None
+    """Encoding of a CSV file, such as "latin-1"."""
 
     def columns(self) -> DataColumns:
         features = None if self.features is None else tuple(self.features)
-        return DataColumns(features, self.label, self.identifier)
+        dialect = Dialect(self.separator, self.decimal, self.encoding)
+        return DataColumns(features, self.label, self.identifier, dialect=dialect)
 
 
 class BudgetSection(Section):

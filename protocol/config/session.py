@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -24,13 +23,13 @@ from pydantic import (
 
 from hushbid.protocol import limits
 from hushbid.protocol.config.completing import completed, features_of, with_columns
-from hushbid.protocol.config.labels import LabelsSection
+from hushbid.protocol.config.labels import LabelsSection, reading
 from hushbid.protocol.config.meaning import digest_of, in_force
 from hushbid.protocol.config.section import PartyName, Section, matches
 from hushbid.protocol.config.wishes import WishesSection
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
-from hushbid.protocol.data.column import Column
+from hushbid.protocol.data.column import Column, LabelKind
 from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.privacy.acquisition import RULES, herds
@@ -119,7 +118,7 @@ class SessionSection(Section):
     """Required to be true for releases, rules or noise that protect nobody."""
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Distinguishes sessions with otherwise equal files."""
-    labels: Literal["integer", "number", "text"] | None = None
+    labels: LabelKind | None = None
     """The type of every owner's labels (`hushbid.protocol.data.check_labels`); None: any, or no labels."""
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
     """Seconds from each broadcast to the next, whoever has answered; None: a round ends with its slowest
@@ -374,8 +373,8 @@ class DraftSession(SessionTables):
         return values
 
     def reading(self, columns: DataColumns) -> DataColumns:
-        """How this session reads a party's file: by the session's columns, if it has any."""
-        return columns if self.rows is None else replace(columns, schema=self.rows)
+        """How this session reads a party's file: by the session's columns, and what it declares of labels."""
+        return reading(columns, self.rows, self.session.labels, self.labels)
 
     @cached_property
     def rows(self) -> Schema | None:

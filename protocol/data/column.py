@@ -20,9 +20,11 @@ from pydantic import (
 
 from hushbid.protocol import limits
 
-__all__ = ["BRIGHTEST", "LISTED", "WHOLE", "Column", "Kind"]
+__all__ = ["BRIGHTEST", "GAP_WORDS", "LISTED", "WHOLE", "Column", "Kind", "LabelKind"]
 
 Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean", "image"]
+LabelKind: TypeAlias = Literal["integer", "number", "text"]
+"""Kinds of labels that a session may declare."""
 WHOLE: Final = 2**53
 """Up to this, float64 represents every whole number."""
 _MEASURED: Final = frozenset({"number", "integer"})
@@ -30,7 +32,15 @@ LISTED: Final = frozenset({"ordinal", "category"})
 BRIGHTEST: Final = 255
 """The largest value of a pixel in one channel; the smallest is 0."""
 
+GAP_WORDS: Final = frozenset((
+    "", "NA", "N/A", "#N/A", "#N/A N/A", "#NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan", "1.#IND",
+    "-1.#IND", "1.#QNAN", "-1.#QNAN",
+))  # fmt: skip
+"""What stands for a gap in the text of a CSV file where a column does not say it; the first is empty."""
+MOST_WORDS: Final = 100
+
 Side = Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS, strict=True)]
+Words = Annotated[tuple[str, ...], Field(max_length=MOST_WORDS)]
 
 
 class Column(BaseModel):
@@ -47,6 +57,9 @@ class Column(BaseModel):
         missing: The meaning of a gap: None refuses it; ``"own"`` makes it a category of its own, in a
             ``category``; any other value replaces it (in every pixel of an ``image``), and is not told apart
             from a real one in delivered points.
+        gaps: Words that stand for a gap in text, beside nothing at all; None: `GAP_WORDS` in CSV, and none in
+            the text of other tables. A category is never one.
+        true, false: Words of a ``boolean`` beside true and false, such as ``["yes"]`` and ``["no"]``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,6 +73,9 @@ class Column(BaseModel):
     channels: Literal[1, 3] | None = None
     weight: Annotated[float, Field(gt=0, le=1)] = 1.0
     missing: bool | int | float | str | None = None
+    gaps: Words | None = None
+    true: Words | None = None
+    false: Words | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -94,6 +110,7 @@ class Column(BaseModel):
         elif self.categories is not None:
             raise ValueError(f"column {self.name!r}: categories are for ordinals and categories")
         self._check_image()
+        self._check_words()
         if not math.isfinite(self.bounds[1] - self.bounds[0]):
             raise ValueError(f"column {self.name!r}: bounds over weight are too far apart for a number")
         self._check_missing()
@@ -121,6 +138,18 @@ class Column(BaseModel):
             raise ValueError(
                 f"column {self.name!r}: an image becomes {self.width} numbers, more than {limits.MAX_COLUMNS}"
             )
+
+    def _check_words(self) -> None:
+        if self.kind == "image" and self.gaps is not None:
+            raise ValueError(f"column {self.name!r}: gaps are words, and images have no text")
+        listed = [*(self.true or ()), *(self.false or ())]
+        if listed and self.kind != "boolean":
+            raise ValueError(f"column {self.name!r}: true and false are for booleans")
+        both = {word.casefold() for word in self.true or ()} | {"true", "1"}
+        if both & ({word.casefold() for word in self.false or ()} | {"false", "0"}):
+            raise ValueError(f"column {self.name!r}: a word stands for true and for false")
+        if {*listed} & {*(self.gaps or ())} or "" in listed:
+            raise ValueError(f"column {self.name!r}: a word stands for a value and for a gap")
 
     def _check_missing(self) -> None:
         given = self.missing
@@ -169,6 +198,16 @@ class Column(BaseModel):
         if self.kind == "image":
             return 0.0, float(BRIGHTEST)
         return 0.0, 1.0 if self.kind != "ordinal" else float(len(self.categories or ()) - 1)
+
+    def gap_words(self, *, typed: bool) -> frozenset[str]:
+        """Words that stand for a gap in its text.
+
+        Args:
+            typed: Whether the text is that of a table with types, which has gaps of its own: none is usual.
+        """
+        usual: frozenset[str] = frozenset() if typed else GAP_WORDS
+        words = usual if self.gaps is None else frozenset(("", *self.gaps))
+        return words.difference((*(self.categories or ()), *(self.true or ()), *(self.false or ())))
 
     @property
     def own_gap(self) -> bool:

@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from hushbid.protocol import limits
 from hushbid.protocol.data.attributes import Attributes, pack_attributes, packed_length
+from hushbid.protocol.data.column import LabelKind
+from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.names import feature_column, listed
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
@@ -79,6 +81,19 @@ class DataColumns:
     """Encodes a table's rows, if the session has columns; the arrays of other files are encoded already."""
     label_gaps: bool = False
     """Whether rows may lack a label: an empty cell, null or NaN; otherwise such a row is refused."""
+    label_kind: LabelKind | None = None
+    """What the session declares labels to be, by which the cells of a CSV file are read."""
+    label_words: tuple[str, ...] = ()
+    """Texts that the session declares to be classes: none of them is a gap."""
+    dialect: Dialect | None = None
+    """What the party says of its CSV files."""
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The columns of a table that are read; empty: all, as no feature is named."""
+        features = self.features if self.schema is None else self.schema.names
+        beside = [name for name in (self.label, self.identifier) if name is not None]
+        return frozenset() if features is None else frozenset([*features, *beside])
 
     def with_gaps(self) -> DataColumns:
         """The same, of a file in which rows may lack a label."""
@@ -98,6 +113,7 @@ class Dataset:
         labelled: Read-only, shape (n,), bool: rows that have a label; None: all, if there are labels.
         feature_names: The c names of the feature columns, for messages, if the format has them.
         left_out: Unnamed columns of a table that are no numbers, with reasons, for messages.
+        notes: What its owner alone should know of how the file was read.
     """
 
     name: str
@@ -107,6 +123,7 @@ class Dataset:
     feature_names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
     labelled: Array | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_arrays(
@@ -119,6 +136,7 @@ class Dataset:
         feature_names: tuple[str, ...] | None = None,
         left_out: tuple[str, ...] = (),
         labelled: Array | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Dataset:
         """Convert arrays to the form of a dataset.
 
@@ -155,6 +173,7 @@ class Dataset:
             feature_names,
             left_out,
             None if labelled is None else _read_only(labelled),
+            notes,
         )
 
     def __len__(self) -> int:

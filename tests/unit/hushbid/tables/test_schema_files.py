@@ -317,7 +317,8 @@ def test_what_is_no_delivery_is_refused(place: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"a,a\n1,2\n", "two columns of one name"), (b"\xe9\n1\n", "cannot be read")]
+    ("content", "says"),
+    [(b"a,a\n1,2\n", "two columns of one name"), (b"\xe9\n1\n", "not in UTF-8, but perhaps in Latin-1")],
 )
 def test_a_table_whose_columns_cannot_be_named_is_refused(place: Path, content: bytes, says: str) -> None:
     (place / "odd.csv").write_bytes(content)
@@ -353,7 +354,7 @@ def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([31]), *[pa.array([1])] * 2], names=["age", "sold", "sold"])
     schema = Schema.of([{"name": "age", "kind": "integer", "lower": 18, "upper": 99}])
     with pytest.raises(DataError, match="no column 'sold', or several"):
-        arrays_of(schema, twice, "rows", label="sold")
+        arrays_of(schema, twice, "rows", DataColumns(label="sold"))
 
 
 @pytest.mark.parametrize(
@@ -363,7 +364,10 @@ def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
         (["encode", "none.toml", "rows.parquet", "--output", "a.npz"], "cannot be read"),
         (["encode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is no .npz"),
         (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "no"], "no column 'no'"),
-        (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "job"], "has a gap"),
+        (
+            ["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "job"],
+            "column 'job' is missing",
+        ),
         (["encode", "schema.toml", "rows.parquet", "--output", "no/a.npz"], "cannot be written"),
         (["decode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is not a delivery"),
         (["decode", "schema.toml", "none.npz", "--output", "a.csv"], "cannot be read"),

@@ -105,7 +105,10 @@ def test_a_party_s_table_is_read_by_the_session_s_columns(tmp_path: Path) -> Non
     [
         (DataColumns(features=("age",)), "feature columns are named"),
         (DataColumns(label="sold"), "has no column 'sold'"),
-        (DataColumns(), "rows.csv: column 'age': row 1 (counted from 0) is out of bounds"),
+        (
+            DataColumns(),
+            "rows.csv: column 'age': row 1 (counted from 0; line 3 of the file) is out of bounds",
+        ),
     ],
     ids=["features", "label", "value"],
 )
