@@ -321,7 +321,7 @@ def _reading(schema: Schema, label: str | None, settings: Mapping[str, Any]) -> 
     """How tables are read: labels by what the settings declare of them."""
     keys = {key.partition(".")[2]: value for key, value in settings.items() if key.startswith("labels.")}
     labels = validated(LabelsSection, keys, where="settings") if keys else None
-    return reading(DataColumns(label=label), schema, settings.get("session.labels"), labels)
+    return reading(DataColumns(label=label), schema, settings.get("session.labels"), labels, (0.0, 1.0))
 
 
 def _of_consumer(

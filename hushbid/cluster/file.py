@@ -271,7 +271,7 @@ class Cluster:
         columns = self._reading(consumer.columns)
         validation = load_dataset(consumer.validation, columns.with_gaps())
         if consumer.seed_set is not None:
-            seed_set = load_dataset(consumer.seed_set, columns)
+            seed_set = load_dataset(consumer.seed_set, replace(columns, outside="refuse"))
         else:
             assert draw is not None, "a cluster file names it, or says of how many points to draw one"
             seed_set = draw(validation)
@@ -283,8 +283,8 @@ class Cluster:
         return ClusterData(owners, validation, seed_set, test)
 
     def _reading(self, section: DataSection) -> DataColumns:
-        labels = self.file.labels
-        return reading(section.columns(), self.schema, self.file.session.labels, labels)
+        bounds = self.features.lower, self.features.upper
+        return reading(section.columns(), self.schema, self.file.session.labels, self.file.labels, bounds)
 
     @property
     def schema(self) -> Schema | None:

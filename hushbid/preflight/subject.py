@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -113,7 +113,9 @@ class Subject:
                 read[path] = consumer_seed_set(self.session, self.file, validation, when_missing="draw")
             else:
                 wanted = isinstance(self.file, ConsumerFile) and path == self.file.validation
-                read[path] = load_dataset(path, columns.with_gaps() if wanted else columns)
+                public = isinstance(self.file, ConsumerFile) and path == self.file.seed_set and not wanted
+                as_is = replace(columns, outside="refuse") if public else columns
+                read[path] = load_dataset(path, as_is.with_gaps() if wanted else as_is)
         return read
 
     @property

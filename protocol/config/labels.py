@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     Field,
@@ -16,7 +16,7 @@ from pydantic import (
 
 from hushbid.protocol.config.section import Section
 from hushbid.protocol.data.column import LabelKind
-from hushbid.protocol.data.dataset import DataColumns, Dataset
+from hushbid.protocol.data.dataset import Allowed, DataColumns, Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.space.labels import LabelCode
@@ -121,7 +121,11 @@ class LabelsSection(Section):
 
 
 def reading(
-    columns: DataColumns, schema: Schema | None, kind: LabelKind | None, labels: LabelsSection | None
+    columns: DataColumns,
+    schema: Schema | None,
+    kind: LabelKind | Literal["any"] | None,
+    labels: LabelsSection | None,
+    bounds: tuple[float | list[float], float | list[float]],
 ) -> DataColumns:
     """How a party's file is read in a session: by its columns, and what it declares of labels.
 
@@ -129,9 +133,16 @@ def reading(
         columns: What the party says itself.
         kind: `session.labels`, which decides about labels where it is declared.
         labels: Else by ``[labels]``: its classes are whole numbers or texts, and amounts numbers.
+        bounds: Lower and upper ones of features.
     """
     classes = () if labels is None else labels.classes
     words = tuple(each for each in classes if isinstance(each, str))
-    if kind is None and labels is not None:
-        kind = "text" if words else "integer" if classes else "number"
-    return replace(columns, schema=schema or columns.schema, label_kind=kind, label_words=words)
+    read: LabelKind | None = None if kind == "any" else kind
+    if read is None and labels is not None:
+        read = "text" if words else "integer" if classes else "number"
+    allowed = None
+    if columns.outside != "refuse":
+        allowed = Allowed(*bounds, None if labels is None else labels.code)
+    return replace(
+        columns, schema=schema or columns.schema, label_kind=read, label_words=words, allowed=allowed
+    )

@@ -118,8 +118,10 @@ class SessionSection(Section):
     """Required to be true for releases, rules or noise that protect nobody."""
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Distinguishes sessions with otherwise equal files."""
-    labels: LabelKind | None = None
-    """The type of every owner's labels (`hushbid.protocol.data.check_labels`); None: any, or no labels."""
+    labels: LabelKind | Literal["any"] | None = None
+    """The type of every owner's labels (`hushbid.protocol.data.check_labels`), which every point then has;
+    "any": they are required, of whatever type; None: any, or no labels.
+    """
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
     """Seconds from each broadcast to the next, whoever has answered; None: a round ends with its slowest
     owner (DESIGN §3, "No feedback").
@@ -374,7 +376,8 @@ class DraftSession(SessionTables):
 
     def reading(self, columns: DataColumns) -> DataColumns:
         """How this session reads a party's file: by the session's columns, and what it declares of labels."""
-        return reading(columns, self.rows, self.session.labels, self.labels)
+        bounds = self.features.lower, self.features.upper
+        return reading(columns, self.rows, self.session.labels, self.labels, bounds)
 
     @cached_property
     def rows(self) -> Schema | None:

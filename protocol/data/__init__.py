@@ -9,6 +9,7 @@ from hushbid.protocol.data.attributes import read_attributes
 from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels, dataset_digest
 from hushbid.protocol.data.feature_file import feature_table
 from hushbid.protocol.data.formats import LOADERS, Loader, format_of
+from hushbid.protocol.data.outside import fitted
 from hushbid.protocol.data.rows import rows_digest, shared_rows
 from hushbid.protocol.errors import DataError
 
@@ -56,7 +57,7 @@ def load_dataset(path: Path, columns: DataColumns) -> Dataset:
             f"The data file {path} cannot be read by this user.", advice="Correct the file's permissions."
         )
     try:
-        return known.load(path, columns)
+        return fitted(known.load(path, columns), columns)
     except OSError as error:
         # Parsers put excerpts of the file into their messages: only the system's own words go on.
         reason = os.strerror(error.errno) if error.errno else "its content is damaged or of another format"

@@ -85,7 +85,8 @@ def encoded_column(
         """Note a fault, once for each row."""
         new = rows & ~wrong
         if new.any():
-            faults.append(Fault(column.name, what, advice, new))
+            beyond = advice is _BOUNDS and column.kind in ("number", "integer")
+            faults.append(Fault(column.name, what, advice, new, beyond))
             wrong[new] = True
 
     if source is not None and not pa.types.is_string(values.type):
@@ -202,8 +203,11 @@ def _of_text(column: Column, values: Any, source: Source | None, find: Find) -> 
             strange = (found.inexact | (numbers != np.floor(numbers))) & ~empty
         find(strange, "is of no category", _CATEGORY)
         empty |= strange
-    else:  # a fraction among whole numbers is told as such
-        find(found.inexact & (numbers == np.floor(numbers)), "is a number that would be changed", _EXACT)
+    else:  # a fraction among whole numbers is told as such, and so are numbers beyond the bounds
+        lower, upper = column.extremes
+        with np.errstate(invalid="ignore"):
+            within = (numbers >= lower) & (numbers <= upper) & (numbers == np.floor(numbers))
+        find(found.inexact & within, "is a number that would be changed", _EXACT)
     return pa.chunked_array([pa.array(np.where(empty, 0.0, numbers), mask=empty)])
 
 

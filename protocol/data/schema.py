@@ -165,6 +165,14 @@ class Schema(BaseModel):
             first += column.width
         return encoded, faults
 
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """Where each column's numbers begin in a row."""
+        ends = [0]
+        for column in self.columns:
+            ends.append(ends[-1] + column.width)
+        return tuple(ends[:-1])
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""

@@ -32,12 +32,14 @@ class Fault:
         what: What is wrong, as the end of a sentence.
         advice: What to do.
         rows: Where, shape (rows,); None: in the column as a whole.
+        beyond: Whether these are numbers that could be clipped to the column's bounds.
     """
 
     column: str
     what: str
     advice: str
     rows: Flags | None = None
+    beyond: bool = False
 
     def said(self, source: Source | None = None) -> str:
         """The fault, without the table's name; `source` is the file that has the rows on lines."""

@@ -32,8 +32,9 @@ from hushbid.protocol.data.csv_files import (
 from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, first_empty
 from hushbid.protocol.data.encoding import plain_types
 from hushbid.protocol.data.names import are_header, feature_column, found, is_index, is_number, listed
+from hushbid.protocol.data.outside import kept_rows, settled
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.data.table_faults import check_present
+from hushbid.protocol.data.table_faults import check_present, refusal
 from hushbid.protocol.errors import DataError
 
 __all__ = ["attribute", "dataset_of", "read_csv", "read_parquet", "typed_by_values"]
@@ -193,10 +194,16 @@ def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> 
     for name in (columns.label, columns.identifier):
         _check_there(path, name, table.column_names)
     label, labelled, identifier = _attributes(path, table, columns)
-    encoded = schema.encode(table, name=path.name)
     source = source_of(table)
     notes = (source.said,) if source is not None and source.said else ()
-    return Dataset.from_arrays(path.name, encoded, label, identifier, labelled=labelled, notes=notes)
+    encoded, faults = schema.fitted(table)
+    keep, changes = np.ones(len(encoded), dtype=np.bool_), None
+    if faults and columns.outside != "refuse":
+        keep, faults, changes = settled(encoded, faults, schema, drop=columns.outside == "drop")
+    if faults:
+        raise refusal(faults, path.name, table.column_names, source)
+    dataset = Dataset.from_arrays(path.name, encoded, label, identifier, labelled=labelled, notes=notes)
+    return dataset if changes is None else kept_rows(dataset, keep, changes)
 
 
 def _check_once(path: Path, wanted: Sequence[str], names: list[str]) -> None:
@@ -223,7 +230,8 @@ def _attributes(
     """Labels, which rows have one (None: all), and identifiers."""
     label = labelled = None
     if columns.label is not None:
-        label, labelled = attribute(table, columns.label, path.name, columns, gaps=columns.label_gaps)
+        gaps = columns.label_gaps or columns.outside == "drop"
+        label, labelled = attribute(table, columns.label, path.name, columns, gaps=gaps)
     identifier = None
     if columns.identifier is not None:
         identifier, _ = attribute(table, columns.identifier, path.name, columns, identifier=True)

@@ -170,7 +170,7 @@ def test_what_the_session_declares_decides(
 def test_classes_and_amounts_say_it_too(
     tmp_path: Path, section: dict[str, Any], cells: list[str], found: list[Any]
 ) -> None:
-    declared = reading(DataColumns(), None, None, LabelsSection.model_validate(section))
+    declared = reading(DataColumns(), None, None, LabelsSection.model_validate(section), (0, 1))
     assert labels(tmp_path, cells, label_kind=declared.label_kind, label_words=declared.label_words) == found
 
 
