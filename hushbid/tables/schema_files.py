@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 import tomli_w
 
 from hushbid.consumer.delivered import delivered_table
-from hushbid.protocol.data.column import Kind
+from hushbid.protocol.data.column import MEASURED, MOMENTS, Kind
+from hushbid.protocol.data.csv_files import source_of
 from hushbid.protocol.data.dataset import DataColumns
 from hushbid.protocol.data.images import is_list
+from hushbid.protocol.data.moments import DAY, is_moment, moments_of, table_times
 from hushbid.protocol.data.names import is_index
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.data.tables import attribute, typed_by_values
@@ -41,11 +43,13 @@ def draft(path: Path, *, public: bool, label: str | None = None) -> str:
         DataError: The file cannot be read, or has no such column.
     """
     cells = as_arrow(path, path.name)
-    table = typed_by_values(cells)
+    table = typed_by_values(cells, codes=True)
     lines = [
         "# Every party encodes its rows by this file, which is public." if public else
         "# Fill in what is marked by ?, from what everybody may know, and never from private rows."
     ]  # fmt: skip
+    if (source := source_of(cells)) is not None and source.said:
+        lines.append(f"# {source.said}.")
     if len(set(table.column_names)) != table.num_columns:
         raise DataError(
             f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
@@ -74,21 +78,18 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
     if kind is None:
         return _left_out(name, _why_no_kind(name, column))
     values: dict[str, Any] = {"name": name, "kind": kind}
-    blank: list[str] = []
     gaps = public and bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
-    if kind in ("number", "integer"):
-        if public:
-            values |= _range(column)
-        else:
-            blank += ["lower = ?", "upper = ?"]
-    elif kind == "category":
-        if public:
-            found = sorted(pc.unique(column.drop_null()).to_pylist())
-            if len(found) > MOST_CATEGORIES:
-                return _left_out(name, f"it has {len(found)} different texts")
-            values["categories"] = found
-        else:
-            blank.append("categories = ?")
+    if public and not gaps and len(pc.unique(column)) == 1:
+        return _left_out(name, "it is constant: it has one value alone")
+    asked = ("lower", "upper") if kind in MEASURED else ("categories",) if kind == "category" else ()
+    blank = [f"{key} = ?" for key in asked if not public]
+    if public and kind in MEASURED:
+        values |= _range(column, kind)
+    elif public and kind == "category":
+        found = sorted(pc.unique(column.drop_null()).to_pylist())
+        if len(found) > MOST_CATEGORIES:
+            return _left_out(name, f"it has {len(found)} different texts")
+        values["categories"] = found
     if gaps:
         values |= {"missing": "own"} if kind == "category" else {}
         blank += [] if kind == "category" else ["missing = ?  # what a gap stands for"]
@@ -103,9 +104,7 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
 def _why_no_kind(name: str, column: Any) -> str:
     if is_index(name):
         return "it is an index that pandas has written, and no column of the table"
-    said = f"values of type {column.type} have no kind of column"
-    when = pa.types.is_temporal(column.type)
-    return said + ("; to compare rows by it, make a number of it, such as days" if when else "")
+    return f"values of type {column.type} have no kind of column"
 
 
 def _drafted_image(name: str, column: Any, *, public: bool) -> str:
@@ -170,8 +169,14 @@ def _shape(column: Any, *, public: bool) -> tuple[int | None, ...] | None:
             return tuple(found)
 
 
-def _range(column: Any) -> dict[str, Any]:
-    """Bounds of the values that are numbers; none of a column without any."""
+def _range(column: Any, kind: Kind) -> dict[str, Any]:
+    """Bounds of the values that are numbers, dates or times; none of a column without any."""
+    if kind in MOMENTS:
+        numbers = pa.array(moments_of(column.drop_null()).microseconds)
+        ends = [pc.min(numbers), pc.max(numbers)]
+        shown = [str(table_times(np.array([end.as_py()]))[0].as_py().isoformat()) for end in ends]
+        lower, upper = (text[:10] for text in shown) if kind == "date" else shown
+        return {"lower": lower, "upper": upper}
     whole = pa.types.is_integer(column.type)
     numbers = column if whole else column.cast(pa.float64())
     numbers = numbers.filter(pc.is_finite(numbers))
@@ -195,7 +200,19 @@ def _kind(column: Any) -> Kind | None:
         while is_list(inner):
             depth, inner = depth + 1, inner.value_type
         return "image" if depth <= 3 and pa.types.is_integer(inner) else None
-    return "category" if pa.types.is_string(kind) else None
+    return _moment(column) or ("category" if pa.types.is_string(kind) else None)
+
+
+def _moment(column: Any) -> Kind | None:
+    """The kind of dates or times, of a column that holds such, be it as text."""
+    if is_moment(column.type):
+        return "date" if pa.types.is_date(column.type) else "datetime"
+    if not pa.types.is_string(column.type) or column.null_count == len(column):
+        return None
+    found = moments_of(column)
+    if found.wrong.any() or found.inexact.any():
+        return None
+    return "datetime" if (found.microseconds % DAY).any() else "date"
 
 
 def arrays_of(

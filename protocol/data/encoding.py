@@ -18,9 +18,10 @@ from hushbid.protocol.data.cells import (
     numbers_of,
     without_words,
 )
-from hushbid.protocol.data.column import LISTED, WHOLE, Column
+from hushbid.protocol.data.column import LISTED, MEASURED, MOMENTS, WHOLE, Column
 from hushbid.protocol.data.csv_files import ENCODING_ADVICE, NO_TEXT, Source, source_of
 from hushbid.protocol.data.images import encoded_images, table_images
+from hushbid.protocol.data.moments import DAY, is_moment, moments_of, table_dates, table_times
 from hushbid.protocol.data.table_faults import Fault, Flags
 from hushbid.protocol.errors import DataError
 
@@ -85,7 +86,7 @@ def encoded_column(
         """Note a fault, once for each row."""
         new = rows & ~wrong
         if new.any():
-            beyond = advice is _BOUNDS and column.kind in ("number", "integer")
+            beyond = advice is _BOUNDS and column.kind in MEASURED
             faults.append(Fault(column.name, what, advice, new, beyond))
             wrong[new] = True
 
@@ -110,10 +111,12 @@ def encoded_column(
         ]
     if column.kind in LISTED:
         return _of_categories(column, values, gaps, find), faults
+    if column.kind in MOMENTS and not pa.types.is_null(values.type):
+        values = _of_moments(column, values, find)
     numbers = _numbers(column, values, find)
     if gaps.any() and column.missing is not None:
         numbers[gaps] = float(column.missing)  # a number, as `_check_missing` saw to
-    return numbers[:, None], faults
+    return column.encoded(numbers)[:, None], faults
 
 
 Find: TypeAlias = Callable[[Flags, str, str], None]
@@ -129,6 +132,9 @@ _NUMBERS: Final = (
     'say `decimal = ","` under `columns` in your own file.'
 )
 _WORDS: Final = "Correct it, or have the column's `true` and `false` name the words."
+_ISO: Final = (
+    "Write it as 2024-12-31, and a time as 2024-12-31 23:59:59; or have the column's `gaps` name it."
+)
 _EXACT: Final = "Give it with fewer digits: a number has 53 bits."
 
 
@@ -142,6 +148,9 @@ def _misfit(column: Column, values: Any) -> str | None:
     if pa.types.is_null(kind):
         return None
     whole = pa.types.is_integer(kind) or (pa.types.is_floating(kind) and _are_whole(values))
+    if column.kind in MOMENTS:
+        fits = is_moment(kind) or pa.types.is_string(kind)
+        return None if fits else f"holds values of type {kind}, where the schema has a {column.kind}"
     if column.kind not in LISTED:
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         boolean = pa.types.is_boolean(kind)
@@ -181,7 +190,7 @@ def _of_text(column: Column, values: Any, source: Source | None, find: Find) -> 
     """Text in the type that the column's kind has."""
     decimal = (source.dialect.decimal if source is not None else None) or "."
     text = bool(column.categories) and isinstance((column.categories or ("",))[0], str)
-    if text or (source is None and not (column.true or column.false)):
+    if text or column.kind in MOMENTS or (source is None and not (column.true or column.false)):
         return values
     truth = np.full(len(values), np.nan)
     if column.kind == "boolean":
@@ -204,11 +213,26 @@ def _of_text(column: Column, values: Any, source: Source | None, find: Find) -> 
         find(strange, "is of no category", _CATEGORY)
         empty |= strange
     else:  # a fraction among whole numbers is told as such, and so are numbers beyond the bounds
-        lower, upper = column.extremes
+        lower, upper = column.limits
         with np.errstate(invalid="ignore"):
             within = (numbers >= lower) & (numbers <= upper) & (numbers == np.floor(numbers))
         find(found.inexact & within, "is a number that would be changed", _EXACT)
     return pa.chunked_array([pa.array(np.where(empty, 0.0, numbers), mask=empty)])
+
+
+def _of_moments(column: Column, values: Any, find: Find) -> Any:
+    """Dates as days and times as microseconds: whole numbers of Arrow."""
+    gaps = flags_of(pc.is_null(values))
+    found = moments_of(values)
+    find(found.wrong, f"is no {'date' if column.kind == 'date' else 'time'}", _ISO)
+    find(found.inexact, "is finer than a microsecond", "Round it.")
+    whole = found.microseconds
+    if column.kind == "date":
+        find(
+            (whole % DAY != 0) & ~gaps, "has a time of day", "Leave it out, or have the schema say datetime."
+        )
+        whole = whole // DAY
+    return pa.chunked_array([pa.array(whole, mask=gaps | found.wrong)])
 
 
 def _numbers(column: Column, values: Any, find: Find) -> npt.NDArray[np.float64]:
@@ -223,7 +247,7 @@ def _numbers(column: Column, values: Any, find: Find) -> npt.NDArray[np.float64]
         inexact = np.array(different, np.bool_) & (column.kind != "number")
     if pa.types.is_boolean(kind):
         values = pc.cast(values, pa.uint8())
-    lower, upper = column.extremes
+    lower, upper = column.limits
     given = values
     if pa.types.is_integer(values.type):
         exact_numbers = values.fill_null(0).to_numpy()
@@ -290,12 +314,14 @@ def _as_texts(values: Any, categories: Sequence[object]) -> Any:
 
 def _decoded(column: Column, numbers: npt.NDArray[np.float64]) -> Any:
     if column.kind == "number":
-        return pa.array(numbers[:, 0])
+        return pa.array(column.decoded(numbers[:, 0]))
     if column.kind == "image":
         return table_images(numbers)
     places = numbers.argmax(axis=1) if column.kind == "category" else numbers[:, 0].astype(np.int64)
     if column.kind == "integer":
         return pa.array(places)
+    if column.kind in MOMENTS:
+        return table_dates(places) if column.kind == "date" else table_times(places)
     listed: list[Any] = [False, True] if column.kind == "boolean" else list(column.categories or ())
     listed += [None] if column.own_gap else []
     return pa.array(listed).take(pa.array(places))

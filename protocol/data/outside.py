@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol.data.column import MEASURED
 from hushbid.protocol.data.dataset import Changes, DataColumns, Dataset, row_chunks
 from hushbid.protocol.data.names import feature_column
 from hushbid.protocol.data.schema import Schema
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["fitted", "kept_rows", "settled"]
 
 Flags = npt.NDArray[np.bool_]
-
-_MEASURED: Final = ("number", "integer")
 
 
 def settled(
@@ -138,9 +137,7 @@ def _bounds(dataset: Dataset, columns: DataColumns) -> tuple[npt.NDArray[Any], n
     width, kind = dataset.features.shape[1], dataset.features.dtype
     lower, upper = np.asarray(columns.allowed.lower), np.asarray(columns.allowed.upper)
     if columns.schema is not None:  # a weight widens the session's bounds beyond the column's
-        measured = [
-            column.kind in _MEASURED for column in columns.schema.columns for _ in range(column.width)
-        ]
+        measured = [column.kind in MEASURED for column in columns.schema.columns for _ in range(column.width)]
         pairs = [column.extremes for column in columns.schema.columns for _ in range(column.width)]
         lower = np.where(measured, [pair[0] for pair in pairs], -np.inf)
         upper = np.where(measured, [pair[1] for pair in pairs], np.inf)

@@ -40,6 +40,7 @@ from hushbid.protocol.errors import DataError
 __all__ = ["attribute", "dataset_of", "read_csv", "read_parquet", "typed_by_values"]
 
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_CODE: Final = r"^\s*[-+]?0\d"
 _WORD: Final = ", counted from 0, is not a number)"
 
 Table: TypeAlias = Any
@@ -73,12 +74,22 @@ def read_csv(path: Path, columns: DataColumns) -> Table:
     return table
 
 
-def typed_by_values(table: Table) -> Table:
-    """A table of cells with the types that all cells of a column have; any other table as it is."""
+def typed_by_values(table: Table, *, codes: bool = False) -> Table:
+    """A table of cells with the types that all cells of a column have; any other table as it is.
+
+    Args:
+        codes: Whether columns stay text in which a number has a zero before it, as codes have.
+    """
     source = source_of(table)
     if source is None:
         return table
-    typed = [by_values(column, decimal=source.dialect.decimal or ".") for column in table.columns]
+    typed = []
+    for cells in table.columns:
+        text = codes and pa.types.is_string(cells.type)
+        if text and pc.any(pc.match_substring_regex(cells, _CODE)).as_py():
+            typed.append(without_words(cells, GAP_WORDS))
+        else:
+            typed.append(by_values(cells, decimal=source.dialect.decimal or "."))
     return pa.Table.from_arrays(typed, names=table.column_names)
 
 

@@ -66,7 +66,7 @@ def test_a_draft_of_private_rows_says_nothing_of_them(place: Path) -> None:
     said = run("draft", place / "rows.parquet")
     assert '[[columns]]\nname = "age"\nkind = "integer"\nlower = ?\nupper = ?' in said
     assert 'name = "job"\nkind = "category"\ncategories = ?' in said
-    assert "'when' is left out" in said
+    assert 'name = "when"\nkind = "datetime"\nlower = ?\nupper = ?' in said
     for value in ("31", "90", "1.5", "nurse", "own"):
         assert value not in said
     other = pa.table(ROWS | {"age": [5, 6, 7], "job": ["x", "y", "z"], "height": [0.0, 1.0, 2.0]})
@@ -90,10 +90,23 @@ def test_a_draft_leaves_the_index_of_pandas_out_and_says_what_becomes_of_dates(p
     rows.to_parquet(place / "rows.parquet")
     for options in ((), ("--public",)):
         said = run("draft", place / "rows.parquet", *options)
-        assert said.count("[[columns]]") == 1
+        assert said.count("[[columns]]") == 2 - bool(options)
         assert "'__index_level_0__' is left out: it is an index" in said
-        assert "'day' is left out" in said
-        assert "such as days" in said
+        assert ("'day' is left out: it is constant" if options else 'kind = "datetime"') in said
+
+
+def test_a_draft_tells_dates_by_their_text_and_says_how_a_file_is_read(place: Path) -> None:
+    path = place / "rows.csv"
+    path.write_text("day;at;zip;same\n2024-01-02;2024-01-02 10:00;02134;7\n2023-01-02;2024-02-02;10001;7\n")
+    said = run("draft", path, "--public")
+    assert "# rows.csv is read as CSV, separated by semicolons." in said
+    assert "'same' is left out: it is constant: it has one value alone" in said
+    (place / "drafted.toml").write_text(said)
+    schema = Schema.read(place / "drafted.toml")
+    assert [column.kind for column in schema.columns] == ["date", "datetime", "category"]
+    assert schema.columns[2].categories == ("02134", "10001")
+    assert len(load_dataset(path, DataColumns(schema=schema))) == 2
+    assert 'kind = "date"\nlower = ?' in run("draft", path)
 
 
 def test_a_draft_of_public_rows_is_a_schema_that_they_fit(place: Path) -> None:
