@@ -34,8 +34,8 @@ def like(frame: Frame, table: ArrowTable) -> Any:
 
 def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:
     """The shape of images that a pandas DataFrame holds as arrays of several axes."""
-    if not frame.columns.is_unique:
-        return {}
+    if not hasattr(frame, "columns") or not frame.columns.is_unique:
+        return {}  # a Series, which has no images of several axes
     found = {}
     for name, kind in frame.dtypes.items():
         first = (

@@ -27,11 +27,13 @@ ArrowTable: TypeAlias = Any
 """A pyarrow.Table: pyarrow has no types of its own to name."""
 
 Frame: TypeAlias = Any
-"""A DataFrame of pandas or polars, a pyarrow.Table, another table with the Arrow interchange, a mapping from
-column names to values, or the path of a CSV or Parquet file."""
+"""A DataFrame of pandas or polars (a LazyFrame is collected, a named Series is a table of one column), a
+pyarrow.Table, another table with the Arrow interchange, a mapping from column names to values, a list of
+dictionaries, a structured array of NumPy, or the path of a CSV or Parquet file."""
 
 _ADVICE: Final = (
-    "Give a DataFrame, a pyarrow.Table, a mapping of columns, or the path of a CSV or Parquet file."
+    "Give a DataFrame, a pyarrow.Table, a mapping of columns, a list of dictionaries, or the path of a CSV "
+    "or Parquet file."
 )
 
 
@@ -47,6 +49,7 @@ def as_arrow(frame: Frame, name: str, columns: DataColumns | None = None) -> Arr
     columns = columns or DataColumns()
     if isinstance(frame, str | Path):
         return _read(Path(frame), columns)
+    frame = _whole(frame, name)
     names = _names(frame)
     if names is not None and columns.schema is not None:
         check_present(columns.schema.names, names, name)
@@ -146,6 +149,35 @@ def _image_columns(frame: Frame) -> dict[str, Any]:
         if kind.kind == "O" and isinstance(name, str)
     }
     return {name: lists for name, lists in found.items() if lists is not None}
+
+
+def _whole(frame: Frame, name: str) -> Frame:
+    """Rows in place of what stands for them: a Series, a structured array, dictionaries, or a query.
+
+    Raises:
+        DataError: It cannot be made a table without more being said.
+    """
+    library, kind = library_of(frame), type(frame).__name__
+    if library in ("pandas", "polars") and kind == "Series":
+        if not isinstance(frame.name, str) or not frame.name:
+            raise DataError(
+                f"{name} is a Series without a name, which is one column and no table.",
+                advice='Give the DataFrame, or the column with its name: `frame[["age"]]`.',
+            )
+        return frame.to_frame()
+    if library == "polars" and kind == "LazyFrame":
+        return frame.collect()
+    if library == "pyarrow" and kind == "RecordBatchReader":
+        raise DataError(
+            f"{name} is a RecordBatchReader, which can be read only once.",
+            advice="Give the table that `read_all()` makes of it.",
+        )
+    if isinstance(frame, np.ndarray) and frame.dtype.names and frame.ndim == 1:
+        return {column: frame[column] for column in frame.dtype.names}
+    if isinstance(frame, list | tuple) and frame and all(isinstance(row, Mapping) for row in frame):
+        found = dict.fromkeys(column for row in frame for column in row)
+        return {column: [row.get(column) for row in frame] for column in found}
+    return frame
 
 
 def _names(frame: Frame) -> list[str] | None:
