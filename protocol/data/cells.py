@@ -25,6 +25,7 @@ __all__ = [
     "by_values",
     "flags_of",
     "numbers_of",
+    "plain_numbers",
     "without_words",
 ]
 
@@ -38,6 +39,8 @@ FALSE_WORDS: Final = ("false", "False", "FALSE")
 
 _NUMBER: Final = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity|nan)$"
 _WITH_COMMA: Final = r"^[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity|nan)$"
+_SHORT: Final = 16
+"""A number of fewer signs is exact wherever it is whole."""
 _LONG: Final = r"^[-+]?\d{16,}\.?0*$"
 """Whole numbers that float64 may not hold."""
 _CANONICAL: Final = r"^(0|-?[1-9]\d{0,18})$"
@@ -71,6 +74,19 @@ def without_words(cells: Cells, words: Collection[str]) -> Cells:
     """The cells with null in place of these words, whatever blanks are around them."""
     found = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=pa.array(sorted(words), pa.string()))
     return pc.if_else(found, pa.scalar(None, pa.string()), cells) if pc.any(found).as_py() else cells
+
+
+def plain_numbers(cells: Cells, *, decimal: str = ".") -> npt.NDArray[np.float64] | None:
+    """The cells' numbers if all are short ones without a blank or a gap, which most columns have.
+
+    It saves the looks that `numbers_of` takes at each: no such text is a word for a gap, or beyond 53 bits.
+    """
+    found = _cast(cells, pa.float64()) if decimal == "." else None
+    if found is None:
+        return None
+    values = np.array(found.fill_null(np.nan).to_numpy())
+    longest = pc.max(pc.binary_length(cells)).as_py() or 0
+    return None if longest >= _SHORT or np.isnan(values).any() else values
 
 
 def numbers_of(cells: Cells, *, decimal: str = ".", whole: bool = False) -> Numbers:
@@ -111,15 +127,16 @@ def by_values(column: Any, *, decimal: str = ".") -> Any:
     """
     if not pa.types.is_string(column.type):
         return column
+    if (numbers := plain_numbers(column, decimal=decimal)) is not None:
+        whole = _cast(column, pa.int64())
+        return pa.chunked_array([pa.array(numbers)]) if whole is None else whole
     cells = without_words(column, GAP_WORDS)
     if cells.null_count == len(cells):
         return pa.chunked_array([pa.nulls(len(cells))])
     texts = pc.utf8_trim_whitespace(cells)
-    if _all(texts, r"^[-+]?\d+$"):
-        try:
-            return pc.cast(pc.utf8_ltrim(texts, "+"), pa.int64())
-        except pa.ArrowException:
-            pass  # beyond 64 bits
+    whole = _cast(pc.utf8_ltrim(texts, "+"), pa.int64()) if _all(texts, r"^[-+]?\d+$") else None
+    if whole is not None:
+        return whole
     if _all(texts, _WITH_COMMA if decimal == "," else _NUMBER):
         found = numbers_of(cells, decimal=decimal)
         if not found.inexact.any():
@@ -127,6 +144,13 @@ def by_values(column: Any, *, decimal: str = ".") -> Any:
     if pc.all(pc.is_in(texts, value_set=pa.array([*TRUE_WORDS, *FALSE_WORDS, None]))).as_py():
         return pc.cast(texts, pa.bool_())
     return cells
+
+
+def _cast(texts: Cells, kind: Any) -> Any | None:
+    try:
+        return pc.cast(texts, kind)
+    except pa.ArrowException:
+        return None
 
 
 def _all(texts: Cells, pattern: str) -> bool:
@@ -148,11 +172,8 @@ def attribute_of(cells: Cells, kind: LabelKind | None, *, decimal: str = ".", la
         return cells
     texts = pc.utf8_trim_whitespace(cells)
     written = cells if kind is None else texts
-    if _all(written, _CANONICAL):
-        try:
-            return pc.cast(written, pa.int64())
-        except pa.ArrowException:
-            pass  # a little beyond 64 bits
+    if _all(written, _CANONICAL) and (integers := _cast(written, pa.int64())) is not None:
+        return integers
     words = pa.array([*TRUE_WORDS, *FALSE_WORDS, None])
     if label and pc.all(pc.is_in(texts, value_set=words)).as_py():
         return pc.cast(pc.cast(texts, pa.bool_()), pa.int8())

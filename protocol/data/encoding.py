@@ -16,6 +16,7 @@ from hushbid.protocol.data.cells import (
     TRUE_WORDS,
     flags_of,
     numbers_of,
+    plain_numbers,
     without_words,
 )
 from hushbid.protocol.data.column import LISTED, MEASURED, MOMENTS, WHOLE, Column
@@ -92,7 +93,12 @@ def encoded_column(
 
     if source is not None and not pa.types.is_string(values.type):
         return _nothing(column, values), [Fault(column.name, NO_TEXT, ENCODING_ADVICE)]
-    if pa.types.is_string(values.type):
+    plain = None
+    if column.kind in ("number", "integer") and column.gaps is None and source is not None:
+        plain = plain_numbers(values, decimal=source.dialect.decimal or ".")
+    if plain is not None:
+        values = pa.chunked_array([pa.array(plain)])
+    elif pa.types.is_string(values.type):
         values = without_words(values, column.gap_words(typed=source is None))
         values = _of_text(column, values, source, find)
     gaps = flags_of(pc.is_null(values, nan_is_null=True)) & ~wrong

@@ -108,6 +108,16 @@ def test_commas_that_may_part_thousands_are_refused(tmp_path: Path) -> None:
     assert found.features[:, 0].tolist() == [1.0, 2.5]
 
 
+def test_a_point_beside_decimal_commas_is_no_fraction(tmp_path: Path) -> None:
+    content = b"size;town;label\n1.234;Bonn;a\n2,5;Bonn;b\n"
+    assert "column 'size': row 0 (counted from 0; line 2 of the file) is not a number" in refused(
+        tmp_path / "a.csv", content
+    )
+    dotted = b"size;town;label\n1.234;Bonn;a\n"
+    assert "is not a number" in refused(tmp_path / "a.csv", dotted, Dialect(decimal=","))
+    assert read(tmp_path / "a.csv", dotted).features[:, 0].tolist() == [1.234]
+
+
 def test_the_columns_that_are_wanted_decide_between_separators(tmp_path: Path) -> None:
     content = b"size;town;label;a, b\n1,5;Bonn;a;x\n2,5;Bonn;b;y\n"
     assert read(tmp_path / "a.csv", content).features[:, 0].tolist() == [1.5, 2.5]
