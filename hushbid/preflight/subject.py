@@ -191,8 +191,12 @@ def open_subject(options: PartyOptions) -> Subject:
         if role == CURATOR:
             file = file.with_options(listen=options.listen)
         else:
+            assert isinstance(file, ConsumerFile), "of that role"
             file = file.with_options(
-                validation=options.validation, seed_set=options.seed_set, ledger=path_of(options.ledger)
+                validation=options.validation,
+                seed_set=options.seed_set,
+                ledger=path_of(options.ledger),
+                columns=file.columns.with_options(outside=options.outside),
             )
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)

@@ -130,8 +130,12 @@ Find: TypeAlias = Callable[[Flags, str, str], None]
 _GAP: Final = "Fill it in, or say by the column's `missing` what a gap stands for."
 _OWN_GAP: Final = f'{_GAP[:-1]} (`missing = "own"`: a category of its own).'
 _EMPTY: Final = "Make it null (None): that is a gap, and the column's `missing` says what a gap stands for."
-_BOUNDS: Final = "Correct it, clip it, or agree on other bounds, which are public."
-_CATEGORY: Final = "Correct it, or agree on more categories."
+_BOUNDS: Final = (
+    "Correct it, clip it (an own file's `outside` does), or agree on other bounds, which are public."
+)
+_CATEGORY: Final = (
+    "Correct it, leave the row out (an own file's `outside` does), or agree on more categories."
+)
 _ROUND: Final = "Round it, or have the schema say number."
 _NUMBERS: Final = (
     "Correct it. If it stands for a gap, have the column's `gaps` name it; if commas stand before fractions, "

@@ -298,6 +298,19 @@ def test_an_owner_is_told_what_was_changed_of_its_rows_and_how_a_file_was_read(p
     assert "data.csv: 8 rows were dropped" in one.preflight("--offline").checks["data"]["said"]
 
 
+def test_the_consumer_may_leave_rows_of_its_own_out_and_its_seed_set_stays(party: Any) -> None:
+    one = party("consumer")
+    for name in ("validation", "seed"):
+        rows = np.random.default_rng(len(name)).random((20, 3))
+        rows[0, 0] = 1.5
+        np.savez(one.place / f"{name}.npz", features=rows)
+    wrong(one.preflight("--offline"), "data", 4, says="validation.npz: row 0")
+    wrong(one.preflight("--offline", "--outside", "drop"), "data", 4, says="seed.npz: row 0")
+    np.savez(one.place / "seed.npz", features=np.random.default_rng(9).random((20, 3)))
+    said = one.preflight("--offline", "--no-rehearsal", "--outside", "drop").checks["data"]["said"]
+    assert "validation.npz: 1 row was dropped" in said
+
+
 def table(one: Any, **columns: Any) -> dict[str, str]:
     """What the check of rows says of a table with these columns besides an ordinary one."""
     count = len(next(iter(columns.values())))
