@@ -38,7 +38,7 @@ from hushbid.protocol.runtime.party import (
     sealing_identity,
     transcript_path,
 )
-from hushbid.protocol.runtime.taking_part import take_part
+from hushbid.protocol.runtime.taking_part import log_reading, take_part
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import log
 from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
@@ -78,6 +78,7 @@ def _take_part(
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
     columns = session_file.reading(file.columns.columns())
     validation = load_dataset(file.validation, columns.with_gaps())
+    log_reading(validation, file.validation)
     seed_set = consumer_seed_set(session, file, validation)
     if file.seed_points is not None:
         log(LogEvent.SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
@@ -154,6 +155,8 @@ def _take_part(
         **consumer_result(
             session_file, machine, machine.delivered, view, verdict, m=len(validation), drawn=drawn
         ),
+        "unlabelled": kept.unlabelled,
+        "outside": validation.changed.as_json(),
         "seed_rows_shared": check_disjoint(
             validation, seed_set, column_values=session_file.session.column_values
         ),
@@ -190,7 +193,9 @@ def consumer_seed_set(
         DataError: The file cannot be read or written, or none was drawn yet and `when_missing` refuses.
     """
     if file.seed_set is not None:
-        return load_dataset(file.seed_set, session.file.reading(file.columns.columns()))
+        # It is public, and none of the consumer's own rows: nothing of it is clipped or dropped.
+        columns = replace(file.columns.columns(), outside="refuse")
+        return load_dataset(file.seed_set, session.file.reading(columns))
     assert file.seed_points is not None, "the file has one or the other"
     path = drawn_path(file)
     # A set drawn for another session may be reproducible by anybody, or have other bounds. Before the session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
@@ -45,6 +45,16 @@ class ConsumerResult(PartyResult):
     def disputed(self) -> int:
         """Number of delivered points that do not match their owners' bids."""
         return int(self.figures["disputed"])
+
+    @property
+    def unlabelled(self) -> int:
+        """Number of delivered points without a label."""
+        return int(self.figures["unlabelled"])
+
+    @property
+    def outside(self) -> dict[str, Any]:
+        """What was changed of D_v's rows: values that were clipped, by column, and rows that were dropped."""
+        return dict(self.figures["outside"])
 
     @property
     def judgement(self) -> Judgement:
@@ -97,6 +107,7 @@ class Consumer:
         seed_set: D_init, also instead of the file's.
         ledger: D_v's lifetime ledger.
         target_file: A release of D_v made by a screening, instead of a new one.
+        outside: What becomes of rows of D_v that do not fit what is public: "refuse", "clip" or "drop".
     """
 
     config: Path | str = field(metadata=by_option(ConfigOption))
@@ -116,6 +127,12 @@ class Consumer:
         Path | None,
         help="A release of D_v that `hushbid screen` made, in place of a new one.",
         envvar="HUSHBID_TARGET_FILE",
+    )
+    outside: Literal["refuse", "clip", "drop"] | None = option(
+        Literal["refuse", "clip", "drop"] | None,
+        help="What becomes of rows of D_v and of test rows that do not fit the session's public bounds and "
+        "categories; default: refuse.",
+        envvar="HUSHBID_OUTSIDE",
     )
     metrics: str | None = field(default=None, metadata=by_option(MetricsOption))
     progress: Watch | None = None
@@ -171,6 +188,7 @@ class Consumer:
             state=path_of(self.state),
             ledger=path_of(self.ledger),
             target_file=path_of(self.target_file),
+            columns=file.columns.with_options(outside=self.outside),
             metrics=self.metrics,
         )
         check_begun_or_in_force(given, invitation, transcript_path(file.state, CONSUMER))

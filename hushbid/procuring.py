@@ -29,7 +29,9 @@ from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.store import write_arrays
 from hushbid.plan.tables import default_rule
 from hushbid.plan.verdict import Rehearsing
-from hushbid.protocol.data import Dataset
+from hushbid.protocol.config.labels import LabelsSection, reading
+from hushbid.protocol.config.loading import validated
+from hushbid.protocol.data import DataColumns, Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError
 from hushbid.protocol.privacy.acquisition import RULES
@@ -192,11 +194,10 @@ def procure(
         )
     if seed_set is None and not (isinstance(seed_points, int) and seed_points > 0):
         raise ConfigError(f"`seed_points` is {seed_points}.", advice="Give a whole number above 0.")
-    wanted = _wanted(validation, schema)
-    theirs = label if label in wanted.column_names else None  # labels of D_v tell what is worth how much
-    consumer = {"validation": arrays_of(schema, wanted, "validation", label=theirs, label_gaps=True)}
+    read = _reading(schema, label, settings or {})
+    consumer = _of_consumer(validation, test, schema, read)
     if seed_set is not None:
-        seeds = schema.encode(as_arrow(seed_set, "seed_set", schema), name="seed_set")
+        seeds = schema.encode(as_arrow(seed_set, "seed_set", replace(read, label=None)), name="seed_set")
     else:
         seeds = schema.drawn(int(seed_points or 0), np.random.default_rng(seed))
         check_disjoint(
@@ -205,8 +206,6 @@ def procure(
             column_values=_plain((settings or {}).get("session.column_values")),
         )
     consumer["seed_set"] = {"features": seeds}
-    if test is not None:
-        consumer["test"] = arrays_of(schema, as_arrow(test, "test", schema), "test", label=label)
     rule = _rule(points, settings or {})
     sections: dict[str, Any] = {
         "session": {"name": "procured", "points": points, "allow_nonprivate": True},
@@ -225,7 +224,7 @@ def procure(
     }
     with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch, _named(Path(scratch), list(owners)):
         place = Path(scratch)
-        for number, arrays in enumerate(_of_owners(owners, schema, label, _labels_of(consumer))):
+        for number, arrays in enumerate(_of_owners(owners, schema, read, _labels_of(consumer))):
             write_arrays(place / f"owner-{number}.npz", arrays)
         for name, arrays in consumer.items():
             write_arrays(place / f"{name}.npz", arrays)
@@ -318,20 +317,37 @@ def _check_epsilon(given: Any) -> None:
         )
 
 
-def _wanted(validation: Frame, schema: Schema) -> ArrowTable:
-    wanted = as_arrow(validation, "validation", schema)
+def _reading(schema: Schema, label: str | None, settings: Mapping[str, Any]) -> DataColumns:
+    """How tables are read: labels by what the settings declare of them."""
+    keys = {key.partition(".")[2]: value for key, value in settings.items() if key.startswith("labels.")}
+    labels = validated(LabelsSection, keys, where="settings") if keys else None
+    return reading(DataColumns(label=label), schema, settings.get("session.labels"), labels, (0.0, 1.0))
+
+
+def _of_consumer(
+    validation: Frame, test: Frame | None, schema: Schema, read: DataColumns
+) -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """The arrays of the validation set's file and, if there are held-out rows, of theirs."""
+    wanted = as_arrow(validation, "validation", read)
     if wanted.num_rows == 0:
         raise DataError("The validation set has no rows.", advice="Give rows like those that are wanted.")
-    return wanted
+    # Labels of D_v tell what is worth how much, and it may have none.
+    label = read.label if read.label in wanted.column_names else None
+    own = replace(read, label=label, label_gaps=True)
+    found = {"validation": arrays_of(schema, wanted, "validation", own)}
+    if test is not None:
+        found["test"] = arrays_of(schema, as_arrow(test, "test", read), "test", read)
+    return found
 
 
 def _of_owners(
-    owners: Mapping[str, Frame], schema: Schema, label: str | None, wanted: npt.NDArray[Any] | None
+    owners: Mapping[str, Frame], schema: Schema, read: DataColumns, wanted: npt.NDArray[Any] | None
 ) -> Iterator[dict[str, npt.NDArray[Any]]]:
     """The arrays of each owner's file. Labels are of one kind: 1 and "1" would be two classes to a model."""
     first = "" if wanted is None else f"{_label_kind(wanted)} with the validation set"
     for name, frame in owners.items():
-        arrays = arrays_of(schema, as_arrow(frame, name, schema), name, label=label)
+        label = read.label
+        arrays = arrays_of(schema, as_arrow(frame, name, read), name, read)
         if label is not None:
             kind = _label_kind(arrays["labels"])
             first = first or f"{kind} with {name}"

@@ -19,7 +19,7 @@ from hushbid.protocol.runtime.party import (
     sealing_identity,
     transcript_path,
 )
-from hushbid.protocol.runtime.taking_part import take_part
+from hushbid.protocol.runtime.taking_part import log_reading, take_part
 from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
 from hushbid.protocol.runtime.telemetry.vitals import Vitals
 from hushbid.protocol.session.session import Session, open_session
@@ -55,6 +55,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | Non
 def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals) -> dict[str, Any]:
     pair = own_keys(session, file, expected=expected, party=file.name)
     dataset = load_dataset(file.data, session.file.reading(file.columns.columns()))
+    log_reading(dataset, file.data)
     machine, numerics = owner_party(
         session,
         file.name,
@@ -83,6 +84,8 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         "owner": file.name,
         "points": len(dataset),
         "root": numerics.root or None,
+        "unlabelled": dataset.unlabelled,
+        "outside": dataset.changed.as_json(),
         "handed_over": machine.handed_over,
         "rounds": machine.rounds,
         "wall_seconds": seconds,

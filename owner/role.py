@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
@@ -28,6 +28,7 @@ __all__ = [
     "LabelOption",
     "LedgerOption",
     "LiftOption",
+    "OutsideOption",
     "Owner",
     "OwnerResult",
     "SessionOfTablesOption",
@@ -62,6 +63,14 @@ LabelOption: TypeAlias = Annotated[
 ]
 IdentifierOption: TypeAlias = Annotated[
     str | None, typer.Option(help="The identifier's column.", envvar="HUSHBID_IDENTIFIER")
+]
+OutsideOption: TypeAlias = Annotated[
+    Literal["refuse", "clip", "drop"] | None,
+    typer.Option(
+        help="What becomes of own rows that do not fit the session's public bounds, categories and labels; "
+        "default: refuse, which tells others that there are some.",
+        envvar="HUSHBID_OUTSIDE",
+    ),
 ]
 BudgetOption: TypeAlias = Annotated[
     float | None,
@@ -118,6 +127,16 @@ class OwnerResult(PartyResult):
         return int(self.figures["rounds"])
 
     @property
+    def unlabelled(self) -> int:
+        """Number of its points without a label."""
+        return int(self.figures["unlabelled"])
+
+    @property
+    def outside(self) -> dict[str, Any]:
+        """What was changed of its rows: values that were clipped, by column, and rows that were dropped."""
+        return dict(self.figures["outside"])
+
+    @property
     def ledger(self) -> Path:
         """The data's lifetime ledger."""
         return Path(self.figures["ledger"])
@@ -143,6 +162,7 @@ class Owner:
         features: The feature columns of a table, as in ``"a,b,c"`` or as a list.
         label: The label's column.
         identifier: The identifier's column.
+        outside: What becomes of rows that do not fit what is public: "refuse", "clip" or "drop".
         budget_epsilon: The most ε that the data may lose over their lifetime, at δ = 1e-5.
         lift_budget: Whether the budget on record may be raised or lifted.
         metrics: ``HOST:PORT`` to serve metrics at.
@@ -165,6 +185,7 @@ class Owner:
     features: str | Sequence[str] | None = field(default=None, metadata=by_option(FeaturesOption))
     label: str | None = field(default=None, metadata=by_option(LabelOption))
     identifier: str | None = field(default=None, metadata=by_option(IdentifierOption))
+    outside: Literal["refuse", "clip", "drop"] | None = field(default=None, metadata=by_option(OutsideOption))
     budget_epsilon: float | None = field(default=None, metadata=by_option(BudgetOption))
     lift_budget: bool = field(default=False, metadata=by_option(LiftOption))
     metrics: str | None = field(default=None, metadata=by_option(MetricsOption))
@@ -267,13 +288,13 @@ class Owner:
             "features": None if features is None else list(features),
             "label": self.label,
             "identifier": self.identifier,
+            "outside": self.outside,
         }
-        columns = {name: value for name, value in named.items() if value is not None}
         file = file.with_options(
             key=path_of(self.key),
             state=path_of(self.state),
             ledger=path_of(self.ledger),
-            columns=file.columns.model_copy(update=columns),
+            columns=file.columns.with_options(**named),
             budget=stated_budget(file.budget, self.budget_epsilon, lift=self.lift_budget),
             metrics=self.metrics,
         )

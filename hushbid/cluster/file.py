@@ -22,6 +22,7 @@ from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
 from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
+from hushbid.protocol.config.labels import reading
 from hushbid.protocol.config.loading import read_toml, toml_value, validated
 from hushbid.protocol.config.party import (
     LABEL_WEIGHT,
@@ -43,7 +44,7 @@ from hushbid.protocol.config.session import (
     SessionFile,
     SessionTables,
 )
-from hushbid.protocol.data import Dataset, load_dataset
+from hushbid.protocol.data import DataColumns, Dataset, load_dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -267,19 +268,23 @@ class Cluster:
             return of_partition(self.partition, draw)
         consumer = self.file.consumer
         assert consumer.validation is not None, "a cluster file names it, or a dataset"
-        columns = replace(consumer.columns.columns(), schema=self.schema)
+        columns = self._reading(consumer.columns)
         validation = load_dataset(consumer.validation, columns.with_gaps())
         if consumer.seed_set is not None:
-            seed_set = load_dataset(consumer.seed_set, columns)
+            seed_set = load_dataset(consumer.seed_set, replace(columns, outside="refuse"))
         else:
             assert draw is not None, "a cluster file names it, or says of how many points to draw one"
             seed_set = draw(validation)
         owners = {
-            name: load_dataset(owner.data, replace(owner.columns.columns(), schema=self.schema))
+            name: load_dataset(owner.data, self._reading(owner.columns))
             for name, owner in sorted(self.file.owners.items())
         }
         test = None if consumer.test is None else load_dataset(consumer.test, columns)
         return ClusterData(owners, validation, seed_set, test)
+
+    def _reading(self, section: DataSection) -> DataColumns:
+        bounds = self.features.lower, self.features.upper
+        return reading(section.columns(), self.schema, self.file.session.labels, self.file.labels, bounds)
 
     @property
     def schema(self) -> Schema | None:

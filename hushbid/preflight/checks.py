@@ -9,6 +9,7 @@ from typing import Final, Literal
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.keys import fingerprints, key, roster
 from hushbid.preflight.network import address, connection, handshake, listen
+from hushbid.preflight.rows import rows
 from hushbid.preflight.software import clock, versions
 from hushbid.preflight.state import disk, state
 from hushbid.preflight.subject import NotChecked, Subject, Warned
@@ -74,6 +75,7 @@ CHECKS: Final = (
     Check("connection", _WITH_DATA, connection, needs=("address",), asks_network=True),
     Check("handshake", _WITH_DATA, handshake, needs=("connection", "key"), asks_network=True),
     Check("data", _WITH_DATA, data),
+    Check("rows", _WITH_DATA, rows, needs=("data",)),
     Check("bounds", ("consumer",), bounds, needs=("data",)),
     Check("kernel", ("consumer",), kernel, needs=("data",)),
     Check("seed set", ("consumer",), seed_set, needs=("data",)),

@@ -30,7 +30,7 @@ from hushbid.protocol.session.session import objections
 __all__ = ["boxes", "budget", "data"]
 
 
-def data(subject: Subject) -> str:
+def data(subject: Subject) -> str | Warned:
     """Whether all files can be read, have the right columns and nothing out of bounds; and the model."""
     for dataset in subject.datasets.values():
         subject.session.file.check_points(dataset, sold=dataset is not _start_of(subject))
@@ -57,7 +57,16 @@ def data(subject: Subject) -> str:
         assert not isinstance(subject.file, CuratorFile), "it has data"
         check_delta_of(delta, subject.file.public_rows(len(protected)), "the data")
     paths = ", ".join(str(path) for path in subject.datasets)
-    return f"{paths}: {subject.session.space.columns} feature columns, all within the session's bounds"
+    said = f"{paths}: {subject.session.space.columns} feature columns, all within the session's bounds"
+    notes = [note for dataset in subject.datasets.values() for note in dataset.notes]
+    said = "; ".join([said, *notes])
+    changed = [f"{each.name}: {each.changes.said}" for each in subject.datasets.values() if each.changes]
+    if not changed:
+        return said
+    return Warned(
+        f"{said}; {'; '.join(changed)}",
+        "That is for your eyes alone: how many there are tells something of the rows. See that it is meant.",
+    )
 
 
 def _start_of(subject: Subject) -> Dataset | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -113,7 +113,9 @@ class Subject:
                 read[path] = consumer_seed_set(self.session, self.file, validation, when_missing="draw")
             else:
                 wanted = isinstance(self.file, ConsumerFile) and path == self.file.validation
-                read[path] = load_dataset(path, columns.with_gaps() if wanted else columns)
+                public = isinstance(self.file, ConsumerFile) and path == self.file.seed_set and not wanted
+                as_is = replace(columns, outside="refuse") if public else columns
+                read[path] = load_dataset(path, as_is.with_gaps() if wanted else as_is)
         return read
 
     @property
@@ -189,8 +191,12 @@ def open_subject(options: PartyOptions) -> Subject:
         if role == CURATOR:
             file = file.with_options(listen=options.listen)
         else:
+            assert isinstance(file, ConsumerFile), "of that role"
             file = file.with_options(
-                validation=options.validation, seed_set=options.seed_set, ledger=path_of(options.ledger)
+                validation=options.validation,
+                seed_set=options.seed_set,
+                ledger=path_of(options.ledger),
+                columns=file.columns.with_options(outside=options.outside),
             )
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)

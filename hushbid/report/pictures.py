@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from hushbid.consumer.matching import effective_points
-from hushbid.protocol.data.column import Column
+from hushbid.protocol.data.column import MEASURED, Column
 from hushbid.protocol.space.mmd import Vector, kernel_matrix
 from hushbid.report.own_rows import Image, ImageColumn, OwnRows
 from hushbid.report.rounds import shortened, thinned
@@ -217,7 +217,7 @@ def _distributions(rows: OwnRows) -> Iterator[Distribution]:
             wanted, bought = rows.wanted[:, part], rows.bought[:, part]
             if column.kind == "image":
                 continue
-            if column.kind in ("number", "integer"):
+            if column.kind in MEASURED:
                 yield _measured(column.name, wanted[:, 0], bought[:, 0], rows.weights)
             else:
                 yield _listed(column, wanted, bought, rows.weights)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
+from hushbid.protocol.data.formats import WRITTEN, format_of
 from hushbid.protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
 from hushbid.protocol.data.images import is_list
 from hushbid.protocol.errors import DataError
@@ -35,8 +34,8 @@ def like(frame: Frame, table: ArrowTable) -> Any:
 
 def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:
     """The shape of images that a pandas DataFrame holds as arrays of several axes."""
-    if not frame.columns.is_unique:
-        return {}
+    if not hasattr(frame, "columns") or not frame.columns.is_unique:
+        return {}  # a Series, which has no images of several axes
     found = {}
     for name, kind in frame.dtypes.items():
         first = (
@@ -58,17 +57,15 @@ def write_table(table: ArrowTable, path: Path) -> dict[str, int]:
     Raises:
         DataError: Another ending, the file cannot be written, or it is CSV, and the table has images.
     """
-    name = path.name.lower()
-    if not name.endswith((".csv", ".parquet")):
-        raise DataError(f"{path} is neither .csv nor .parquet.", advice="Name one of these.")
+    known = format_of(path)
+    if known is None or known.write is None:
+        raise DataError(f"{path} is neither {' nor '.join(WRITTEN)}.", advice="Name one of these.")
     listed = [field.name for field in table.schema if is_list(field.type)]
-    if listed and name.endswith(".csv"):
+    if listed and known.text:
         raise DataError(
             f"{path} is CSV, which holds no images, and column {listed[0]!r} has some.",
             advice="Name a .parquet file.",
         )
-    as_csv = name.endswith(".csv")
-    write = pacsv.write_csv if as_csv else pq.write_table
     with writing(path) as stream:
-        write(table, stream)
-    return formula_cells(table) if as_csv else {}
+        known.write(table, stream)
+    return formula_cells(table) if known.text else {}

@@ -13,11 +13,14 @@ import pyarrow.compute as pc
 import tomli_w
 
 from hushbid.consumer.delivered import delivered_table
-from hushbid.protocol.data.column import Kind
+from hushbid.protocol.data.column import MEASURED, MOMENTS, Kind
+from hushbid.protocol.data.csv_files import source_of
+from hushbid.protocol.data.dataset import DataColumns
 from hushbid.protocol.data.images import is_list
+from hushbid.protocol.data.moments import DAY, is_moment, moments_of, table_times
 from hushbid.protocol.data.names import is_index
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.data.tables import without_gaps
+from hushbid.protocol.data.tables import attribute, typed_by_values
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
@@ -39,11 +42,14 @@ def draft(path: Path, *, public: bool, label: str | None = None) -> str:
     Raises:
         DataError: The file cannot be read, or has no such column.
     """
-    table = as_arrow(path, path.name)
+    cells = as_arrow(path, path.name)
+    table = typed_by_values(cells, codes=True)
     lines = [
         "# Every party encodes its rows by this file, which is public." if public else
         "# Fill in what is marked by ?, from what everybody may know, and never from private rows."
     ]  # fmt: skip
+    if (source := source_of(cells)) is not None and source.said:
+        lines.append(f"# {source.said}.")
     if len(set(table.column_names)) != table.num_columns:
         raise DataError(
             f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
@@ -72,21 +78,18 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
     if kind is None:
         return _left_out(name, _why_no_kind(name, column))
     values: dict[str, Any] = {"name": name, "kind": kind}
-    blank: list[str] = []
     gaps = public and bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
-    if kind in ("number", "integer"):
-        if public:
-            values |= _range(column)
-        else:
-            blank += ["lower = ?", "upper = ?"]
-    elif kind == "category":
-        if public:
-            found = sorted(pc.unique(column.drop_null()).to_pylist())
-            if len(found) > MOST_CATEGORIES:
-                return _left_out(name, f"it has {len(found)} different texts")
-            values["categories"] = found
-        else:
-            blank.append("categories = ?")
+    if public and not gaps and len(pc.unique(column)) == 1:
+        return _left_out(name, "it is constant: it has one value alone")
+    asked = ("lower", "upper") if kind in MEASURED else ("categories",) if kind == "category" else ()
+    blank = [f"{key} = ?" for key in asked if not public]
+    if public and kind in MEASURED:
+        values |= _range(column, kind)
+    elif public and kind == "category":
+        found = sorted(pc.unique(column.drop_null()).to_pylist())
+        if len(found) > MOST_CATEGORIES:
+            return _left_out(name, f"it has {len(found)} different texts")
+        values["categories"] = found
     if gaps:
         values |= {"missing": "own"} if kind == "category" else {}
         blank += [] if kind == "category" else ["missing = ?  # what a gap stands for"]
@@ -101,9 +104,7 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
 def _why_no_kind(name: str, column: Any) -> str:
     if is_index(name):
         return "it is an index that pandas has written, and no column of the table"
-    said = f"values of type {column.type} have no kind of column"
-    when = pa.types.is_temporal(column.type)
-    return said + ("; to compare rows by it, make a number of it, such as days" if when else "")
+    return f"values of type {column.type} have no kind of column"
 
 
 def _drafted_image(name: str, column: Any, *, public: bool) -> str:
@@ -168,8 +169,14 @@ def _shape(column: Any, *, public: bool) -> tuple[int | None, ...] | None:
             return tuple(found)
 
 
-def _range(column: Any) -> dict[str, Any]:
-    """Bounds of the values that are numbers; none of a column without any."""
+def _range(column: Any, kind: Kind) -> dict[str, Any]:
+    """Bounds of the values that are numbers, dates or times; none of a column without any."""
+    if kind in MOMENTS:
+        numbers = pa.array(moments_of(column.drop_null()).microseconds)
+        ends = [pc.min(numbers), pc.max(numbers)]
+        shown = [str(table_times(np.array([end.as_py()]))[0].as_py().isoformat()) for end in ends]
+        lower, upper = (text[:10] for text in shown) if kind == "date" else shown
+        return {"lower": lower, "upper": upper}
     whole = pa.types.is_integer(column.type)
     numbers = column if whole else column.cast(pa.float64())
     numbers = numbers.filter(pc.is_finite(numbers))
@@ -193,59 +200,46 @@ def _kind(column: Any) -> Kind | None:
         while is_list(inner):
             depth, inner = depth + 1, inner.value_type
         return "image" if depth <= 3 and pa.types.is_integer(inner) else None
-    return "category" if pa.types.is_string(kind) else None
+    return _moment(column) or ("category" if pa.types.is_string(kind) else None)
+
+
+def _moment(column: Any) -> Kind | None:
+    """The kind of dates or times, of a column that holds such, be it as text."""
+    if is_moment(column.type):
+        return "date" if pa.types.is_date(column.type) else "datetime"
+    if not pa.types.is_string(column.type) or column.null_count == len(column):
+        return None
+    found = moments_of(column)
+    if found.wrong.any() or found.inexact.any():
+        return None
+    return "datetime" if (found.microseconds % DAY).any() else "date"
 
 
 def arrays_of(
-    schema: Schema,
-    table: ArrowTable,
-    name: str,
-    *,
-    label: str | None = None,
-    identifier: str | None = None,
-    label_gaps: bool = False,
+    schema: Schema, table: ArrowTable, name: str, columns: DataColumns
 ) -> dict[str, npt.NDArray[Any]]:
     """What a party's ``.npz`` has of a table: ``features``, and ``labels`` and ``identifiers`` if named.
 
-    With `label_gaps`, rows may lack a label; ``labelled`` says which have one.
+    If rows may lack a label, by `columns`, ``labelled`` says which have one.
 
     Raises:
         DataError: A row does not fit the schema, or a label or an identifier is missing.
     """
     arrays: dict[str, npt.NDArray[Any]] = {"features": schema.encode(table, name=name)}
-    for array, column in (("labels", label), ("identifiers", identifier)):
-        if column is not None:
-            gaps = label_gaps and array == "labels"
-            arrays[array], labelled = _attribute(table, column, name, gaps=gaps)
-            if labelled is not None:
-                arrays["labelled"] = labelled
+    for array, column in (("labels", columns.label), ("identifiers", columns.identifier)):
+        if column is None:
+            continue
+        if table.column_names.count(column) != 1:
+            raise DataError(
+                f"{name} has no column {column!r}, or several.", advice="Correct the name, or name none."
+            )
+        gaps = columns.label_gaps and array == "labels"
+        arrays[array], labelled = attribute(
+            table, column, name, columns, gaps=gaps, identifier=array == "identifiers"
+        )
+        if labelled is not None:
+            arrays["labelled"] = labelled
     return arrays
-
-
-def _attribute(
-    table: ArrowTable, name: str, where: str, *, gaps: bool
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    if table.column_names.count(name) != 1:
-        raise DataError(
-            f"{where} has no column {name!r}, or several.", advice="Correct the name, or name none."
-        )
-    column, labelled = table.column(name), None
-    if gaps:
-        column, labelled = without_gaps(column)
-    if column.null_count:
-        raise DataError(f"{where}: column {name!r} has a gap.", advice="Fill it in, or remove the row.")
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    kind = column.type
-    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        said = "a nested type" if pa.types.is_nested(kind) else f"type {kind}"
-        raise DataError(
-            f"{where}: column {name!r} holds values of {said}, which cannot travel with a point.",
-            advice="Labels are numbers, booleans or text, and identifiers whole numbers or text.",
-        )
-    if pa.types.is_string(kind):
-        return np.asarray(column.to_pylist(), dtype=np.str_), labelled
-    return np.asarray(column.to_numpy()), labelled
 
 
 def encode_file(
@@ -256,9 +250,8 @@ def encode_file(
     Raises:
         DataError: A file cannot be read or written, or a row does not fit.
     """
-    arrays: dict[str, Any] = arrays_of(
-        schema, as_arrow(path, path.name, schema), path.name, label=label, identifier=identifier
-    )
+    columns = DataColumns(label=label, identifier=identifier, schema=schema)
+    arrays: dict[str, Any] = arrays_of(schema, as_arrow(path, path.name, columns), path.name, columns)
     if output.suffix != ".npz":
         raise DataError(f"{output} is no .npz.", advice="Give it that ending.")
     with writing(output) as stream:

@@ -14,6 +14,7 @@ from hushbid.consumer.learners import check_model
 from hushbid.consumer.matching import check_ridge
 from hushbid.consumer.store import weight_arrays
 from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
+from hushbid.protocol.data.formats import WRITTEN
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.delivery import MASKED, NOT_OURS, Delivery, is_same, writing
 from hushbid.tables.options import WeighOptions
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["weigh"]
 
-_ENDINGS: Final = (".npz", ".csv", ".parquet")
+_ENDINGS: Final = (".npz", *WRITTEN)
 
 
 def weigh(options: WeighOptions) -> dict[str, Any]:

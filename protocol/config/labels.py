@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Self
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     Field,
@@ -14,11 +15,13 @@ from pydantic import (
 )
 
 from hushbid.protocol.config.section import Section
-from hushbid.protocol.data.dataset import Dataset
+from hushbid.protocol.data.column import LabelKind
+from hushbid.protocol.data.dataset import Allowed, DataColumns, Dataset
+from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.space.labels import LabelCode
 
-__all__ = ["SIMILARITY", "LabelsSection"]
+__all__ = ["SIMILARITY", "LabelsSection", "reading"]
 
 SIMILARITY: Final = 0.5
 """Between 0.6 and 0.3, of which neither was better on nine datasets (docs/experiments.md has 0.5)."""
@@ -115,3 +118,31 @@ class LabelsSection(Section):
     @model_serializer(mode="wrap")
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in handler(self).items() if value not in (None, [])}
+
+
+def reading(
+    columns: DataColumns,
+    schema: Schema | None,
+    kind: LabelKind | Literal["any"] | None,
+    labels: LabelsSection | None,
+    bounds: tuple[float | list[float], float | list[float]],
+) -> DataColumns:
+    """How a party's file is read in a session: by its columns, and what it declares of labels.
+
+    Args:
+        columns: What the party says itself.
+        kind: `session.labels`, which decides about labels where it is declared.
+        labels: Else by ``[labels]``: its classes are whole numbers or texts, and amounts numbers.
+        bounds: Lower and upper ones of features.
+    """
+    classes = () if labels is None else labels.classes
+    words = tuple(each for each in classes if isinstance(each, str))
+    read: LabelKind | None = None if kind == "any" else kind
+    if read is None and labels is not None:
+        read = "text" if words else "integer" if classes else "number"
+    allowed = None
+    if columns.outside != "refuse":
+        allowed = Allowed(*bounds, None if labels is None else labels.code)
+    return replace(
+        columns, schema=schema or columns.schema, label_kind=read, label_words=words, allowed=allowed
+    )

@@ -65,7 +65,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def read_text(path: Path) -> str:
     """The text of a configuration file."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # editors of Windows write a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
 
@@ -82,7 +82,7 @@ def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
             advice="This is not what hushbid wrote: have it sent again.",
         )
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _unreadable(path, error) from None
     return _parsed(text, where=str(path))

@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from hushbid.protocol.config.refusal import refusal
 from hushbid.protocol.config.section import PartyName, Section
 from hushbid.protocol.data import DataColumns
+from hushbid.protocol.data.dataset import Outside
+from hushbid.protocol.data.dialect import Dialect, declared_encoding
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.privacy.accounting import Budget
 from hushbid.protocol.privacy.payment import Price
@@ -58,10 +61,33 @@ class DataSection(Section):
     features: list[str] | None = None
     label: str | None = None
     identifier: str | None = None
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    """Between the cells of a CSV file; None: found by its content, as are the next two."""
+    decimal: Literal[".", ","] | None = None
+    """Sign before a number's fraction in a CSV file."""
+    encoding: Annotated[str, AfterValidator(declared_encoding)] | None = None
+    """Encoding of a CSV file, such as "latin-1"."""
+
+    outside: Outside = "refuse"
+    """What becomes of own rows that do not fit the session's public bounds, categories and labels."""
+
+    def with_options(self, **options: object) -> Self:
+        """The section with options in place of its own values; None keeps the section's value.
+
+        Raises:
+            ConfigError: An option's value cannot be.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        values = {**self.model_dump(), **given}
+        try:
+            return type(self).model_validate(values)
+        except ValidationError as error:
+            raise refusal(type(self), values, error, where="the options") from None
 
     def columns(self) -> DataColumns:
         features = None if self.features is None else tuple(self.features)
-        return DataColumns(features, self.label, self.identifier)
+        dialect = Dialect(self.separator, self.decimal, self.encoding)
+        return DataColumns(features, self.label, self.identifier, dialect=dialect, outside=self.outside)
 
 
 class BudgetSection(Section):

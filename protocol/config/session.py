@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -24,14 +23,14 @@ from pydantic import (
 
 from hushbid.protocol import limits
 from hushbid.protocol.config.completing import completed, features_of, with_columns
-from hushbid.protocol.config.labels import LabelsSection
+from hushbid.protocol.config.labels import LabelsSection, reading
 from hushbid.protocol.config.meaning import digest_of, in_force
 from hushbid.protocol.config.section import PartyName, Section, matches
 from hushbid.protocol.config.wishes import WishesSection
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.commitment import opening_bytes
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
-from hushbid.protocol.data.column import Column
+from hushbid.protocol.data.column import Column, LabelKind
 from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.privacy.acquisition import RULES, herds
@@ -120,8 +119,10 @@ class SessionSection(Section):
     """Required to be true for releases, rules or noise that protect nobody."""
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Distinguishes sessions with otherwise equal files."""
-    labels: Literal["integer", "number", "text"] | None = None
-    """The type of every owner's labels (`hushbid.protocol.data.check_labels`); None: any, or no labels."""
+    labels: LabelKind | Literal["any"] | None = None
+    """The type of every owner's labels (`hushbid.protocol.data.check_labels`), which every point then has;
+    "any": they are required, of whatever type; None: any, or no labels.
+    """
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
     """Seconds from each broadcast to the next, whoever has answered; None: a round ends with its slowest
     owner (DESIGN §3, "No feedback").
@@ -375,8 +376,9 @@ class DraftSession(SessionTables):
         return values
 
     def reading(self, columns: DataColumns) -> DataColumns:
-        """How this session reads a party's file: by the session's columns, if it has any."""
-        return columns if self.rows is None else replace(columns, schema=self.rows)
+        """How this session reads a party's file: by the session's columns, and what it declares of labels."""
+        bounds = self.features.lower, self.features.upper
+        return reading(columns, self.rows, self.session.labels, self.labels, bounds)
 
     @cached_property
     def rows(self) -> Schema | None:

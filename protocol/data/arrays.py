@@ -29,7 +29,7 @@ def load_npy(path: Path, columns: DataColumns) -> Dataset:
         DataError: The file cannot be parsed, holds Python objects or is no array of real numbers with two
             axes, or `columns` names anything.
     """
-    if columns.with_gaps() != DataColumns().with_gaps():
+    if columns.features is not None or columns.label is not None or columns.identifier is not None:
         raise DataError(
             f"{path.name}: a .npy file holds features only, so no columns of it can be named.",
             advice="Save features and labels as arrays of one .npz file.",
@@ -88,7 +88,7 @@ def _features(path: Path, archive: np.lib.npyio.NpzFile, columns: DataColumns, n
             f"{path.name}: the arrays of the session's columns have different numbers of rows.",
             advice="Save one entry of each for each row.",
         )
-    return schema.encode(as_arrow(arrays, path.name, schema), name=path.name)
+    return schema.encode(as_arrow(arrays, path.name), name=path.name)
 
 
 def _member(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> npt.NDArray[Any]:

@@ -20,17 +20,30 @@ from pydantic import (
 
 from hushbid.protocol import limits
 
-__all__ = ["BRIGHTEST", "LISTED", "WHOLE", "Column", "Kind"]
+__all__ = ["BRIGHTEST", "GAP_WORDS", "LISTED", "MEASURED", "MOMENTS", "WHOLE", "Column", "Kind", "LabelKind"]
 
-Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean", "image"]
+Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean", "date", "datetime", "image"]
+LabelKind: TypeAlias = Literal["integer", "number", "text"]
+"""Kinds of labels that a session may declare."""
 WHOLE: Final = 2**53
 """Up to this, float64 represents every whole number."""
-_MEASURED: Final = frozenset({"number", "integer"})
+MEASURED: Final = frozenset({"number", "integer", "date", "datetime"})
+"""Kinds of one number between bounds."""
+MOMENTS: Final[Mapping[str, str]] = {"date": "D", "datetime": "us"}
+"""Kinds of dates and times, and the unit that NumPy has for their numbers."""
 LISTED: Final = frozenset({"ordinal", "category"})
 BRIGHTEST: Final = 255
 """The largest value of a pixel in one channel; the smallest is 0."""
 
+GAP_WORDS: Final = frozenset((
+    "", "NA", "N/A", "#N/A", "#N/A N/A", "#NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan", "1.#IND",
+    "-1.#IND", "1.#QNAN", "-1.#QNAN",
+))  # fmt: skip
+"""What stands for a gap in the text of a CSV file where a column does not say it; the first is empty."""
+MOST_WORDS: Final = 100
+
 Side = Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS, strict=True)]
+Words = Annotated[tuple[str, ...], Field(max_length=MOST_WORDS)]
 
 
 class Column(BaseModel):
@@ -38,7 +51,9 @@ class Column(BaseModel):
 
     Attributes:
         name: Its name in every party's table.
-        lower, upper: Public bounds of a ``number`` or an ``integer``.
+        lower, upper: Public bounds of a ``number`` or an ``integer``; of a ``date`` or a ``datetime``, as
+            TOML's dates, as text (ISO 8601) or as the number of days or microseconds since 1970-01-01.
+        scale: ``"log"``: a ``number`` above 0 counts by its order of magnitude.
         categories: All values of an ``ordinal`` (in order) or a ``category``: text or whole numbers.
         size: Width and height of an ``image``, in pixels.
         channels: Of an ``image``: 1 if grey (the default), 3 if in colour; None for all other kinds.
@@ -47,6 +62,9 @@ class Column(BaseModel):
         missing: The meaning of a gap: None refuses it; ``"own"`` makes it a category of its own, in a
             ``category``; any other value replaces it (in every pixel of an ``image``), and is not told apart
             from a real one in delivered points.
+        gaps: Words that stand for a gap in text, beside nothing at all; None: `GAP_WORDS` in CSV, and none in
+            the text of other tables. A category is never one.
+        true, false: Words of a ``boolean`` beside true and false, such as ``["yes"]`` and ``["no"]``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,8 +76,12 @@ class Column(BaseModel):
     categories: tuple[str, ...] | tuple[int, ...] | None = None
     size: tuple[Side, Side] | None = None
     channels: Literal[1, 3] | None = None
+    scale: Literal["log"] | None = None
     weight: Annotated[float, Field(gt=0, le=1)] = 1.0
     missing: bool | int | float | str | None = None
+    gaps: Words | None = None
+    true: Words | None = None
+    false: Words | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -68,6 +90,16 @@ class Column(BaseModel):
         if isinstance(given, Mapping) and given.get("kind") == "image" and given.get("channels") is None:
             return {**given, "channels": 1}
         return given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _moments_as_numbers(cls, given: Any) -> Any:
+        """A date is one bound, however it is written."""
+        unit = MOMENTS.get(str(given.get("kind"))) if isinstance(given, Mapping) else None
+        if unit is None:
+            return given
+        read = {key: _moment(given[key], unit) for key in ("lower", "upper", "missing") if key in given}
+        return {**given, **read}
 
     @field_validator("missing")
     @classmethod
@@ -80,10 +112,12 @@ class Column(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if self.kind in _MEASURED:
+        if self.kind in MEASURED:
             self._check_bounds()
         elif self.lower is not None or self.upper is not None:
-            raise ValueError(f"column {self.name!r}: bounds are for numbers and integers")
+            raise ValueError(f"column {self.name!r}: bounds are for numbers and integers, dates and times")
+        elif self.scale is not None:
+            raise ValueError(f"column {self.name!r}: scale is for numbers")
         if self.kind in LISTED:
             if not self.categories or len(set(self.categories)) != len(self.categories):
                 raise ValueError(f"column {self.name!r}: categories has to list different values")
@@ -94,6 +128,7 @@ class Column(BaseModel):
         elif self.categories is not None:
             raise ValueError(f"column {self.name!r}: categories are for ordinals and categories")
         self._check_image()
+        self._check_words()
         if not math.isfinite(self.bounds[1] - self.bounds[0]):
             raise ValueError(f"column {self.name!r}: bounds over weight are too far apart for a number")
         self._check_missing()
@@ -104,12 +139,14 @@ class Column(BaseModel):
             raise ValueError(f"column {self.name!r}: lower and upper are needed, and must be public")
         if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
             raise ValueError(f"column {self.name!r}: lower has to be below upper, and both finite")
-        if self.kind == "integer" and not (
+        if self.scale is not None and (self.kind != "number" or self.lower <= 0):
+            raise ValueError(f'column {self.name!r}: scale = "log" is for numbers whose lower is above 0')
+        if self.kind != "number" and not (
             self.lower == int(self.lower)
             and self.upper == int(self.upper)
             and max(abs(self.lower), abs(self.upper)) <= WHOLE
         ):
-            raise ValueError(f"column {self.name!r}: bounds of integers are whole numbers up to 2^53")
+            raise ValueError(f"column {self.name!r}: bounds of {self.kind}s are whole numbers up to 2^53")
 
     def _check_image(self) -> None:
         if self.kind != "image":
@@ -122,6 +159,18 @@ class Column(BaseModel):
                 f"column {self.name!r}: an image becomes {self.width} numbers, more than {limits.MAX_COLUMNS}"
             )
 
+    def _check_words(self) -> None:
+        if self.kind == "image" and self.gaps is not None:
+            raise ValueError(f"column {self.name!r}: gaps are words, and images have no text")
+        listed = [*(self.true or ()), *(self.false or ())]
+        if listed and self.kind != "boolean":
+            raise ValueError(f"column {self.name!r}: true and false are for booleans")
+        both = {word.casefold() for word in self.true or ()} | {"true", "1"}
+        if both & ({word.casefold() for word in self.false or ()} | {"false", "0"}):
+            raise ValueError(f"column {self.name!r}: a word stands for true and for false")
+        if {*listed} & {*(self.gaps or ())} or "" in listed:
+            raise ValueError(f"column {self.name!r}: a word stands for a value and for a gap")
+
     def _check_missing(self) -> None:
         given = self.missing
         if given is None or (self.kind == "category" and given == "own"):
@@ -131,7 +180,7 @@ class Column(BaseModel):
         elif self.kind == "boolean":
             fits = isinstance(given, bool)
         else:
-            lower, upper = self.extremes
+            lower, upper = self.limits
             number = not isinstance(given, bool | str)
             fits = number and lower <= given <= upper  # type: ignore[operator]  # no text, as above
             fits = fits and (self.kind == "number" or float(given) == int(given))
@@ -162,13 +211,53 @@ class Column(BaseModel):
         with np.errstate(invalid="ignore"):
             return np.asarray((values >= lower) & (values <= upper) & (values == np.floor(values)))
 
+    def encoded(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The numbers that encode these: themselves, or their order of magnitude.
+
+        That is e + m for 2^e·(1 + m), with m from 0 to below 1: log₂ but for at most 0.09, and the same to
+        the last bit on every machine, as no logarithm is. It is -∞ for what is not above 0.
+        """
+        if self.scale is None:
+            return values
+        fraction, exponent = np.frexp(values)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(values > 0, (exponent - 1) + (2.0 * fraction - 1.0), -np.inf))
+
+    def decoded(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The inverse of `encoded`; with a scale, to 14 digits."""
+        if self.scale is None:
+            return numbers
+        exponent = np.floor(numbers)
+        exact = np.ldexp(1.0 + (numbers - exponent), exponent.astype(np.int64))
+        shown = np.array([float(f"{value:.14g}") for value in exact])
+        return np.asarray(np.clip(shown, *self.limits))
+
     @property
-    def extremes(self) -> tuple[float, float]:
+    def limits(self) -> tuple[float, float]:
+        """Smallest and largest value, before it is encoded."""
         if self.lower is not None and self.upper is not None:
             return self.lower, self.upper
+        return self.extremes
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """Smallest and largest number that encodes a value."""
+        if self.lower is not None and self.upper is not None:
+            lower, upper = (float(each) for each in self.encoded(np.array([self.lower, self.upper])))
+            return lower, upper
         if self.kind == "image":
             return 0.0, float(BRIGHTEST)
         return 0.0, 1.0 if self.kind != "ordinal" else float(len(self.categories or ()) - 1)
+
+    def gap_words(self, *, typed: bool) -> frozenset[str]:
+        """Words that stand for a gap in its text.
+
+        Args:
+            typed: Whether the text is that of a table with types, which has gaps of its own: none is usual.
+        """
+        usual: frozenset[str] = frozenset() if typed else GAP_WORDS
+        words = usual if self.gaps is None else frozenset(("", *self.gaps))
+        return words.difference((*(self.categories or ()), *(self.true or ()), *(self.false or ())))
 
     @property
     def own_gap(self) -> bool:
@@ -190,3 +279,17 @@ class Column(BaseModel):
         if self.kind == "image":
             return lower, upper * math.sqrt(self.width) / self.weight
         return lower, max(upper, lower + (upper - lower) / self.weight)  # which rounds
+
+
+def _moment(given: Any, unit: str) -> Any:
+    """A date or a time as the number of days or microseconds since 1970-01-01; what is none stays."""
+    text = given.isoformat() if hasattr(given, "isoformat") else given
+    if not isinstance(text, str):
+        return given
+    text = text.removesuffix("Z").removesuffix("+00:00")
+    try:
+        if not text[:4].isdigit():  # a word such as "now" would be a moment too
+            raise ValueError
+        return int(np.array(text).astype(f"datetime64[{unit}]").astype(np.int64))
+    except (ValueError, OverflowError):
+        raise ValueError("a bound or `missing` of a date is written as 2024-12-31, without a zone") from None

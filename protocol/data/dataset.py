@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol import limits
 from hushbid.protocol.data.attributes import Attributes, pack_attributes, packed_length
+from hushbid.protocol.data.column import LabelKind
+from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.names import feature_column, listed
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.space.labels import LabelCode
 from hushbid.protocol.space.mapped import let_go
 
 __all__ = [
     "FEATURE_DTYPES",
     "GAP_ADVICE",
+    "Allowed",
+    "Changes",
     "DataColumns",
     "Dataset",
+    "Outside",
     "check_dataset",
     "check_labels",
     "dataset_digest",
@@ -56,11 +62,53 @@ _LABEL_KINDS: Final = {
     "integer": ("whole numbers", "iu"),
     "number": ("numbers", "iuf"),
     "text": ("text", "U"),
+    "any": ("labels", "iufU"),
 }
 """Kinds of labels that a session may declare: in words, and as kinds of arrays."""
 _CHUNK_BYTES: Final = 8 * 2**20
 _LISTED: Final = 10
 """Number of left-out columns that are named."""
+
+
+Outside: TypeAlias = Literal["refuse", "clip", "drop"]
+"""What a party does with its own rows that do not fit what is public."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a party's `Outside` came to: for nobody else, since it tells something of the rows.
+
+    Attributes:
+        clipped: Values set to the nearest bound, by column.
+        dropped: Rows left out.
+    """
+
+    clipped: Mapping[str, int]
+    dropped: int
+
+    @property
+    def said(self) -> str:
+        """What was changed, in words."""
+        each = [f"{count} values of column {name!r} were clipped" for name, count in self.clipped.items()]
+        rows = "1 row was" if self.dropped == 1 else f"{self.dropped} rows were"
+        return ", ".join([*each, *([f"{rows} dropped"] if self.dropped else [])])
+
+    def as_json(self) -> dict[str, Any]:
+        return {"clipped": dict(self.clipped), "dropped": self.dropped}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a session allows of points, for rows to be clipped to or dropped by.
+
+    Attributes:
+        lower, upper: Bounds of features: one number, or one per column.
+        labels: The classes or the range of labels; None: any.
+    """
+
+    lower: float | Sequence[float]
+    upper: float | Sequence[float]
+    labels: LabelCode | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +127,23 @@ class DataColumns:
     """Encodes a table's rows, if the session has columns; the arrays of other files are encoded already."""
     label_gaps: bool = False
     """Whether rows may lack a label: an empty cell, null or NaN; otherwise such a row is refused."""
+    label_kind: LabelKind | None = None
+    """What the session declares labels to be, by which the cells of a CSV file are read."""
+    label_words: tuple[str, ...] = ()
+    """Texts that the session declares to be classes: none of them is a gap."""
+    dialect: Dialect | None = None
+    """What the party says of its CSV files."""
+    outside: Outside = "refuse"
+    """What becomes of rows that do not fit."""
+    allowed: Allowed | None = None
+    """What fits, where rows that do not are not refused."""
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The columns of a table that are read; empty: all, as no feature is named."""
+        features = self.features if self.schema is None else self.schema.names
+        beside = [name for name in (self.label, self.identifier) if name is not None]
+        return frozenset() if features is None else frozenset([*features, *beside])
 
     def with_gaps(self) -> DataColumns:
         """The same, of a file in which rows may lack a label."""
@@ -98,6 +163,8 @@ class Dataset:
         labelled: Read-only, shape (n,), bool: rows that have a label; None: all, if there are labels.
         feature_names: The c names of the feature columns, for messages, if the format has them.
         left_out: Unnamed columns of a table that are no numbers, with reasons, for messages.
+        notes: What its owner alone should know of how the file was read.
+        changes: What was clipped or dropped, which is for its owner alone too; None: nothing.
     """
 
     name: str
@@ -107,6 +174,8 @@ class Dataset:
     feature_names: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
     labelled: Array | None = None
+    notes: tuple[str, ...] = ()
+    changes: Changes | None = None
 
     @classmethod
     def from_arrays(
@@ -119,6 +188,7 @@ class Dataset:
         feature_names: tuple[str, ...] | None = None,
         left_out: tuple[str, ...] = (),
         labelled: Array | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Dataset:
         """Convert arrays to the form of a dataset.
 
@@ -155,6 +225,7 @@ class Dataset:
             feature_names,
             left_out,
             None if labelled is None else _read_only(labelled),
+            notes,
         )
 
     def __len__(self) -> int:
@@ -168,6 +239,18 @@ class Dataset:
         return [
             label if has else None for label, has in zip(self.labels.tolist(), self.labelled, strict=True)
         ]
+
+    @property
+    def unlabelled(self) -> int:
+        """Number of rows without a label."""
+        if self.labels is None:
+            return len(self)
+        return 0 if self.labelled is None else int((~self.labelled).sum())
+
+    @property
+    def changed(self) -> Changes:
+        """What was clipped or dropped, if anything."""
+        return self.changes or Changes({}, 0)
 
     @property
     def columns_found(self) -> str:
@@ -392,18 +475,19 @@ def check_labels(dataset: Dataset, kind: str | None) -> None:
 
     Args:
         dataset: Only the type of its labels is examined.
-        kind: "integer", "number" (whole or not) or "text"; None: nothing is declared.
+        kind: "integer", "number" (whole or not), "text", or "any" of these; None: nothing is declared.
 
     Raises:
-        DataError: There are no labels, or they are of another kind. Names the kinds, and never a label.
+        DataError: There are no labels, some rows have none, or they are of another kind. Names the kinds,
+            and never a label.
     """
     if kind is None:
         return
     declared, kinds = _LABEL_KINDS[kind]
-    if dataset.labels is None:
+    if dataset.labels is None or dataset.labelled is not None:
+        which = "has no labels" if dataset.labels is None else "has rows without a label"
         raise DataError(
-            f"{dataset.name} has no labels where the session declares {declared} "
-            f'(session.labels = "{kind}").',
+            f'{dataset.name} {which} where the session requires {declared} (session.labels = "{kind}").',
             advice="Name the label's column under `columns` in the party's file, or in its section of a "
             "cluster file; a party's own verb takes `--label` too. Or leave the declaration out, for all.",
         )

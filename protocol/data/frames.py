@@ -13,11 +13,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from hushbid.protocol.data.dataset import DataColumns
 from hushbid.protocol.data.encoding import plain_types
+from hushbid.protocol.data.formats import format_of
 from hushbid.protocol.data.images import arrays_as_lists, is_gap
 from hushbid.protocol.data.names import are_header, listed
-from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.data.tables import read_csv, read_parquet
+from hushbid.protocol.data.table_faults import check_present
 from hushbid.protocol.errors import DataError
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "library_of"]
@@ -26,25 +27,33 @@ ArrowTable: TypeAlias = Any
 """A pyarrow.Table: pyarrow has no types of its own to name."""
 
 Frame: TypeAlias = Any
-"""A DataFrame of pandas or polars, a pyarrow.Table, another table with the Arrow interchange, a mapping from
-column names to values, or the path of a CSV or Parquet file."""
+"""A DataFrame of pandas or polars (a LazyFrame is collected, a named Series is a table of one column), a
+pyarrow.Table, another table with the Arrow interchange, a mapping from column names to values, a list of
+dictionaries, a structured array of NumPy, or the path of a CSV or Parquet file."""
 
 _ADVICE: Final = (
-    "Give a DataFrame, a pyarrow.Table, a mapping of columns, or the path of a CSV or Parquet file."
+    "Give a DataFrame, a pyarrow.Table, a mapping of columns, a list of dictionaries, or the path of a CSV "
+    "or Parquet file."
 )
 
 
-def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTable:
-    """A table's columns.
+def as_arrow(frame: Frame, name: str, columns: DataColumns | None = None) -> ArrowTable:
+    """A table's columns; those of a CSV file are cells without types (`csv_files.read_cells`).
 
     Args:
-        schema: The schema to be applied, if any (`hushbid.protocol.data.tables.read_csv`).
+        columns: What is read of the table: no other column matters, whatever it holds. None: all.
 
     Raises:
         DataError: It is no table, or a file that cannot be read.
     """
+    columns = columns or DataColumns()
     if isinstance(frame, str | Path):
-        return _read(Path(frame), schema)
+        return _read(Path(frame), columns)
+    frame = _whole(frame, name)
+    names = _names(frame)
+    if names is not None and columns.schema is not None:
+        check_present(columns.schema.names, names, name)
+    frame = _only(frame, columns.used)
     try:
         if isinstance(frame, Mapping):
             return plain_types(pa.table({column: _listed(values) for column, values in frame.items()}))
@@ -142,19 +151,76 @@ def _image_columns(frame: Frame) -> dict[str, Any]:
     return {name: lists for name, lists in found.items() if lists is not None}
 
 
-def _read(path: Path, schema: Schema | None) -> ArrowTable:
-    name = path.name.lower()
+def _whole(frame: Frame, name: str) -> Frame:
+    """Rows in place of what stands for them: a Series, a structured array, dictionaries, or a query.
+
+    Raises:
+        DataError: It cannot be made a table without more being said.
+    """
+    library, kind = library_of(frame), type(frame).__name__
+    if library in ("pandas", "polars") and kind == "Series":
+        if not isinstance(frame.name, str) or not frame.name:
+            raise DataError(
+                f"{name} is a Series without a name, which is one column and no table.",
+                advice='Give the DataFrame, or the column with its name: `frame[["age"]]`.',
+            )
+        return frame.to_frame()
+    if library == "polars" and kind == "LazyFrame":
+        return frame.collect()
+    if library == "pyarrow" and kind == "RecordBatchReader":
+        raise DataError(
+            f"{name} is a RecordBatchReader, which can be read only once.",
+            advice="Give the table that `read_all()` makes of it.",
+        )
+    if isinstance(frame, np.ndarray) and frame.dtype.names and frame.ndim == 1:
+        return {column: frame[column] for column in frame.dtype.names}
+    if isinstance(frame, list | tuple) and frame and all(isinstance(row, Mapping) for row in frame):
+        found = dict.fromkeys(column for row in frame for column in row)
+        return {column: [row.get(column) for row in frame] for column in found}
+    return frame
+
+
+def _names(frame: Frame) -> list[str] | None:
+    """The columns of a table, if its library is known."""
+    if isinstance(frame, Mapping):
+        return [str(name) for name in frame]
+    library = library_of(frame)
+    if library == "pandas" and hasattr(frame, "columns"):
+        return [*map(str, frame.columns), *(str(name) for name in frame.index.names if name is not None)]
+    if library == "pyarrow" and hasattr(frame, "schema"):
+        return list(frame.schema.names)
+    return list(frame.columns) if library == "polars" and hasattr(frame, "to_arrow") else None
+
+
+def _only(frame: Frame, used: frozenset[str]) -> Frame:
+    """The columns of a table that are used, if its library is known; all if none is named."""
+    if not used:
+        return frame
+    if isinstance(frame, Mapping):
+        return {name: values for name, values in frame.items() if str(name) in used}
+    library = library_of(frame)
+    if library == "pandas" and hasattr(frame, "columns"):
+        kept = frame.loc[:, [str(name) in used for name in frame.columns]]
+        return kept.set_axis([str(name) for name in kept.columns], axis="columns")
+    names = _names(frame)
+    if names is None or not hasattr(frame, "select"):
+        return frame
+    return frame.select(
+        [place if library == "pyarrow" else name for place, name in enumerate(names) if name in used]
+    )
+
+
+def _read(path: Path, columns: DataColumns) -> ArrowTable:
+    known = format_of(path)
+    if known is None or known.table is None:
+        raise DataError(f"{path} is neither CSV nor Parquet.", advice=_ADVICE)
     try:
-        if name.endswith(".parquet"):
-            return plain_types(read_parquet(path))
-        if name.endswith((".csv", ".csv.gz")):
-            return plain_types(read_csv(path, schema))
+        return known.table(path, columns)
     except OSError as error:
         raise DataError(
             f"{path} cannot be read: {error.strerror or 'damaged, or of another format'}.",
             advice="Correct the path, or save the file again.",
         ) from None
-    raise DataError(f"{path} is neither CSV nor Parquet.", advice=_ADVICE)
 
 
 def library_of(frame: Frame) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from hushbid.protocol.names import listed as first_names
 
-__all__ = ["are_header", "feature_column", "is_index", "is_number", "listed", "split_names"]
+__all__ = ["are_header", "feature_column", "found", "is_index", "is_number", "listed", "split_names"]
 
 _LISTED: Final = 10
 """Number of names that are listed; the rest is counted."""
@@ -27,8 +27,11 @@ _INDEX: Final = re.compile(r"__index_level_\d+__")
 
 
 def is_index(name: str) -> bool:
-    """Whether a column is an index of pandas, which is no value of a row unless someone says so."""
-    return _INDEX.fullmatch(name) is not None
+    """Whether a column is an index of pandas, which is no value of a row unless someone says so.
+
+    In CSV pandas writes it without a name.
+    """
+    return name == "" or _INDEX.fullmatch(name) is not None
 
 
 def is_number(text: str) -> bool:
@@ -60,6 +63,15 @@ def split_names(named: str | Sequence[str] | None) -> tuple[str, ...] | None:
 def listed(names: Sequence[str]) -> str:
     """Names in quotes, few and short: "'age', 'income' and 5 more"."""
     return first_names([_short(name) for name in names], _LISTED)
+
+
+def found(names: Sequence[str]) -> str:
+    """The existing columns, for a message about a missing one."""
+    if not are_header(names):
+        return f"its {len(names)} columns are not listed, as numbers stand in the header or it is missing"
+    if len(names) == 1:
+        return f"its only column is {listed(names)}"
+    return f"its columns are {listed(names)}"
 
 
 def _short(name: str) -> str:

@@ -23,7 +23,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,10 @@ from pydantic import (
 from hushbid.protocol import limits
 from hushbid.protocol.data.column import Column
 from hushbid.protocol.errors import ConfigError, DataError
-from hushbid.protocol.faults import faults
+from hushbid.protocol.faults import faults as words_of
+
+if TYPE_CHECKING:
+    from hushbid.protocol.data.table_faults import Fault
 
 __all__ = ["Schema"]
 
@@ -84,7 +87,7 @@ class Schema(BaseModel):
             ConfigError: The file cannot be read, or has no schema.
         """
         try:
-            values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise ConfigError(
                 f"{path} cannot be read: {error.strerror}.", advice="Correct the path."
@@ -100,7 +103,7 @@ class Schema(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            first = faults(error)[0]
+            first = words_of(error)[0]
             place = ".".join(part for part in first.place if "[" not in part)
             raise ConfigError(
                 f"{where}: {f'{place}: ' if place else ''}{first.words}.",
@@ -126,28 +129,54 @@ class Schema(BaseModel):
         """The numbers of a table's rows, shape (rows, `width`); other columns than the schema's are left out.
 
         Args:
-            table: A pyarrow.Table with text of type string.
+            table: A pyarrow.Table with text of type string, or the cells of a CSV file
+                (`hushbid.protocol.data.csv_files.read_cells`).
 
         Raises:
             DataError: A column is missing or of another type; a value is missing, out of bounds or of no
-                category. The column and the first such row are named.
+                category. All such columns are named, each with its first such row.
         """
-        from hushbid.protocol.data.encoding import encoded_column  # noqa: PLC0415 - pyarrow is slow to import
+        encoded, faults = self.fitted(table)
+        if faults:
+            from hushbid.protocol.data.csv_files import source_of  # noqa: PLC0415 - as in `fitted`
+            from hushbid.protocol.data.table_faults import refusal  # noqa: PLC0415
 
-        encoded = np.empty((table.num_rows, self.width))
-        first = 0
-        for column in self.columns:
-            if table.column_names.count(column.name) != 1:
-                raise DataError(
-                    f"{name} has no column {column.name!r}, or several.",
-                    advice="Name the columns as the schema does.",
-                )
-            where = f"{name}: column {column.name!r}"
-            encoded[:, first : first + column.width] = encoded_column(
-                column, table.column(column.name), where
-            )
-            first += column.width
+            raise refusal(faults, name, table.column_names, source_of(table))
         return encoded
+
+    def fitted(self, table: ArrowTable) -> tuple[npt.NDArray[np.float64], list[Fault]]:
+        """The numbers of a table's rows, and all that does not fit; rows with a fault have no meaning."""
+        # pyarrow is slow to import.
+        from hushbid.protocol.data.csv_files import source_of  # noqa: PLC0415
+        from hushbid.protocol.data.encoding import encoded_column  # noqa: PLC0415
+        from hushbid.protocol.data.table_faults import ABSENT, NAMES_ADVICE, Fault  # noqa: PLC0415
+
+        encoded = np.zeros((table.num_rows, self.width))
+        faults: list[Fault] = []
+        first, source, names = 0, source_of(table), table.column_names
+        for column in self.columns:
+            if (count := names.count(column.name)) != 1:
+                what = "is there several times" if count else ABSENT
+                faults.append(Fault(column.name, what, NAMES_ADVICE))
+            else:
+                part = encoded[:, first : first + column.width]
+                part[:], found = encoded_column(column, table.column(column.name), source)
+                faults += found
+            first += column.width
+        return encoded, faults
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """Where each column's numbers begin in a row."""
+        ends = [0]
+        for column in self.columns:
+            ends.append(ends[-1] + column.width)
+        return tuple(ends[:-1])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
 
     @property
     def images(self) -> tuple[str, ...]:

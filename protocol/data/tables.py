@@ -1,15 +1,13 @@
-"""Tables by pyarrow: ``.csv`` and ``.csv.gz`` with a header, and ``.parquet``.
+"""Tables as datasets: the features, the label and the identifier of a CSV or Parquet file.
 
-pyarrow's messages quote cells and whole lines, so none is passed on: after a failed parse, the place is found
-again here. Messages name columns as the party's configuration does, or as the file does if its names cannot
-be a row of data: without a header, pyarrow takes the first row's values for names. Words for a gap (an empty
-cell, ``NA``, ``NaN``) mean one in every column.
+A session's schema says what a column's cells are. Where there is none, features are the columns that hold
+numbers in every row. Messages name columns as the party's configuration does, or as the file does if its
+names cannot be a row of data: without a header, the first row's values are taken for names.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -17,23 +15,32 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hushbid.protocol import limits
+from hushbid.protocol.data.cells import attribute_of, by_values, without_words
+from hushbid.protocol.data.column import GAP_WORDS
+from hushbid.protocol.data.csv_files import (
+    ENCODING_ADVICE,
+    NO_TEXT,
+    UNPARSABLE,
+    damaged,
+    read_cells,
+    source_of,
+    unquoted,
+)
 from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, first_empty
 from hushbid.protocol.data.encoding import plain_types
-from hushbid.protocol.data.names import are_header, feature_column, is_index, is_number, listed
+from hushbid.protocol.data.names import are_header, feature_column, found, is_index, is_number, listed
+from hushbid.protocol.data.outside import kept_rows, settled
 from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.data.table_faults import check_present, refusal
 from hushbid.protocol.errors import DataError
 
-__all__ = ["load_csv", "load_parquet", "read_csv", "read_parquet"]
+__all__ = ["attribute", "dataset_of", "read_csv", "read_parquet", "typed_by_values"]
 
-_UNPARSABLE: Final = (pa.ArrowException, ValueError, EOFError)  # a UnicodeDecodeError is a ValueError
-
-_PARSING: Final = pacsv.ParseOptions(newlines_in_values=True)
-"""A quoted cell may have a line break: a label that has one is written so, and stays one cell."""
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_CODE: Final = r"^\s*[-+]?0\d"
 _WORD: Final = ", counted from 0, is not a number)"
 
 Table: TypeAlias = Any
@@ -41,140 +48,101 @@ Column: TypeAlias = Any
 """A pyarrow.Table and a pyarrow.ChunkedArray: pyarrow has no types of its own to name."""
 
 
-def load_csv(path: Path, columns: DataColumns) -> Dataset:
-    """Read a CSV file whose first line names its columns; ``.gz`` is unpacked.
+def read_csv(path: Path, columns: DataColumns) -> Table:
+    """The cells of a CSV file whose first line names its columns.
 
     Raises:
-        DataError: The file is empty, has no header, a line has another number of cells than the header, a
-            named column is missing, or a feature is missing or not a number.
-    """
-    table = read_csv(path, columns.schema)
-    if all(is_number(name) for name in table.column_names):
-        raise DataError(
-            f"{path.name} has numbers for column names, so its header is missing.",
-            advice="Put the columns' names into the first line.",
-        )
-    return _from_table(path, table, columns)
-
-
-def read_csv(path: Path, schema: Schema | None = None) -> Table:
-    """The columns of a CSV file; an empty cell is a gap, and so are NA, null and the like.
-
-    Args:
-        schema: The schema to be applied, if any: none of its categories is a gap.
-
-    Raises:
-        DataError: As `load_csv`, about the file as a whole; or the schema has images, which text cannot hold.
+        DataError: The file is empty, has no header, or a line has another number of cells than the header; or
+            the schema has images, which text cannot hold.
         OSError: It cannot be opened.
     """
+    schema = columns.schema
     if schema is not None and schema.images:
         raise DataError(
             f"{path.name} is CSV, which holds no images, and column {schema.images[0]!r} has some.",
             advice="Give the table as Parquet, or as .npz with an array for each column.",
         )
-    try:
-        with _open(path) as file:
-            table = pacsv.read_csv(file, parse_options=_PARSING, convert_options=_converting(schema))
-        _ = table.column_names  # text, or an error
-    except _UNPARSABLE:
-        # A column's type is guessed from the file's first block, and a later cell may not fit the guess.
-        # Read as text then, and find each column's type from all of it.
-        table = _read_as_text(path, schema)
-        _ = table.column_names
-    names = [name.strip() for name in table.column_names]  # "a, b" is how people write a header
-    return table.rename_columns(names) if len({*names}) == len(names) else table
-
-
-def _converting(schema: Schema | None, **types: Any) -> Any:
-    options = pacsv.ConvertOptions(strings_can_be_null=True, column_types=types or None)
-    categories = {value for column in (schema.columns if schema else ()) for value in column.categories or ()}
-    options.null_values = [word for word in options.null_values if not word or word not in categories]
-    return options
-
-
-def _read_as_text(path: Path, schema: Schema | None) -> Any:
-    try:
-        with _open(path) as file, pacsv.open_csv(file, parse_options=_PARSING) as reader:
-            names = reader.schema.names
-        convert = _converting(schema, **dict.fromkeys(names, pa.string()))
-        with _open(path) as file:
-            table = pacsv.read_csv(file, parse_options=_PARSING, convert_options=convert)
-    except _UNPARSABLE:
-        raise _ragged(path) or _damaged(path, "CSV with a header, in UTF-8") from None
-    for index, name in enumerate(names):
-        for kind in (pa.int64(), pa.float64(), pa.bool_()):
-            try:
-                table = table.set_column(index, name, pc.cast(table.column(index), kind))
-                break
-            except pa.ArrowException:
-                continue  # the column stays text
+    numeric = None
+    if schema is not None:
+        numeric = {column.name for column in schema.columns if column.kind in ("number", "integer")}
+    table = read_cells(path, columns.dialect, wanted=columns.used, numeric=numeric)
+    if all(is_number(name) for name in table.column_names):
+        raise DataError(
+            f"{path.name} has numbers for column names, so its header is missing.",
+            advice="Put the columns' names into the first line.",
+        )
     return table
 
 
-def _is_packed(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
+def typed_by_values(table: Table, *, codes: bool = False) -> Table:
+    """A table of cells with the types that all cells of a column have; any other table as it is.
 
-
-def _open(path: Path) -> Any:
-    # pyarrow detects the compression only if the ending is in lower case.
-    return pa.input_stream(str(path), compression="gzip" if _is_packed(path) else None)
-
-
-def _ragged(path: Path) -> DataError | None:
-    """The error about the first line with another number of cells than the header, if any.
-
-    pyarrow can report the line too, but only on one thread, and only in UTF-8.
+    Args:
+        codes: Whether columns stay text in which a number has a zero before it, as codes have.
     """
-    opened = gzip.open if _is_packed(path) else open
-    try:
-        with opened(path, "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            lines = csv.reader(file)
-            width = len(next(lines, []))
-            for cells in lines:
-                if cells and len(cells) != width:
-                    return DataError(
-                        f"{path.name}: line {lines.line_num} (the header is line 1) has another number of"
-                        " cells than the header.",
-                        advice="Correct the line; a cell that holds a comma must be quoted.",
-                    )
-    except (csv.Error, EOFError):
-        return None
-    return None
+    source = source_of(table)
+    if source is None:
+        return table
+    typed = []
+    for cells in table.columns:
+        text = codes and pa.types.is_string(cells.type)
+        if text and pc.any(pc.match_substring_regex(cells, _CODE)).as_py():
+            typed.append(without_words(cells, GAP_WORDS))
+        else:
+            typed.append(by_values(cells, decimal=source.dialect.decimal or "."))
+    return pa.Table.from_arrays(typed, names=table.column_names)
 
 
-def load_parquet(path: Path, columns: DataColumns) -> Dataset:
-    """Read a Parquet file.
+def read_parquet(path: Path, columns: DataColumns) -> Table:
+    """The columns of a Parquet file, or of all Parquet files of a directory, in the order of their names.
 
     Raises:
-        DataError: The file cannot be parsed, a named column is missing, or a feature is missing or not a
-            number.
-    """
-    return _from_table(path, read_parquet(path), columns)
-
-
-def read_parquet(path: Path) -> Table:
-    """The columns of a Parquet file.
-
-    Raises:
-        DataError: It cannot be parsed.
+        DataError: It cannot be parsed; or the files differ in their columns.
         OSError: It cannot be opened.
     """
-    try:
-        return pq.ParquetFile(path).read()
-    except (*_UNPARSABLE, KeyError):
-        raise _damaged(path, "Parquet") from None
-
-
-def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
-    names: list[str] = table.column_names
-    if len(set(names)) != len(names):
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files or any(each.parent != path for each in files[: len(files) * path.is_dir()]):
         raise DataError(
-            f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
+            f"{path.name} is a directory "
+            + ("without Parquet files." if not files else "whose folders have Parquet files."),
+            advice="Write the table as one Parquet file, or as several in one directory.",
         )
+    wanted = columns.used
+    tables = []
+    for each in files:
+        try:
+            file = pq.ParquetFile(each)
+            there = file.schema_arrow.names
+            if columns.schema is not None:
+                check_present(columns.schema.names, there, each.name)
+            names = [name for name in there if name in wanted] if wanted else None
+            tables.append(plain_types(file.read(columns=names)))
+        except (*UNPARSABLE, KeyError):
+            raise damaged(each, "Parquet") from None
+    try:
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    except pa.ArrowException:
+        raise DataError(
+            f"{path.name}: the Parquet files of the directory have columns of different names or types.",
+            advice="Write them with one schema, or as one file.",
+        ) from None
+
+
+def dataset_of(path: Path, table: Table, columns: DataColumns) -> Dataset:
+    """The dataset of a table that was read from a file.
+
+    Raises:
+        DataError: There are no rows; a column is not there or several times; a feature, a label or an
+            identifier is missing or of another type.
+    """
+    names: list[str] = table.column_names
     if table.num_rows == 0:
         raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
     if columns.schema is not None:
         return _by_schema(path, table, columns, columns.schema)
+    _check_once(path, columns.features or names, names)
+    source = source_of(table)
+    cells, table = table, typed_by_values(table)
     left_out: tuple[str, ...] = ()
     if columns.features is None:
         aside = {columns.label, columns.identifier}
@@ -190,7 +158,7 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
         if not chosen:
             words = [each for each in left_out if each.endswith(_WORD)]
             raise DataError(
-                f"{path.name} has no numeric column; {_found(names)}"
+                f"{path.name} has no numeric column; {found(names)}"
                 + (f". Among its numbers stands a word: {words[0]}." if words else "."),
                 advice="Name the feature columns.",
             )
@@ -215,9 +183,16 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
     features = np.empty((table.num_rows, len(chosen)), dtype=np.result_type(*numbers))
     for index, values in enumerate(numbers):
         features[:, index] = values
-    label, labelled, identifier = _attributes(path, table, columns)
+    label, labelled, identifier = _attributes(path, cells, columns)
     return Dataset.from_arrays(
-        path.name, features, label, identifier, feature_names=shown, left_out=left_out, labelled=labelled
+        path.name,
+        features,
+        label,
+        identifier,
+        feature_names=shown,
+        left_out=left_out,
+        labelled=labelled,
+        notes=(source.said,) if source is not None and source.said else (),
     )
 
 
@@ -227,18 +202,35 @@ def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> 
             f"{path.name}: feature columns are named, and the session's columns say which they are.",
             advice="Leave `features` out.",
         )
-    table = plain_types(table)
     for name in (columns.label, columns.identifier):
         _check_there(path, name, table.column_names)
     label, labelled, identifier = _attributes(path, table, columns)
-    encoded = schema.encode(table, name=path.name)
-    return Dataset.from_arrays(path.name, encoded, label, identifier, labelled=labelled)
+    source = source_of(table)
+    notes = (source.said,) if source is not None and source.said else ()
+    encoded, faults = schema.fitted(table)
+    keep, changes = np.ones(len(encoded), dtype=np.bool_), None
+    if faults and columns.outside != "refuse":
+        keep, faults, changes = settled(encoded, faults, schema, drop=columns.outside == "drop")
+    if faults:
+        raise refusal(faults, path.name, table.column_names, source)
+    dataset = Dataset.from_arrays(path.name, encoded, label, identifier, labelled=labelled, notes=notes)
+    return dataset if changes is None else kept_rows(dataset, keep, changes)
+
+
+def _check_once(path: Path, wanted: Sequence[str], names: list[str]) -> None:
+    if any(names.count(name) > 1 for name in {*wanted}):
+        raise DataError(
+            f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
+        )
 
 
 def _check_there(path: Path, name: str | None, names: list[str]) -> None:
-    if name is not None and name not in names:
+    if name is None:
+        return
+    _check_once(path, (name,), names)
+    if name not in names:
         raise DataError(
-            f"{path.name} has no column {name!r}; {_found(names)}.",
+            f"{path.name} has no column {name!r}; {found(names)}.",
             advice="Correct the column's name: in the option, or under `columns` in your own file.",
         )
 
@@ -249,16 +241,68 @@ def _attributes(
     """Labels, which rows have one (None: all), and identifiers."""
     label = labelled = None
     if columns.label is not None:
-        column = table.column(columns.label)
-        if columns.label_gaps:
-            column, labelled = without_gaps(column)
-        label = _attribute(path, column, columns.label)
-    identifier = columns.identifier
-    return (
-        label,
-        labelled,
-        None if identifier is None else _attribute(path, table.column(identifier), identifier),
-    )
+        gaps = columns.label_gaps or columns.outside == "drop"
+        label, labelled = attribute(table, columns.label, path.name, columns, gaps=gaps)
+    identifier = None
+    if columns.identifier is not None:
+        identifier, _ = attribute(table, columns.identifier, path.name, columns, identifier=True)
+    return label, labelled, identifier
+
+
+def attribute(
+    table: Table,
+    name: str,
+    where: str,
+    columns: DataColumns,
+    *,
+    gaps: bool = False,
+    identifier: bool = False,
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    """The labels or the identifiers of a table: integers, floats or text.
+
+    Args:
+        name: The column, which is there once.
+        where: The table's name in messages.
+        gaps: Whether rows may have none.
+        identifier: Whether these are identifiers.
+
+    Returns:
+        The values, and which rows have one; None: all. Others have any value.
+
+    Raises:
+        DataError: One is missing, or of a type that cannot travel or that the session does not declare.
+    """
+    column, source = table.column(name), source_of(table)
+    if source is not None:
+        if not pa.types.is_string(column.type):
+            raise DataError(f"{where}: column {name!r} {NO_TEXT}.", advice=ENCODING_ADVICE)
+        kind = None if identifier else columns.label_kind
+        column = _without_label_gaps(table, name, () if identifier else columns.label_words, kind)
+        found = attribute_of(column, kind, decimal=source.dialect.decimal or ".", label=not identifier)
+        if isinstance(found, tuple):
+            row = int(found[0].argmax())
+            raise DataError(
+                f"{where}: row {row} (counted from 0; line {source.line(row)} of the file), column {name!r} "
+                f"{found[1]}, as the session declares its labels.",
+                advice="Correct the label, or agree on another declaration.",
+            )
+        column = found
+    labelled = None
+    if gaps:
+        column, labelled = without_gaps(column)
+    return _attribute(where, column, name), labelled
+
+
+def _without_label_gaps(table: Table, name: str, classes: Sequence[str], kind: str | None) -> Column:
+    """Cells with null for gaps: words in quotes are none where the cells may be text."""
+    cells = table.column(name)
+    words = GAP_WORDS.difference(classes)
+    found = without_words(cells, words)
+    if kind in (None, "text") and found.null_count > without_words(cells, ("",)).null_count:
+        quoted = pc.invert(unquoted(table, name, words))
+        text = pc.and_(pc.not_equal(pc.utf8_trim_whitespace(cells), ""), quoted)
+        found = pc.if_else(text, cells, found)
+    return found
 
 
 def without_gaps(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
@@ -278,15 +322,6 @@ def without_gaps(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
         return pa.chunked_array([pa.array(np.zeros(len(column), dtype=np.int8))]), ~found
     first = column[int((~found).argmax())]
     return pc.if_else(gaps, first, column), ~found
-
-
-def _found(names: list[str]) -> str:
-    """The existing columns, for a message about a missing one."""
-    if not are_header(names):
-        return f"its {len(names)} columns are not listed, as numbers stand in the header or it is missing"
-    if len(names) == 1:
-        return f"its only column is {listed(names)}: cells must be separated by commas"
-    return f"its columns are {listed(names)}"
 
 
 def _may_be_feature(kind: Any) -> bool:
@@ -340,40 +375,40 @@ def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
     return values
 
 
-def _attribute(path: Path, column: Any, name: str) -> npt.NDArray[Any]:
+def _attribute(where: str, column: Any, name: str) -> npt.NDArray[Any]:
     """A label or identifier column without gaps, as integers, floats or text."""
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     kind = column.type
     gaps = pc.is_null(column, nan_is_null=True)
     if pc.any(gaps).as_py():
-        raise _gap(path, _first(gaps), name)
+        raise _gap(where, _first(gaps), name)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         long = pc.greater(pc.binary_length(column), limits.MAX_ATTRIBUTES)
         if pc.any(long).as_py():
             raise DataError(
-                f"{path.name}: row {_first(long)} (counted from 0) has a {name!r} of more than"
+                f"{where}: row {_first(long)} (counted from 0) has a {name!r} of more than"
                 f" {limits.MAX_ATTRIBUTES} bytes, which may not travel with a point.",
                 advice="Shorten it, or do not name the column.",
             )
         texts = np.asarray(column.to_pylist(), dtype=np.str_)
         if (empty := first_empty(texts)) is not None:
-            raise _gap(path, empty, name)
+            raise _gap(where, empty, name)
         return texts
     if pa.types.is_boolean(kind):
         column = pc.cast(column, pa.int8())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise DataError(
-            f"{path.name}: the column {name!r} is of {_type_name(kind)}, which cannot travel with a point.",
+            f"{where}: the column {name!r} is of {_type_name(kind)}, which cannot travel with a point.",
             advice="Convert it to integers or text, or do not name the column.",
         )
     values: npt.NDArray[Any] = column.to_numpy()
     return values
 
 
-def _gap(path: Path, row: int, name: str) -> DataError:
+def _gap(where: str, row: int, name: str) -> DataError:
     return DataError(
-        f"{path.name}: row {row} (counted from 0), column {name!r} is missing (empty, NA or NaN).",
+        f"{where}: row {row} (counted from 0), column {name!r} is missing (empty, NA or NaN).",
         advice="Fill it in, remove the row, or do not name the column.",
     )
 
@@ -385,10 +420,3 @@ def _type_name(kind: Any) -> str:
 
 def _first(flags: Column) -> int:
     return int(pc.index(flags, True).as_py())
-
-
-def _damaged(path: Path, kind: str) -> DataError:
-    return DataError(
-        f"{path.name} cannot be read as {kind}: it is empty, damaged or of another format.",
-        advice="Save it again, or give it the ending of its format.",
-    )

@@ -62,13 +62,11 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
 
     from hushbid.protocol.data.frames import as_arrow, library_of  # noqa: PLC0415
 
-    given = table.reset_index(drop=True) if library_of(table) == "pandas" else table  # type: ignore[attr-defined]
-    kept = as_arrow(given, what)
-    schema = columns.schema
-    features = columns.features if schema is None else [column.name for column in schema.columns]
-    if features is not None:
-        used = {*features, columns.label, columns.identifier}
-        kept = kept.select([name for name in kept.column_names if name in used])
+    nameless = library_of(table) == "pandas" and not columns.used
+    given = table.reset_index(drop=True) if nameless else table  # type: ignore[attr-defined]
+    kept = as_arrow(given, what, columns)
+    if columns.used:
+        kept = kept.select([name for name in kept.column_names if name in columns.used])
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with in_place_of(path) as stream:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from hushbid.protocol.config.party import ConsumerFile, OwnerFile
+from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ExitCode, HushbidError, Stopped
 from hushbid.protocol.machine.machine import Charge, Finish
 from hushbid.protocol.machine.participant import Participant
@@ -23,12 +25,14 @@ from hushbid.protocol.runtime.party import (
     sealing_identity,
     transcript_path,
 )
+from hushbid.protocol.runtime.telemetry.log_events import LogEvent
+from hushbid.protocol.runtime.telemetry.logs import log
 from hushbid.protocol.runtime.telemetry.vitals import AnnouncedNumerics, Vitals
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.session_file import started
 from hushbid.protocol.wire.codec import said_to
 
-__all__ = ["take_part"]
+__all__ = ["log_reading", "take_part"]
 
 _MAY_BE_OVER: Final = "The session may be over by now, and no curator there any more: ask whoever runs it."
 
@@ -109,3 +113,11 @@ def _charged(budget: DatasetBudget) -> str:
         return budget.charged_line()
     except HushbidError:
         return ""
+
+
+def log_reading(dataset: Dataset, path: Path) -> None:
+    """Log how a party's own data were read, where that is not as they stand there."""
+    for said in dataset.notes:
+        log(LogEvent.DATA_DIALECT, said=said)
+    if dataset.changes is not None:
+        log(LogEvent.DATA_CHANGED, path=str(path))

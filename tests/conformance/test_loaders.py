@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,10 +24,15 @@ def table() -> pa.Table:
     return pa.table({"a": FEATURES[:, 0], "b": FEATURES[:, 1], "label": LABELS, "name": IDENTIFIERS})
 
 
-def write_packed_csv(path: Path) -> None:
-    with gzip.open(path, "wb") as file:
-        pacsv.write_csv(table(), file)
+def csv_writer(separator: str, packed: str | None = None) -> Callable[[Path], object]:
+    def write(path: Path) -> None:
+        with pa.output_stream(str(path), compression=packed) as file:
+            pacsv.write_csv(table(), file, pacsv.WriteOptions(delimiter=separator))
 
+    return write
+
+
+BESIDE = DataColumns(label="label", identifier="name")
 
 WRITERS: dict[str, tuple[Callable[[Path], object], DataColumns]] = {
     ".npy": (lambda path: np.save(path, FEATURES), DataColumns()),
@@ -38,9 +42,13 @@ WRITERS: dict[str, tuple[Callable[[Path], object], DataColumns]] = {
         ),
         DataColumns(),
     ),
-    ".csv": (lambda path: pacsv.write_csv(table(), path), DataColumns(label="label", identifier="name")),
-    ".csv.gz": (write_packed_csv, DataColumns(label="label", identifier="name")),
-    ".parquet": (lambda path: pq.write_table(table(), path), DataColumns(label="label", identifier="name")),
+    ".csv": (csv_writer(","), BESIDE),
+    ".csv.gz": (csv_writer(",", "gzip"), BESIDE),
+    ".csv.zst": (csv_writer(",", "zstd"), BESIDE),
+    ".tsv": (csv_writer("\t"), BESIDE),
+    ".tsv.gz": (csv_writer("\t", "gzip"), BESIDE),
+    ".tsv.zst": (csv_writer("\t", "zstd"), BESIDE),
+    ".parquet": (lambda path: pq.write_table(table(), path), BESIDE),
 }
 """How to write the same points in every format. A loader without an entry fails the first test."""
 
@@ -97,9 +105,11 @@ def test_a_file_that_was_cut_short_is_a_data_error_or_has_fewer_rows(suffix: str
     whole = path.read_bytes()
     for size in range(1, len(whole), max(1, len(whole) // 97)):
         path.write_bytes(whole[:size])
-        # Only a CSV says nothing of its length: a cut at a line's end, or in its last cell, stays unseen.
+        # Only text says nothing of its length: a cut at a line's end, or in its last cell, stays unseen.
         expected = (
-            contextlib.suppress(DataError) if suffix == ".csv" else pytest.raises(DataError, match="points")
+            contextlib.suppress(DataError)
+            if suffix in (".csv", ".tsv")
+            else pytest.raises(DataError, match="points")
         )
         with expected:
             assert len(load_dataset(path, columns)) <= 3

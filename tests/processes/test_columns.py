@@ -90,6 +90,29 @@ def test_what_is_bought_are_rows_of_the_owners_tables(ran: dict[str, Any]) -> No
     assert table.stat().st_mode & 0o777 == 0o600
 
 
+def test_an_owner_that_drops_rows_is_alone_told_how_many(place: Path) -> None:
+    rows = (place / "north.csv").read_text() + '7,"nurse",true,1\n'
+    (place / "more.csv").write_text(rows.replace(",", ";"))
+    values = tomllib.loads((place / "cluster.toml").read_text())
+    values["owners"]["north"]["data"] = "more.csv"
+    (place / "more.toml").write_text(tomli_w.dumps(values))
+    with pytest.raises(DataError, match="column 'age': row 60"):
+        open_cluster(place / "more.toml").load()
+    values["owners"]["north"]["columns"]["outside"] = "drop"
+    (place / "more.toml").write_text(tomli_w.dumps(values))
+    ended = start(place / "more.toml", place / "more-runs").end()
+    assert ended.code == 0, ended.err
+    assert "dropped" not in json.dumps(ended.json).replace('"dropped": 0', "")
+    parties = Path(ended.json["directory"]) / "parties"
+    log = (parties / "north" / "log.txt").read_text()
+    assert "INFO data.dialect more.csv is read as CSV, separated by semicolons" in log
+    assert "WARNING data.changed" in log
+    told = {each.name: json.loads((each / "result.json").read_text()) for each in parties.iterdir()}
+    assert told["north"]["outside"] == {"clipped": {}, "dropped": 1}
+    assert told["south"]["outside"] == told["consumer"]["outside"] == {"clipped": {}, "dropped": 0}
+    assert "outside" not in told["curator"]
+
+
 def test_it_is_weighed_by_a_table_of_the_session_s_columns(place: Path, ran: dict[str, Any]) -> None:
     given = [
         "weigh",

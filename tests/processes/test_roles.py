@@ -77,6 +77,8 @@ def test_an_owner_prints_what_it_handed_over_and_nothing_of_what_it_won(
         "owner": "heron",
         "points": 40,
         "handed_over": ROUNDS,
+        "unlabelled": 0,
+        "outside": {"clipped": {}, "dropped": 0},
         "rounds": ROUNDS,
         "transcript": str(cluster.transcript_path("heron")),
     }

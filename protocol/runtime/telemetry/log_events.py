@@ -68,6 +68,11 @@ class LogEvent(Enum):
     LEDGERS_UNKNOWN = _warning(
         "ledger.list-unusable", "{path}: not known whether these rows have another ledger ({reason})"
     )
+    DATA_DIALECT = _info("data.dialect", "{said}")
+    DATA_CHANGED = _warning(
+        "data.changed",
+        "{path}: values were clipped or rows dropped that do not fit what is public; the result has how many",
+    )
     SEED_SET_DRAWN = _warning(
         "seed-set.drawn",
         "{path}: a seed set of {points} points, drawn within the public bounds: mostly that is far from real "

@@ -52,7 +52,7 @@ def test_labels_are_of_the_kind_that_the_session_declares(declared: str, own: st
 
 
 def test_an_owner_without_labels_is_told_that_the_session_has_them() -> None:
-    with pytest.raises(DataError, match=r"north\.csv has no labels where the session declares text"):
+    with pytest.raises(DataError, match=r"north\.csv has no labels where the session requires text"):
         enrol("text", None)
 
 

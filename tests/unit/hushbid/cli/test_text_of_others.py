@@ -211,7 +211,7 @@ def test_a_schema_is_drafted_and_means_what_it_should(cluster: Path) -> None:
     [
         ("age", [17], "row 0"),
         (f"job{EVIL}", [f"thief{EVIL}"], SHOWN),
-        ("id", [None], "has a gap"),
+        ("id", [None], "is missing"),
     ],
 )
 def test_errors_about_a_row_are_shown(

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.protocol.data import DataColumns, load_dataset
-from hushbid.protocol.data.tables import read_csv
+from hushbid.protocol.data.tables import read_csv, typed_by_values
 from hushbid.tables.formulas import formula_cells, formula_line
 from hushbid.tables.frames import write_table
 
@@ -57,7 +57,7 @@ def test_what_is_written_is_read_again_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     found = write_table(table, path)
     assert found == {"label": len(FORMULAS) * 3000, "=id": count + 1}
-    assert read_csv(path).equals(table)
+    assert typed_by_values(read_csv(path, DataColumns())).equals(table)
     rows = load_dataset(path, DataColumns(("x",), "label", "=id"))
     assert rows.labels is not None
     assert rows.labels.tolist() == texts
@@ -98,5 +98,5 @@ def test_who_writes_a_table_is_told_once_and_in_the_json(delivered: Path, verb: 
     line = formula_line(found, output)
     assert (line in shown.stderr) == bool(found)
     assert shown.stderr.count("WARNING") == bool(found)
-    table = read_csv(output) if ending == "csv" else pq.read_table(output)
+    table = read_csv(output, DataColumns()) if ending == "csv" else pq.read_table(output)
     assert table.column("label").to_pylist() == ["=1+1", "yes", "no"] * 10

@@ -66,7 +66,7 @@ def test_a_draft_of_private_rows_says_nothing_of_them(place: Path) -> None:
     said = run("draft", place / "rows.parquet")
     assert '[[columns]]\nname = "age"\nkind = "integer"\nlower = ?\nupper = ?' in said
     assert 'name = "job"\nkind = "category"\ncategories = ?' in said
-    assert "'when' is left out" in said
+    assert 'name = "when"\nkind = "datetime"\nlower = ?\nupper = ?' in said
     for value in ("31", "90", "1.5", "nurse", "own"):
         assert value not in said
     other = pa.table(ROWS | {"age": [5, 6, 7], "job": ["x", "y", "z"], "height": [0.0, 1.0, 2.0]})
@@ -90,10 +90,23 @@ def test_a_draft_leaves_the_index_of_pandas_out_and_says_what_becomes_of_dates(p
     rows.to_parquet(place / "rows.parquet")
     for options in ((), ("--public",)):
         said = run("draft", place / "rows.parquet", *options)
-        assert said.count("[[columns]]") == 1
+        assert said.count("[[columns]]") == 2 - bool(options)
         assert "'__index_level_0__' is left out: it is an index" in said
-        assert "'day' is left out" in said
-        assert "such as days" in said
+        assert ("'day' is left out: it is constant" if options else 'kind = "datetime"') in said
+
+
+def test_a_draft_tells_dates_by_their_text_and_says_how_a_file_is_read(place: Path) -> None:
+    path = place / "rows.csv"
+    path.write_text("day;at;zip;same\n2024-01-02;2024-01-02 10:00;02134;7\n2023-01-02;2024-02-02;10001;7\n")
+    said = run("draft", path, "--public")
+    assert "# rows.csv is read as CSV, separated by semicolons." in said
+    assert "'same' is left out: it is constant: it has one value alone" in said
+    (place / "drafted.toml").write_text(said)
+    schema = Schema.read(place / "drafted.toml")
+    assert [column.kind for column in schema.columns] == ["date", "datetime", "category"]
+    assert schema.columns[2].categories == ("02134", "10001")
+    assert len(load_dataset(path, DataColumns(schema=schema))) == 2
+    assert 'kind = "date"\nlower = ?' in run("draft", path)
 
 
 def test_a_draft_of_public_rows_is_a_schema_that_they_fit(place: Path) -> None:
@@ -317,7 +330,8 @@ def test_what_is_no_delivery_is_refused(place: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"a,a\n1,2\n", "two columns of one name"), (b"\xe9\n1\n", "cannot be read")]
+    ("content", "says"),
+    [(b"a,a\n1,2\n", "two columns of one name"), (b"\xe9\n1\n", "not in UTF-8, but perhaps in Latin-1")],
 )
 def test_a_table_whose_columns_cannot_be_named_is_refused(place: Path, content: bytes, says: str) -> None:
     (place / "odd.csv").write_bytes(content)
@@ -353,7 +367,7 @@ def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([31]), *[pa.array([1])] * 2], names=["age", "sold", "sold"])
     schema = Schema.of([{"name": "age", "kind": "integer", "lower": 18, "upper": 99}])
     with pytest.raises(DataError, match="no column 'sold', or several"):
-        arrays_of(schema, twice, "rows", label="sold")
+        arrays_of(schema, twice, "rows", DataColumns(label="sold"))
 
 
 @pytest.mark.parametrize(
@@ -363,7 +377,10 @@ def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
         (["encode", "none.toml", "rows.parquet", "--output", "a.npz"], "cannot be read"),
         (["encode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is no .npz"),
         (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "no"], "no column 'no'"),
-        (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "job"], "has a gap"),
+        (
+            ["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "job"],
+            "column 'job' is missing",
+        ),
         (["encode", "schema.toml", "rows.parquet", "--output", "no/a.npz"], "cannot be written"),
         (["decode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is not a delivery"),
         (["decode", "schema.toml", "none.npz", "--output", "a.csv"], "cannot be read"),

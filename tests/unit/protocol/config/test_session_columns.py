@@ -56,12 +56,27 @@ def test_without_columns_features_are_needed_as_ever() -> None:
     [
         AGE | {"name": "years"}, AGE | {"kind": "number"}, AGE | {"lower": 17}, AGE | {"upper": 98},
         AGE | {"missing": 41}, {key: value for key, value in AGE.items() if key != "missing"},
-        AGE | {"weight": 0.5},
+        AGE | {"weight": 0.5}, AGE | {"gaps": ["?"]},
     ],
     ids=str,
 )  # fmt: skip
 def test_the_digest_changes_with_every_key_of_a_column(other: dict[str, Any]) -> None:
     assert session(other).digest() != session(AGE).digest()
+
+
+def test_words_kinds_and_scales_are_in_the_digest() -> None:
+    flag = {"name": "flag", "kind": "boolean"}
+    day = {"name": "day", "kind": "date", "lower": "2000-01-01", "upper": "2030-01-01"}
+    paid = {"name": "paid", "kind": "number", "lower": 1, "upper": 9}
+    for column, other in (
+        (flag, flag | {"true": ["yes"]}),
+        (flag, flag | {"false": ["no"]}),
+        (day, day | {"upper": "2030-01-02"}),
+        (day, day | {"kind": "datetime"}),
+        (paid, paid | {"scale": "log"}),
+    ):
+        assert session(column).digest() != session(other).digest()
+    assert session(day).digest() == session(day | {"lower": 10957}).digest()
 
 
 def test_the_digest_depends_on_what_columns_mean_and_not_on_how_they_are_written() -> None:
@@ -105,7 +120,10 @@ def test_a_party_s_table_is_read_by_the_session_s_columns(tmp_path: Path) -> Non
     [
         (DataColumns(features=("age",)), "feature columns are named"),
         (DataColumns(label="sold"), "has no column 'sold'"),
-        (DataColumns(), "rows.csv: column 'age': row 1 (counted from 0) is out of bounds"),
+        (
+            DataColumns(),
+            "rows.csv: column 'age': row 1 (counted from 0; line 3 of the file) is out of bounds",
+        ),
     ],
     ids=["features", "label", "value"],
 )

@@ -156,7 +156,7 @@ NO_IMAGES: dict[str, tuple[Any, str]] = {
     "too dark": ([[1] * 6, [-77, *[1] * 5]], "row 1 (counted from 0) has a pixel that is out of bounds"),
     "infinite": ([[1.0] * 6, [math.inf] * 6], "row 1 (counted from 0) has a pixel that is out of bounds"),
     "a share": ([[1] * 6, [0.77] * 6], "row 1 (counted from 0) has a pixel that is no whole number"),
-    "a gap first": ([None, [1] * 6, [77.5] * 6], "row 0 (counted from 0) is missing"),
+    "a gap": ([None, [1] * 6, [77] * 6], "row 0 (counted from 0) is missing"),
     "masked": (
         np.ma.masked_equal(np.where(PIXELS == 9, 77, PIXELS), 77),
         "row 1 (counted from 0) has a pixel that is missing",

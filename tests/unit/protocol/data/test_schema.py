@@ -162,7 +162,7 @@ def test_empty_text_is_said_to_be_empty_and_no_gap() -> None:
     said = (
         "row 1 (counted from 0) is empty text, which is no gap and of no category, and those of 1 more rows."
     )
-    assert error.what.endswith(said)
+    assert said in error.what
     assert "null (None): that is a gap" in error.advice
     assert "33344" not in error.what
     assert Schema.of([JOB]).encode(table(job=["", None]), name="x").tolist() == [[0, 0, 1, 0], [0, 0, 0, 1]]
@@ -172,7 +172,7 @@ def test_a_column_that_is_not_there_or_twice_is_named() -> None:
     schema = Schema.of([OWNS])
     assert "no column 'owns'" in refused(schema, other=[1]).what
     twice = pa.Table.from_arrays([pa.array([True])] * 2, names=["owns", "owns"])
-    with pytest.raises(DataError, match="no column 'owns', or several"):
+    with pytest.raises(DataError, match="column 'owns' is there several times"):
         schema.encode(twice)
 
 

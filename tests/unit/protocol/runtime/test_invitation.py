@@ -238,11 +238,13 @@ def test_options_say_what_else_is_the_owner_s_own(invited: Path, tmp_path: Path)
         features="a, b,c",
         label="y",
         identifier="id",
+        outside="drop",
         budget_epsilon=2.0,
     )
     file = options.files()[1]
     assert (file.key, file.state, file.ledger) == (tmp_path / "k", tmp_path / "s", tmp_path / "l")
-    assert file.columns.model_dump() == {"features": ["a", "b", "c"], "label": "y", "identifier": "id"}
+    named = {"features": ["a", "b", "c"], "label": "y", "identifier": "id", "outside": "drop"}
+    assert file.columns.model_dump(exclude_defaults=True) == named
     assert file.budget is not None
     assert file.budget.epsilon == 2.0
 

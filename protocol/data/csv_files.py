@@ -1,0 +1,354 @@
+"""CSV files as text: the header, and every cell as it stands.
+
+No type is guessed here (`hushbid.protocol.data.cells` reads types). Compression, encoding and separator are
+found by the file's content where they are not declared. pyarrow's messages quote cells, so none is passed on:
+after a failed parse the place is found again here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from hushbid.protocol.data.dialect import Dialect
+from hushbid.protocol.data.names import listed
+from hushbid.protocol.errors import DataError
+
+__all__ = [
+    "ENCODING_ADVICE",
+    "NO_TEXT",
+    "UNPARSABLE",
+    "Source",
+    "damaged",
+    "read_cells",
+    "source_of",
+    "unquoted",
+]
+
+Table: TypeAlias = Any
+"""A pyarrow.Table: pyarrow has no types of its own to name."""
+
+UNPARSABLE: Final = (pa.ArrowException, ValueError, EOFError)  # a UnicodeDecodeError is a ValueError
+
+_SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_ENDINGS: Final = {".gz": "gzip", ".zst": "zstd"}
+_OTHERS: Final = {
+    b"PAR1": "Parquet",
+    b"PK\x03\x04": "an Excel workbook or another ZIP archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"\x93NUMPY": "an array of NumPy",
+    b"ARROW1": "an Arrow file",
+}
+"""What files begin with that are no CSV."""
+_HEAD: Final = 256 * 1024
+"""Bytes in which the separator is looked for."""
+_LINES: Final = 50
+"""Lines that have to agree on a separator."""
+_LONGEST: Final = 2**31 - 1
+"""Most bytes of a cell, and of a block of pyarrow's reader."""
+NO_TEXT: Final = "has text that is not in UTF-8, but perhaps in Latin-1 or Windows-1252"
+ENCODING_ADVICE: Final = (
+    "Save the file in UTF-8, or name its encoding: `encoding` under `columns` in your own file, such as "
+    '"latin-1" or "cp1252".'
+)
+_MARK: Final = b"hushbid.csv"
+
+_COMMA: Final = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$"
+_THOUSANDS: Final = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that a table's cells come from, and how it was read."""
+
+    path: Path
+    dialect: Dialect
+
+    @property
+    def said(self) -> str:
+        """How it was read, where that is not usual; empty otherwise."""
+        separator, decimal, encoding = self.dialect.separator, self.dialect.decimal, self.dialect.encoding
+        said = (
+            [] if separator == "," else [f"separated by {_SEPARATORS.get(separator or ',', repr(separator))}"]
+        )
+        said += ["a comma before fractions"] if decimal == "," else []
+        said += [] if encoding == "utf-8" else [f"encoded in {encoding}"]
+        return f"{self.path.name} is read as CSV, {', '.join(said)}" if said else ""
+
+    def line(self, row: int) -> int:
+        """The line on which a row ends, from 1; rows count from 0 and the header is none."""
+        with _lines(content_of(self.path, self.dialect)[0], self.dialect.separator or ",") as lines:
+            _ = next(itertools.islice((cells for cells in lines if cells), row + 1, None), None)
+            return int(lines.line_num)
+
+
+def source_of(table: Table) -> Source | None:
+    """Where a table of `read_cells` comes from; None of a table whose columns have types."""
+    marked = (table.schema.metadata or {}).get(_MARK)
+    if marked is None:
+        return None
+    path, *dialect = json.loads(marked)
+    return Source(Path(path), Dialect(*dialect))
+
+
+def read_cells(
+    path: Path,
+    dialect: Dialect | None = None,
+    *,
+    wanted: Collection[str] = (),
+    numeric: Collection[str] | None = None,
+) -> Table:
+    """The cells of a CSV file, every column as text; a column that is no text in its encoding is binary.
+
+    Args:
+        dialect: What is declared of it.
+        wanted: Names that the header has to have: they decide between separators.
+        numeric: Columns of numbers, which decide about the decimal comma; None: all that look like it.
+
+    Raises:
+        DataError: The file is no CSV with a header, or a line has another number of cells than the header.
+        OSError: It cannot be opened.
+    """
+    declared = dialect or Dialect()
+    content, encoding = content_of(path, declared)
+    separator = declared.separator or _separator(path, content, wanted)
+    names, blank = _header(path, content, separator)
+    table = _parsed(path, content, separator, names, blank)
+    stripped = [name.strip() for name in names]  # "a, b" is how people write a header
+    names = stripped if len({*stripped}) == len(names) else names
+    columns = [_as_text(column) for column in table.columns]
+    decimal = declared.decimal or _decimal(path, separator, names, columns, numeric)
+    marked = json.dumps([str(path), separator, decimal, encoding])
+    return pa.Table.from_arrays(columns, names=names).replace_schema_metadata({_MARK: marked})
+
+
+def _as_text(column: Any) -> Any:
+    try:
+        return pc.cast(column, pa.string())
+    except pa.ArrowException:
+        return column  # refused only where somebody wants it
+
+
+def unquoted(table: Table, name: str, words: Collection[str]) -> Any:
+    """Which cells of a column are one of these words and stand there without quotes: Arrow booleans."""
+    source = source_of(table)
+    assert source is not None, "only cells can be quoted"
+    content, _ = content_of(source.path, source.dialect)
+    separator = source.dialect.separator or ","
+    names, blank = _header(source.path, content, separator)
+    place = str(table.column_names.index(name))
+    found = _parsed(source.path, content, separator, names, blank, only=place, words=words)
+    return pc.is_null(found.column(0))
+
+
+def _parsed(
+    path: Path,
+    content: Any,
+    separator: str,
+    names: Sequence[str],
+    blank: int,
+    *,
+    only: str | None = None,
+    words: Collection[str] = (),
+) -> Table:
+    """The rows, with columns named by their places; blocks hold whole rows, however long these are."""
+    places = [str(place) for place in range(len(names))]
+    convert = pacsv.ConvertOptions(
+        column_types=dict.fromkeys(places, pa.binary()),
+        include_columns=[only] if only is not None else None,
+        null_values=list(words),
+        strings_can_be_null=bool(words),
+        quoted_strings_can_be_null=False,
+    )
+    parsing = pacsv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    for size in (2**20, min(max(len(content), 2**20), _LONGEST)):
+        reading = pacsv.ReadOptions(
+            column_names=places, skip_rows=blank, skip_rows_after_names=1, block_size=size
+        )
+        try:
+            return pacsv.read_csv(
+                pa.BufferReader(content),
+                read_options=reading,
+                parse_options=parsing,
+                convert_options=convert,
+            )
+        except UNPARSABLE:
+            continue  # a row was longer than a block, or the file is no such table
+    raise _ragged(path, content, separator) or damaged(path, "CSV with a header") from None
+
+
+def content_of(path: Path, dialect: Dialect) -> tuple[Any, str]:
+    """A file's text as UTF-8 without a byte order mark, unpacked, and the encoding that it had.
+
+    Raises:
+        DataError: It is something else than text, or not in the declared encoding.
+        OSError: It cannot be read.
+    """
+    head = _head_of(path)
+    packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+    said = next((kind for ending, kind in _ENDINGS.items() if path.name.lower().endswith(ending)), None)
+    if not head or (said is not None and said != packed):
+        raise damaged(path, f"CSV packed by {said}" if said else "CSV with a header")
+    if packed is None:
+        content = pa.memory_map(str(path)).read_buffer()
+    else:
+        content = pa.input_stream(str(path), compression=packed).read_buffer()
+    start = bytes(content[:4096])
+    for magic, kind in _OTHERS.items():
+        if start.startswith(magic):
+            raise DataError(
+                f"{path.name} is no CSV: by its content it is {kind}.",
+                advice="Give it the ending of its format, or export the table as CSV or Parquet.",
+            )
+    encoding = _encoding(start, dialect.encoding)
+    if start.startswith(codecs.BOM_UTF8):
+        return content[len(codecs.BOM_UTF8) :], "utf-8"
+    if encoding == "utf-8":
+        return content, encoding
+    try:
+        text = codecs.decode(memoryview(content), encoding)
+        return pa.py_buffer(text.lstrip("\ufeff").encode()), encoding
+    except (ValueError, LookupError):
+        raise DataError(
+            f"{path.name} is not encoded in {encoding}.", advice="Correct `encoding`, or save it in UTF-8."
+        ) from None
+
+
+def _head_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(4)
+
+
+def _encoding(start: bytes, declared: str | None) -> str:
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if declared is not None:
+        return codecs.lookup(declared).name
+    odd, even = start[1::2].count(0), start[::2].count(0)
+    half = len(start) // 2
+    if half and max(odd, even) > 0.6 * half and min(odd, even) < 0.1 * half:
+        return "utf-16-le" if odd > even else "utf-16-be"
+    return "utf-8"
+
+
+class _lines:
+    """The lines of a CSV, as lists of cells; bytes that are no UTF-8 become half surrogates."""
+
+    def __init__(self, content: Any, separator: str) -> None:
+        self._text = io.TextIOWrapper(
+            pa.BufferReader(content), encoding="utf-8", errors="surrogateescape", newline=""
+        )
+        csv.field_size_limit(_LONGEST)
+        self._reader = csv.reader(self._text, delimiter=separator)
+
+    def __enter__(self) -> Any:
+        return self._reader
+
+    def __exit__(self, *_: object) -> None:
+        self._text.detach()
+
+
+def _head_lines(content: Any, separator: str) -> Iterator[list[str]]:
+    """The first whole lines that have cells; the last one of a cut head is left out."""
+    cut = len(content) > _HEAD
+    with _lines(content[:_HEAD] if cut else content, separator) as lines:
+        try:
+            found = [cells for cells in itertools.islice(lines, _LINES + 1) if cells]
+        except csv.Error:
+            return
+    yield from found[:-1] if cut and 1 < len(found) <= _LINES else found
+
+
+def _separator(path: Path, content: Any, wanted: Collection[str]) -> str:
+    """The separator: under which the wanted columns are there, or all lines have equally many cells."""
+    usual = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz", ".tsv.zst")) else ","
+    best, most = usual, (False, False, False, 1)
+    for separator in (usual, *(each for each in _SEPARATORS if each != usual)):
+        lines = [*_head_lines(content, separator)]
+        if not lines or len(lines[0]) < 2:
+            continue
+        names = {name.strip() for name in lines[0]}
+        even = len({len(cells) for cells in lines}) == 1
+        found = (bool(wanted) and names.issuperset(wanted), even, separator == usual, len(lines[0]))
+        if found > most:
+            best, most = separator, found
+    return best
+
+
+def _header(path: Path, content: Any, separator: str) -> tuple[list[str], int]:
+    """The names in the header, and the number of blank lines before it."""
+    with _lines(content, separator) as lines:
+        try:
+            blank, cells = next((each for each in enumerate(lines) if each[1]), (0, []))
+        except csv.Error:
+            cells, blank = [], 0
+    if not cells:
+        raise damaged(path, "CSV with a header")
+    if any("\udc80" <= sign <= "\udcff" or sign == "\0" for name in cells for sign in name):
+        raise DataError(f"{path.name}: the header {NO_TEXT}.", advice=ENCODING_ADVICE)
+    return cells, blank
+
+
+def _decimal(
+    path: Path, separator: str, names: Sequence[str], columns: Sequence[Any], numeric: Collection[str] | None
+) -> str:
+    """What stands before fractions: a comma where cells of numbers have one and commas separate no cells."""
+    if separator == ",":
+        return "."
+    doubtful: list[str] = []
+    for name, column in zip(names, columns, strict=True):
+        if (numeric is not None and name not in numeric) or not pa.types.is_string(column.type):
+            continue
+        commas = pc.match_substring_regex(column, _COMMA)
+        if not pc.any(commas).as_py():
+            continue
+        thousands = pc.match_substring_regex(column, _THOUSANDS)
+        if pc.any(pc.and_not(commas, thousands)).as_py():
+            return ","
+        doubtful.append(name)
+    if doubtful and numeric is not None:
+        raise DataError(
+            f"{path.name}: column {listed(doubtful[:1])} has numbers with commas, which may stand before "
+            "fractions or between thousands.",
+            advice='Say which: `decimal = ","` under `columns` in your own file; or save the numbers without '
+            "separators of thousands.",
+        )
+    return "."
+
+
+def _ragged(path: Path, content: Any, separator: str) -> DataError | None:
+    """The error about the first line with another number of cells than the header, if any."""
+    with _lines(content, separator) as lines:
+        try:
+            width = len(next((cells for cells in lines if cells), []))
+            for cells in lines:
+                if cells and len(cells) != width:
+                    sign = _SEPARATORS.get(separator, "separators").removesuffix("s")
+                    return DataError(
+                        f"{path.name}: line {lines.line_num} (the header is line 1) has another number of"
+                        " cells than the header.",
+                        advice=f"Correct the line; a cell that holds a {sign} must be quoted.",
+                    )
+        except csv.Error:
+            return None
+    return None
+
+
+def damaged(path: Path, kind: str) -> DataError:
+    """The error about a file that is not of a format."""
+    return DataError(
+        f"{path.name} cannot be read as {kind}: it is empty, damaged or of another format.",
+        advice="Save it again, or give it the ending of its format.",
+    )

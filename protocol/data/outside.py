@@ -1,0 +1,188 @@
+"""What a party does with its own rows that do not fit what is public: refuse them, clip them, or drop them.
+
+It is the party's private choice. What was changed is for its own eyes: it tells something of the rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.protocol.data.column import MEASURED
+from hushbid.protocol.data.dataset import Changes, DataColumns, Dataset, row_chunks
+from hushbid.protocol.data.names import feature_column
+from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.errors import DataError
+
+if TYPE_CHECKING:
+    from hushbid.protocol.data.table_faults import Fault
+
+__all__ = ["fitted", "kept_rows", "settled"]
+
+Flags = npt.NDArray[np.bool_]
+
+
+def settled(
+    encoded: npt.NDArray[np.float64], faults: Sequence[Fault], schema: Schema, *, drop: bool
+) -> tuple[Flags, list[Fault], Changes]:
+    """What becomes of the faults of a table: numbers are clipped in place, or rows dropped.
+
+    Args:
+        encoded: Shape (rows, `schema.width`).
+        drop: Whether rows are dropped; otherwise numbers beyond their bounds are clipped.
+
+    Returns:
+        The rows to keep, the faults that stay, and what was changed.
+    """
+    keep = np.ones(len(encoded), dtype=np.bool_)
+    stay: list[Fault] = []
+    clipped: Counter[str] = Counter()
+    first = {column.name: place for column, place in zip(schema.columns, schema.places, strict=True)}
+    kinds = {column.name: column for column in schema.columns}
+    for fault in faults:
+        if fault.rows is None:
+            stay.append(fault)
+        elif drop:
+            keep &= ~fault.rows
+        elif fault.beyond:
+            place = first[fault.column]
+            encoded[fault.rows, place] = np.clip(encoded[fault.rows, place], *kinds[fault.column].extremes)
+            clipped[fault.column] += int(fault.rows.sum())
+        else:
+            stay.append(fault)
+    return keep, stay, Changes(dict(clipped), int((~keep).sum()))
+
+
+def kept_rows(dataset: Dataset, keep: Flags, changes: Changes) -> Dataset:
+    """The rows of a dataset that are kept, with what was changed.
+
+    Raises:
+        DataError: None is.
+    """
+    if not keep.any():
+        raise DataError(
+            f"{dataset.name}: no row fits the session's public columns, so that all would be dropped.",
+            advice='Look at them with `outside = "refuse"`: the file may be another one.',
+        )
+    held = dataset if dataset.changes is None else replace(dataset, changes=None)
+    if not keep.all():
+        held = replace(
+            held,
+            features=np.ascontiguousarray(held.features[keep]),
+            labels=None if held.labels is None else held.labels[keep],
+            identifiers=None if held.identifiers is None else held.identifiers[keep],
+            labelled=None if held.labelled is None else held.labelled[keep],
+        )
+        for array in (held.features, held.labels, held.identifiers, held.labelled):
+            if array is not None:
+                array.setflags(write=False)
+    before = dataset.changes or Changes({}, 0)
+    clipped = Counter(before.clipped)
+    clipped.update(changes.clipped)
+    return replace(held, changes=Changes(dict(clipped), before.dropped + changes.dropped))
+
+
+def fitted(dataset: Dataset, columns: DataColumns) -> Dataset:
+    """A dataset whose rows fit the session's bounds and labels, as far as its party's choice goes.
+
+    What cannot be clipped is left to the checks, which refuse it.
+
+    Raises:
+        DataError: No row is left.
+    """
+    allowed = columns.allowed
+    if allowed is None or columns.outside == "refuse":
+        return dataset
+    if np.size(allowed.lower) not in (1, dataset.features.shape[1]):
+        return dataset  # of other columns than the session's
+    drop = columns.outside == "drop"
+    low, high = _bounds(dataset, columns)
+    keep = np.ones(len(dataset), dtype=np.bool_)
+    features: npt.NDArray[Any] = dataset.features
+    clipped: Counter[str] = Counter()
+    for start, stop in row_chunks(dataset.features):
+        chunk = features[start:stop]
+        outside = (chunk < low) | (chunk > high)
+        if drop:
+            keep[start:stop] = ~(outside | ~np.isfinite(chunk)).any(axis=1)
+            if columns.schema is not None:
+                keep[start:stop] &= columns.schema.holds(chunk).all(axis=1)
+        elif outside.any():
+            if not features.flags.writeable:
+                features = np.array(features)
+            features[start:stop] = np.clip(chunk, low, high)
+            for place in np.flatnonzero(outside.any(axis=0)):
+                clipped[_name(dataset, columns, int(place))] += int(outside[:, place].sum())
+    changed = replace(dataset, features=features)
+    if features is not dataset.features:
+        features.setflags(write=False)
+    changed, labels = _labels(changed, columns, drop=drop)
+    if drop:
+        keep &= labels
+    elif (count := int((~labels).sum())) > 0:
+        clipped[columns.label or "labels"] += count
+    if keep.all() and not clipped:
+        return dataset
+    return kept_rows(changed, keep, Changes(dict(clipped), int((~keep).sum())))
+
+
+def _bounds(dataset: Dataset, columns: DataColumns) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The bounds that features are compared with, in their type, as `check_dataset` does."""
+    assert columns.allowed is not None, "asked only then"
+    width, kind = dataset.features.shape[1], dataset.features.dtype
+    lower, upper = np.asarray(columns.allowed.lower), np.asarray(columns.allowed.upper)
+    if columns.schema is not None:  # a weight widens the session's bounds beyond the column's
+        measured = [column.kind in MEASURED for column in columns.schema.columns for _ in range(column.width)]
+        pairs = [column.extremes for column in columns.schema.columns for _ in range(column.width)]
+        lower = np.where(measured, [pair[0] for pair in pairs], -np.inf)
+        upper = np.where(measured, [pair[1] for pair in pairs], np.inf)
+    if kind.kind != "f":
+        limits = np.iinfo(kind)
+        lower, upper = np.ceil(lower), np.floor(upper)
+        lower, upper = np.clip(lower, limits.min, limits.max), np.clip(upper, limits.min, limits.max)
+    return (
+        np.broadcast_to(np.asarray(lower, dtype=kind), (width,)),
+        np.broadcast_to(np.asarray(upper, dtype=kind), (width,)),
+    )
+
+
+def _name(dataset: Dataset, columns: DataColumns, place: int) -> str:
+    if columns.schema is not None:
+        names = [column.name for column in columns.schema.columns for _ in range(column.width)]
+        return names[place]
+    return dataset.feature_names[place] if dataset.feature_names else feature_column(place, None)
+
+
+def _labels(dataset: Dataset, columns: DataColumns, *, drop: bool) -> tuple[Dataset, Flags]:
+    """The dataset with amounts clipped into their range, and which rows had a label that fits."""
+    fits = np.ones(len(dataset), dtype=np.bool_)
+    known = dataset.known
+    code = columns.allowed.labels if columns.allowed is not None else None
+    if known is None:
+        return dataset, fits
+    if not columns.label_gaps and dataset.labelled is not None:
+        fits &= dataset.labelled  # an owner's row without a label
+    if code is None:
+        return dataset, fits if drop else np.ones_like(fits)
+    labels = dataset.labels
+    assert labels is not None, "some are known"
+    held = np.ones_like(fits) if dataset.labelled is None else dataset.labelled
+    if code.classes:
+        classes = {*code.classes}
+        fits &= np.array(
+            [not has or value in classes for value, has in zip(labels.tolist(), held, strict=True)]
+        )
+    elif labels.dtype.kind != "U":
+        fits &= ~held | ((labels >= code.lower) & (labels <= code.upper))
+    if drop:
+        return dataset, fits
+    if code.classes or labels.dtype.kind == "U" or fits.all():
+        return dataset, np.ones_like(fits)
+    clipped = np.where(held, np.clip(labels.astype(np.float64), code.lower, code.upper), labels)
+    clipped.setflags(write=False)
+    return replace(dataset, labels=clipped), fits

@@ -1,0 +1,54 @@
+"""Inputs of public reports, where they lie beside the repository: each ends well, or says what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+FIELD = ROOT.parent / "shared" / "field"
+
+
+def said(name: str, place: Path) -> str:
+    script = FIELD / f"{name}.py"
+    if not script.is_file():
+        pytest.skip(f"{script} is not there")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "CRASH" not in done.stdout
+    return done.stdout
+
+
+def test_na_is_a_category_of_one_column_and_a_gap_of_another(tmp_path: Path) -> None:
+    assert said("ames", tmp_path).startswith("20 points.")
+
+
+def test_categories_stay_text_whatever_an_owner_has_of_them(tmp_path: Path) -> None:
+    found = said("dependents", tmp_path)
+    assert found.startswith("20 points.")
+    assert "Error" not in found
+    for value in ('"02134"', '"2020-01-01"', '"true"', '"12:30:00"'):
+        assert value in found
+
+
+def test_line_breaks_and_long_cells_are_read(tmp_path: Path) -> None:
+    assert said("newline", tmp_path).count("20 points.") == 3
+
+
+@pytest.mark.slow
+def test_frames_of_all_libraries_are_taken_or_refused_in_words(tmp_path: Path) -> None:
+    lines = [line for line in said("frames", tmp_path).splitlines() if line.startswith("REFUSED")]
+    assert [line[8:24] for line in lines] == [
+        "pandas datetime ", "pandas multiinde", "arrow batch read", "label datetime v", "label nan a: row",
+    ]  # fmt: skip
