@@ -98,7 +98,8 @@ def expected_bytes(session: Session, role: Role) -> int:
         bid = BID_BYTES + handed_over * (8 * dimension + POINT_BYTES + point)
         one = 4 * dimension + CURATORS_ROUND_BYTES + owners * bid
     elif role == "owner":
-        one = OWNERS_ROUND_BYTES + handed_over * (8 * dimension + POINT_BYTES + point)
+        # A box stands in what was made and in what was sent.
+        one = OWNERS_ROUND_BYTES + handed_over * (8 * dimension + POINT_BYTES + 2 * point)
     else:
         # In the transcript, and opened.
         bought = session.bought_in(1)

@@ -596,6 +596,5 @@ CuratorToOwner: TypeAlias = Annotated[
     Field(discriminator="kind"),
 ]
 CuratorToConsumer: TypeAlias = Annotated[
-    Welcome | Refused | Beat | Roots | Delivery | Award | Choice | Picked | Close,
-    Field(discriminator="kind"),
+    Welcome | Refused | Beat | Roots | Delivery | Award | Choice | Picked | Close, Field(discriminator="kind")
 ]

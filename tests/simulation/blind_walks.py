@@ -228,6 +228,10 @@ class UnlinkedConsumerWalk(BlindConsumerWalk):
         return Picked(round=max(1, self.machine.round) + ahead, boxes=boxes)
 
     def compute(self, job: Effect) -> Event | None:
+        if isinstance(job, MakeAccount) and self.rng.random() < 0.3:
+            # Few lives last to this phase.
+            self.say(Refused(code="malformed", detail="d", advice="a"))
+            return None
         if isinstance(job, OpenRound):
             taken = b"".join((handle - 1).to_bytes(PLACE_BYTES, "big") for _, handle in job.taken)
             return RoundOpened(job.round, b"a box", bytes(SIGNATURE_BYTES), taken)
@@ -256,7 +260,7 @@ class UnlinkedConsumerWalk(BlindConsumerWalk):
 
 def unlinked_consumer_walk(seed: int) -> Walk:
     """One life of a consumer whose curator cannot link."""
-    return UnlinkedConsumerWalk(seed).run(steps=160)
+    return UnlinkedConsumerWalk(seed).run(steps=240)
 
 
 def blind_owner_walk(seed: int) -> Walk:

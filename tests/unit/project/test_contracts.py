@@ -26,6 +26,7 @@ MODULES = [
     "hushbid.protocol.runtime.sockets",
     "hushbid.protocol.transcript",
     "hushbid.protocol.transcript.journal",
+    "hushbid.protocol.transcript.reader",
     "hushbid.protocol.transcript.record",
     "hushbid.curator.machine",
     "hushbid.curator.process",

@@ -589,11 +589,10 @@ def test_the_room_that_a_session_may_take_is_enough_and_not_far_off(
         }
     )
     session = open_session(file)
-    spare = 2**20
     for party, size in sizes.items():
         role: Any = party if party in roster else "owner"
-        expected = expected_bytes(session, role) - spare
-        assert size <= expected <= 3 * size + 40 * session.box_bytes * len(roster["owners"]), (party, size)
+        expected = expected_bytes(session, role) - 2**20
+        assert size <= expected <= 3 * size + 40 * session.box_length * len(roster["owners"]), (party, size)
     assert len(sizes) == 7
 
 

@@ -1,0 +1,137 @@
+"""Whether an owner takes part follows from its rows in the cases of docs/privacy.md alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from hushbid.owner.machine import OwnerMachine
+from hushbid.owner.party import owner_party
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import OwnerFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import load_dataset
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.privacy.noise import SimulatedNoise
+from hushbid.protocol.runtime.ledger.dataset_budget import dataset_budget
+from hushbid.protocol.session.session import Session, open_session
+from tests.docs.pages import Page
+from tests.support.session_files import changed
+from tests.unit.protocol.runtime.test_party import SECURE
+
+NAME = "alpha"
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
+    {"name": "job", "kind": "category", "categories": ["clerk", "nurse"]},
+]
+GOOD = "30,clerk,no\n40,nurse,yes\n50,nurse,no\n60,clerk,yes\n"
+PRIVATE = {"mechanism": "gaussian", "epsilon": 3.0}
+NONE: dict[str, Any] = {}
+DROP, CLIP = {"columns": {"outside": "drop"}}, {"columns": {"outside": "clip"}}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row, or rows, and what keeps them from deciding.
+
+    Attributes:
+        rows: Added to those that are good.
+        said: What the owner says in its file, one remedy after the other; none: there is no remedy.
+        session: Keys of the session file.
+    """
+
+    rows: str
+    said: tuple[dict[str, Any], ...]
+    session: dict[str, Any]
+
+
+CASES = {
+    "a δ of 1/n or more": Case("", ({"most_rows": 4},), {"session.delta": 0.26, **SECURE}),
+    "a value out of bounds": Case("17,clerk,no\n", (DROP, CLIP), NONE),
+    "a category that is none of the session's": Case("30,pilot,no\n", (DROP,), NONE),
+    "a gap where the column has none": Case("30,,no\n", (DROP,), NONE),
+    "a cell that is no number": Case("many,clerk,no\n", (DROP,), NONE),
+    "a label that is none of the session's": Case("30,clerk,maybe\n", (DROP,), NONE),
+    "a label that does not fit into a box": Case(
+        f"30,clerk,{'n' * 200}\n", (), {"labels": None, "acquisition.box_bytes": 128}
+    ),
+    "more rows than the tree of a commitment has room for": Case(
+        GOOD, (), {"acquisition.commitment_depth": 2}
+    ),
+}
+
+
+def opened(place: Path, **changes: Any) -> Session:
+    keys: dict[str, Any] = {
+        "session.allow_nonprivate": True,
+        "acquisition": {"rule": "sealed", "box_bytes": 320},
+        "features.seed": None,
+        "target": PRIVATE | {"neighbours": "substitute-one"},
+        "summary": PRIVATE | {"neighbours": "add-remove-one"},
+        "labels": {"classes": ["no", "yes"]},
+    }
+    values = changed(keys | changes) | {"columns": COLUMNS}
+    for key in ("columns", "lower", "upper"):
+        values["features"].pop(key, None)
+    (place / "session.toml").write_text(tomli_w.dumps(values))
+    return open_session(load_toml(SessionFile, place / "session.toml"))
+
+
+def take_part(session: Session, place: Path, rows: str, said: dict[str, Any]) -> None:
+    """All that an owner's process does with its rows before it says hello."""
+    path = place / "rows.csv"
+    path.write_text(f"age,job,y\n{rows}")
+    values = {**said, "columns": {"label": "y", **said.get("columns", {})}}
+    file = OwnerFile.model_validate({"name": NAME, "state": place, "data": path, **values})
+    dataset = load_dataset(path, session.file.reading(file.columns.columns()))
+    identity, noise = session.simulated_identity(NAME), SimulatedNoise(0, NAME)
+    owner_party(session, NAME, dataset, identity=identity, noise=noise, scratch=None, memory_limit=2**20)
+    machine = OwnerMachine(session, name=NAME)
+    dataset_budget(session, file, path, dataset, machine.charge, session.privacy()[0])
+
+
+def test_the_cases_are_those_of_the_page() -> None:
+    page = Page("docs/privacy.md")
+    rows = page.rows("What taking part tells")
+    assert [row[0] for row in rows] == list(CASES)
+    assert [row[0] for row in rows if row[2].startswith("nothing")] == [
+        name for name, case in CASES.items() if not case.said
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_decides_unless_the_owner_has_said_what_becomes_of_it(tmp_path: Path, name: str) -> None:
+    case = CASES[name]
+    session = opened(tmp_path, **case.session)
+    if case.rows:
+        take_part(session, tmp_path, GOOD, NONE)
+    with pytest.raises((DataError, ConfigError)):
+        take_part(session, tmp_path, GOOD + case.rows, NONE)
+    if name.startswith("a δ"):
+        return
+    for said in case.said:
+        take_part(session, tmp_path, GOOD + case.rows, said)
+
+
+@pytest.mark.parametrize(("delta", "refused"), [(0.26, True), (0.24, False)])
+def test_a_delta_is_refused_by_what_is_said_of_the_rows_alone(
+    tmp_path: Path, delta: float, refused: bool
+) -> None:
+    session = opened(tmp_path, **{"session.delta": delta, **SECURE})
+    fewer = "".join(GOOD.splitlines(keepends=True)[:2])
+    for rows in (GOOD, fewer):
+        if refused:
+            with pytest.raises(ConfigError, match=r"delta is 0\.26"):
+                take_part(session, tmp_path, rows, {"most_rows": 4})
+        else:
+            take_part(session, tmp_path, rows, {"most_rows": 4})
+
+
+@pytest.mark.parametrize("said", [DROP])
+def test_one_word_is_enough_for_all_rows_that_do_not_fit(tmp_path: Path, said: dict[str, Any]) -> None:
+    rows = "".join(case.rows for case in CASES.values() if said in case.said)
+    take_part(opened(tmp_path), tmp_path, GOOD + rows, said)
