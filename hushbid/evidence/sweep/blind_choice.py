@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hushbid.evidence.sweep.blind_on_record import BidOnRecord, Weighed
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_bid_statement, blind_digest
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, open_sealed, unpack_content, verify_signature
+from hushbid.protocol.crypto.unlinking import OwnMask, PairKey
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import RemoteProtocolError
 from hushbid.protocol.names import CONSUMER
@@ -57,7 +58,7 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
         held = _held(session, purchase)
         if isinstance(held, bytes):
             # Empty: that is correct if it was scored and signed as empty.
-            wrong = not _signed(session, purchase) or purchase.score != mask.of_nothing
+            wrong = not _signed(session, purchase) or not _is_of_nothing(session, award.round, purchase, mask)
             found.append(Opened(purchase.owner, _NOTHING, wrong))
             continue
         features = None
@@ -69,7 +70,7 @@ def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
             found.append(Opened(purchase.owner, _NOTHING, True))
             continue
         scores = scores_of(features, weights, session.jitter)
-        wrong = mask.of(scores.tolist(), features) != [purchase.score]
+        wrong = not _fits(session, award.round, purchase, mask, int(scores[0]), features)
         found.append(Opened(purchase.owner, features[0], wrong))
     return found
 
@@ -81,10 +82,31 @@ def _held(session: Session, purchase: BlindPurchase) -> tuple[npt.NDArray[Any], 
         return b""
     try:
         content = open_sealed(box, session.simulated_identity(CONSUMER).sealing)
+        if session.unlinked and not any(content):
+            return b""
         point, attributes = unpack_content(content)
     except RemoteProtocolError:
         return None
     return (point, attributes) if point.shape == (session.space.columns,) else None
+
+
+def _own_mask(session: Session, number: int, owner: str, mask: Mask) -> OwnMask:
+    secret, other = session.simulated_identity(owner).sealing, session.public_identity(CONSUMER).sealing
+    return OwnMask(mask, PairKey(secret, other, session.identifier).places(number, session.batch))
+
+
+def _is_of_nothing(session: Session, number: int, purchase: BlindPurchase, mask: Mask) -> bool:
+    if session.unlinked:
+        return _own_mask(session, number, purchase.owner, mask).is_floor(purchase.score)
+    return purchase.score == mask.of_nothing
+
+
+def _fits(
+    session: Session, number: int, purchase: BlindPurchase, mask: Mask, score: int, features: Features
+) -> bool:
+    if session.unlinked:
+        return _own_mask(session, number, purchase.owner, mask).fits(purchase.score, score, features[0])
+    return mask.of([score], features) == [purchase.score]
 
 
 def _signed(session: Session, purchase: BlindPurchase) -> bool:

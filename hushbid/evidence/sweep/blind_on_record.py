@@ -22,9 +22,10 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap
 from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.transcript.record import Record, RecordedItem
-from hushbid.protocol.wire.blind import Account, Award, BlindBid
+from hushbid.protocol.wire.blind import Account, Award, BlindBid, BlindPurchase
 from hushbid.protocol.wire.codec import Direction, read_message
-from hushbid.protocol.wire.messages import Target, boxes_of
+from hushbid.protocol.wire.messages import Message, Target, boxes_of, unfixed
+from hushbid.protocol.wire.unlinked import Choice, Picked
 
 __all__ = ["BidOnRecord", "BlindRounds", "Weighed", "blind_rounds_on_record", "weighed_on_record"]
 
@@ -125,6 +126,8 @@ class _Reading(Reading):
             award = read_message(Direction.CURATOR_TO_CONSUMER, frame["body"])
             assert isinstance(award, Award), "the frame says so"
             self.found.awards.append(award)
+        elif frame["message"] == "choice" and key not in self._sent:
+            self._close(now)
         self._sent.add(key)
 
     def _read_received(self, item: RecordedItem) -> None:
@@ -164,6 +167,9 @@ class Weighed:
     awards: list[Award] = field(default_factory=list)
     delivered: list[tuple[Mapping[str, Any], ...]] = field(default_factory=list)
     account: Account | None = None
+    behind: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    """Where the curator cannot link: the scores of places that were last chosen, by the box behind each."""
+    choice: Choice | None = None
 
     def keys(self, session: Session) -> BlindKeys:
         """Those of the session, which owners have too."""
@@ -198,7 +204,34 @@ def _take(found: Weighed, item: RecordedItem) -> None:
         found.delivered.append(tuple(private["delivered"]))
     elif item.kind == "account-made":
         found.account = Account.model_construct(**private["account"])
+    elif item.kind == "received" and private["frame"]["message"] in ("choice", "picked"):
+        _take_unlinked(found, read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"]))
+    elif item.kind == "choice-placed":
+        assert found.choice is not None, "a choice comes first"
+        chosen = zip(found.choice.chosen, private["handles"], strict=True)
+        found.behind = {(each.owner, handle): each.score for each, handle in chosen}
     elif item.kind == "received" and private["frame"]["message"] == "award":
         award = read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"])
         assert isinstance(award, Award), "the frame says so"
         found.awards.append(award)
+
+
+def _take_unlinked(found: Weighed, message: Message) -> None:
+    """Boxes that the consumer asked for are an award, in the order of their scores."""
+    if isinstance(message, Choice):
+        found.choice = message
+        return
+    assert isinstance(message, Picked), "the frame says so"
+    purchases = [
+        BlindPurchase.model_construct(
+            owner=box.owner,
+            bid_round=box.bid_round,
+            handle=box.handle,
+            score=found.behind[box.owner, unfixed(box.handle)],
+            candidate=box.candidate,
+        )
+        for box in message.boxes
+    ]
+    purchases.sort(key=lambda each: (each.owner, unfixed(each.handle)))
+    purchases.sort(key=lambda each: each.score, reverse=True)
+    found.awards.append(Award.model_construct(round=message.round, purchases=tuple(purchases)))
