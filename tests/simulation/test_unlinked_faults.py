@@ -8,16 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hushbid.consumer.events import PlaceChoice
+from hushbid.consumer.unlinked import UnlinkedConsumer
 from hushbid.curator.unlinked import UnlinkedCurator
+from hushbid.evidence.sweep.course import run_plan
+from hushbid.evidence.sweep.invariants import broken
+from hushbid.evidence.sweep.plan import plan_of
 from hushbid.owner.party import owner_party
 from hushbid.owner.unlinked import UnlinkedOwnerNumerics
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.unlinking import OwnMask, Places
 from hushbid.protocol.data import Dataset
-from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.errors import ExitCode, HushbidError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.space.grid import Features
+from hushbid.protocol.wire.unlinked import Choice
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 from tests.simulation.harness import names, session_file
 
@@ -78,7 +84,7 @@ STEPS = {CURATOR: range(6, 66, 5), CONSUMER: range(2, 24, 2), LIAR: range(2, 13)
 
 
 @pytest.mark.parametrize("party", STEPS)
-@pytest.mark.parametrize("sizes", [(30, 30, 30), (30, 4, 30)])
+@pytest.mark.parametrize("sizes", [(30, 4, 30), pytest.param((30, 30, 30), marks=pytest.mark.slow)])
 def test_whoever_crashes_goes_on_and_the_same_is_bought(party: str, sizes: tuple[int, ...]) -> None:
     quiet = simulation(sizes).run()
     came = 0
@@ -119,6 +125,70 @@ def test_an_owner_that_was_started_again_shows_as_many_scores_as_before() -> Non
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(UnlinkedOwnerNumerics, "restore", UnlinkedOwnerNumerics.__mro__[1].restore)  # type: ignore[attr-defined]
         assert set(bids(crashes)) != quiet
+
+
+# -- whatever goes wrong ----------------------------------------------------------------------------------
+
+
+def violated(seed: int) -> dict[str, list[str]]:
+    return broken(run_plan(plan_of(seed, ("blind",))))
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(3, 120), marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+)
+def test_whatever_goes_wrong_what_must_hold_holds(seeds: range) -> None:
+    assert {seed: found for seed in seeds if (found := violated(seed))} == {}
+
+
+def the_second_best_is_taken(patch: pytest.MonkeyPatch) -> None:
+    best = UnlinkedCurator._best
+    patch.setattr(
+        UnlinkedCurator, "_best", lambda self, present, count: best(self, present, count + 1)[-count:]
+    )
+
+
+def what_was_bought_is_chosen_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        UnlinkedCurator,
+        "_candidates",
+        lambda self, owner: np.arange(len(self._scores[owner]) // MASK_BYTES) + 1,
+    )
+    patch.setattr(UnlinkedConsumer, "_on_choice", _takes_any_choice)
+
+
+def _takes_any_choice(self: UnlinkedConsumer, peer: str, choice: Choice) -> None:
+    self.phase = "placing"
+    self._choice = choice
+    self._do(PlaceChoice(choice))
+
+
+def any_score_fits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        "hushbid.consumer.unlinked_numerics.UnlinkedConsumerNumerics._fits", lambda self, *given: True
+    )
+
+
+BUGS: dict[Callable[[pytest.MonkeyPatch], None], str] = {
+    the_second_best_is_taken: "awards-are-the-best",
+    what_was_bought_is_chosen_again: "awards-are-the-best",
+    any_score_fits: "void-boxes-are-not-paid",
+}
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_bug_is_found_by_its_invariant(bug: Callable[[pytest.MonkeyPatch], None]) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        bug(patched)
+        found: set[str] = set()
+        for seed in range(40):
+            try:
+                found |= set(violated(seed))
+            except HushbidError:
+                found.add("an error")
+            if BUGS[bug] in found:
+                break
+    assert BUGS[bug] in found
 
 
 # -- owners that lie --------------------------------------------------------------------------------------

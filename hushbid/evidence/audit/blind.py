@@ -46,6 +46,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap
 from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
+from hushbid.protocol.wire.unlinked import RoundOpening
 from hushbid.simulation.simulator import Crash
 
 __all__ = ["CuratorAttack", "CuratorView", "curator", "restarted", "sizes", "void"]
@@ -115,7 +116,7 @@ class CuratorView:
             return
         way = Direction.CONSUMER_TO_CURATOR if sender == CONSUMER else Direction.OWNER_TO_CURATOR
         message = decode_message(way, decode_frame(frame.data).body)
-        if isinstance(message, SealedBroadcast):
+        if isinstance(message, SealedBroadcast | RoundOpening):
             self.boxes[message.round] = message.box
         elif isinstance(message, BlindBid):
             masked = (
