@@ -15,6 +15,7 @@ import nacl.bindings
 import numpy as np
 
 from hushbid.interop.blind_vectors import blind_vectors
+from hushbid.interop.commitment_vectors import commitment_vector
 from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, golden_session, key_of, sealed_map
 from hushbid.interop.tender_vectors import tender_vectors
 from hushbid.protocol.config.loading import load_toml_text
@@ -98,6 +99,7 @@ _FILES: Final[Mapping[str, Mapping[str, str | None]]] = {
     },
     "labels": {"labels.classes": '["no", "yes"]', "labels.similarity": "0.5"},
     "amounts": {"labels.lower": "-1", "labels.upper": "3.0"},
+    "owners commit": {"acquisition.commitment_depth": "20"},
     "as many points as fit": {"session.points": "10_000", "acquisition.box_bytes": "65_536"},
     "a tender": {"acquisition.rule": '"tender"', "summary": None},
     "a tender, written": {
@@ -449,6 +451,7 @@ def _sealed() -> dict[str, Mapping[str, Any]]:
             "statement": statement.hex(),
             "signature": sign(statement, owner.signing).hex(),
         },
+        "commitments": commitment_vector(session, OWNER, owner),
         "batch": _batch(box, features),
         "head": {
             "party": OWNER,
