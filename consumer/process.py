@@ -155,7 +155,6 @@ def _take_part(
         **consumer_result(
             session_file, machine, machine.delivered, view, verdict, m=len(validation), drawn=drawn
         ),
-        "unlabelled": kept.unlabelled,
         "outside": validation.changed.as_json(),
         "seed_rows_shared": check_disjoint(
             validation, seed_set, column_values=session_file.session.column_values

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from hushbid.consumer.columns import column
 from hushbid.consumer.events import Delivered
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.own_figures import View
 from hushbid.consumer.verdict import Verdict
 from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.data import read_attributes
 from hushbid.protocol.session.wishes import bill_of
 
 __all__ = ["consumer_result"]
@@ -49,6 +51,7 @@ def consumer_result(
         "course": None if course is None else course.as_json(),
         "points_delivered": len(delivered),
         "roots": machine.roots,
+        "unlabelled": _unlabelled(delivered),
         "disputed": len(disputes),
         "disputes": disputes,
         "faults": [fault.as_json() for fault in machine.faults],
@@ -57,3 +60,13 @@ def consumer_result(
         **view.own.as_json(),
         "model": view.model.as_json(),
     }
+
+
+def _unlabelled(delivered: Sequence[Delivered]) -> int:
+    """Number of stored points without a label: none, or one of another type than most owners have."""
+    labels, owners = [], []
+    for entry in delivered:
+        if entry.candidate is not None and not entry.dispute:
+            labels.append(read_attributes(entry.candidate.attributes).label)
+            owners.append(entry.owner)
+    return int((~column(labels, owners)[1]).sum())

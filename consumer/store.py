@@ -77,11 +77,6 @@ class PurchaseFile:
         self.purchases: StorePurchases | None = None
         """The stored points."""
 
-    @property
-    def unlabelled(self) -> int:
-        """Number of stored points without a label."""
-        return int((~self._arrays["labelled"]).sum()) if "labelled" in self._arrays else 0
-
     def store(self, purchases: StorePurchases) -> None:
         """Write the points. A point with garbled attributes has neither a label nor an identifier.
 

@@ -96,6 +96,7 @@ class RunResult:
     model: ModelFigures = NO_MODEL
     verdict: Verdict = NO_VERDICT
     test_unlike: bool | None = None
+    unlabelled: int = 0
 
     @classmethod
     def told(
@@ -132,6 +133,7 @@ class RunResult:
             test_unlike=reference.test_unlike,
             points_accessed_curator=curator["points_accessed"],
             points_delivered=consumer["points_delivered"],
+            unlabelled=consumer["unlabelled"],
             disputed=consumer["disputed"],
             m=consumer["m"],
             seed_distance=None if apart is None else SeedDistance.from_json(apart),
@@ -212,6 +214,7 @@ class RunResult:
             "model": self.model.as_json(),
             "points_accessed_curator": self.points_accessed_curator,
             "points_delivered": self.points_delivered,
+            "unlabelled": self.unlabelled,
             "disputed": self.disputed,
             "m": self.m,
             "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),

@@ -367,3 +367,9 @@ def test_a_rule_that_keeps_the_map_from_the_curator_needs_no_other_argument(rule
     assert len(sold.points) == 10
     again = bought(settings={"acquisition.rule": rule}, points=10, rehearse=False)
     pd.testing.assert_frame_equal(sold.points, again.points)
+
+
+@pytest.mark.parametrize(("label", "unlabelled"), [("bought", 0), (None, 20)])
+def test_the_result_counts_points_without_a_label(label: str | None, unlabelled: int) -> None:
+    result = bought(label=label, test=None, points=20, rehearse=False).result
+    assert result.unlabelled == result.as_json()["unlabelled"] == unlabelled

@@ -16,8 +16,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import zmq
 
@@ -279,77 +277,6 @@ def test_labels_of_another_kind_than_the_session_declares(party: Any) -> None:
     wrong(one.preflight("--offline"), "data", 4, says="has no labels where the session requires text")
     np.savez(one.place / "data.npz", features=np.full((4, 3), 0.5), labels=np.arange(4))
     wrong(one.preflight("--offline"), "data", 4, says="its labels are whole numbers")
-
-
-def test_an_owner_is_told_what_was_changed_of_its_rows_and_how_a_file_was_read(party: Any) -> None:
-    one = party()
-    rows = "\n".join(f"0.{row};0.5;{row}" for row in range(1, 10))
-    (one.place / "data.csv").write_text(f"a;b;c\n{rows}\n")
-    one.own["data"] = "data.csv"
-    wrong(one.preflight("--offline"), "data", 4, says="out of the session's public bounds")
-    report = one.preflight("--offline", "--outside", "clip")
-    data = report.checks["data"]
-    assert (report.code, data["status"]) == (0, "warning")
-    assert (
-        "data.csv is read as CSV, separated by semicolons; data.csv: 8 values of column 'c' were"
-        in data["said"]
-    )
-    one.own["columns"] = {"outside": "drop"}
-    assert "data.csv: 8 rows were dropped" in one.preflight("--offline").checks["data"]["said"]
-
-
-def test_the_consumer_may_leave_rows_of_its_own_out_and_its_seed_set_stays(party: Any) -> None:
-    one = party("consumer")
-    for name in ("validation", "seed"):
-        rows = np.random.default_rng(len(name)).random((20, 3))
-        rows[0, 0] = 1.5
-        np.savez(one.place / f"{name}.npz", features=rows)
-    wrong(one.preflight("--offline"), "data", 4, says="validation.npz: row 0")
-    wrong(one.preflight("--offline", "--outside", "drop"), "data", 4, says="seed.npz: row 0")
-    np.savez(one.place / "seed.npz", features=np.random.default_rng(9).random((20, 3)))
-    said = one.preflight("--offline", "--no-rehearsal", "--outside", "drop").checks["data"]["said"]
-    assert "validation.npz: 1 row was dropped" in said
-
-
-def table(one: Any, **columns: Any) -> dict[str, str]:
-    """What the check of rows says of a table with these columns besides an ordinary one."""
-    count = len(next(iter(columns.values())))
-    ordinary = {"a": np.arange(count) / count, "b": np.arange(count) % 7 / 7, "c": np.arange(count) % 5 / 5}
-    pq.write_table(pa.table(ordinary | columns), one.place / "data.parquet")
-    one.own |= {"data": "data.parquet", "columns": {"features": ["a", "b", "c"]}}
-    if "id" in columns:
-        one.own["columns"]["identifier"] = "id"
-    if "y" in columns:
-        one.own["columns"]["label"] = "y"
-    found: dict[str, str] = one.preflight("--offline").checks["rows"]
-    return found
-
-
-@pytest.mark.parametrize(
-    ("columns", "says"),
-    [
-        ({"a": [0.5] * 40}, "column 'a' has one value alone, or gaps alone"),
-        ({"a": [0.5 + row / 1e5 for row in range(39)] + [1.0]}, "of column 'a' lie within a hundredth"),
-        ({name: [row % 20 / 20 for row in range(40)] for name in "abc"}, "every row is there at least twice"),
-        ({"id": [*range(39), 3]}, "an identifier stands in several rows"),
-    ],
-    ids=["constant", "bounds", "twice", "identifiers"],
-)  # fmt: skip
-def test_rows_that_may_be_wrong_are_a_warning(party: Any, columns: dict[str, Any], says: str) -> None:
-    found = table(party(), **columns)
-    assert found["status"] == "warning"
-    assert says in found["said"]
-    assert "40" not in found["said"]
-
-
-def test_rows_with_labels_and_without_are_told_apart(party: Any) -> None:
-    one = party()
-    assert table(one, y=[row % 2 for row in range(40)])["said"].startswith("rows do not repeat")
-    one.own["columns"] = {}
-    said = table(one, d=[0] * 40)
-    assert (said["status"], said["said"]) == ("ok", "rows have no label, and the session requires none")
-    one.session["session"]["labels"] = "any"
-    wrong(one.preflight("--offline"), "data", 4, says="has no labels where the session requires labels")
 
 
 def test_the_consumer_s_test_points_have_labels_of_that_kind_if_they_have_any(party: Any) -> None:
