@@ -4,4 +4,4 @@ Messages and wire format, feature maps, releases, acquisition rules, accounting,
 the machine interface. Nothing here imports a role (`curator`, `owner`, `consumer`) or `hushbid`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

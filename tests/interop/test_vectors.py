@@ -37,7 +37,6 @@ from tests.conftest import ROOT
 from tests.interop import blind_formats, tender_formats, unlinked_formats
 from tests.interop.minimal import formats
 from tests.interop.minimal.choice import aimed, chosen
-from tests.interop.minimal.commitments import leaf, root_of, rows_statement
 from tests.interop.minimal.feature_map import FeatureMap, cosine, normal
 
 PLACE = ROOT / "docs" / "vectors"
@@ -287,20 +286,6 @@ def test_signatures() -> None:
     head = VECTORS["head"]
     said = formats.head_statement(SEALED.identifier, head["party"], bytes.fromhex(head["head"]))
     assert (said.hex(), key.sign(said).signature.hex()) == (head["statement"], head["signature"])
-
-
-@pytest.mark.parametrize("tree", VECTORS["commitments"]["trees"], ids=lambda tree: str(tree["type"]))
-def test_commitments(tree: dict[str, Any]) -> None:
-    depth, owner = VECTORS["commitments"]["depth"], VECTORS["commitments"]["owner"]
-    for row in tree["rows"]:
-        opening, point = bytes.fromhex(row["in front of the content"]), np.array(row["point"], tree["type"])
-        assert opening.hex() == row["salt"] + f"{row['place']:08x}" + row["path"]
-        assert len(opening) == 20 + 32 * depth
-        node = leaf(opening[:16], point, bytes.fromhex(row["attributes"]))
-        assert (node.hex(), root_of(opening, node).hex()) == (row["leaf"], tree["root"])
-    statement = rows_statement(SEALED.identifier, owner, depth, bytes.fromhex(tree["root"]))
-    assert statement.hex() == tree["statement"]
-    assert owner_key().sign(statement).signature.hex() == tree["signature"]
 
 
 def test_the_signature_of_a_batch() -> None:

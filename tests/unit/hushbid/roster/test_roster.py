@@ -19,6 +19,7 @@ import typer
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
+from hushbid.protocol import __version__
 from hushbid.protocol.config.key_request import Role, key_request
 from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.crypto.identity import PublicIdentity
@@ -98,7 +99,7 @@ def test_a_request_that_was_changed_or_is_none_is_refused(
 
 def test_a_date_where_a_text_belongs_is_a_refusal_and_no_bug(tmp_path: Path) -> None:
     path = request(tmp_path, "north")
-    path.write_text(path.read_text().replace('software = "0.1.0"', "software = 2026-01-01"))
+    path.write_text(path.read_text().replace(f'software = "{__version__}"', "software = 2026-01-01"))
     with pytest.raises(ConfigError, match="software"):
         read_key_request(path)
 

@@ -31,6 +31,7 @@ from hushbid.evidence.experiments.cells import Cell, CellFiles, Configuration, M
 from hushbid.evidence.experiments.cells import software as software_here
 from hushbid.evidence.experiments.results import Figure, _scale_by_magnitude
 from hushbid.evidence.experiments.runner import Experiment, Outcome, run
+from hushbid.protocol import __version__
 from hushbid.protocol.errors import ConfigError
 
 RUNS: list[tuple[float, int]] = []
@@ -255,7 +256,7 @@ def test_the_page_has_the_rows_and_what_they_rest_on(tmp_path: Path) -> None:
     page = (tmp_path / "results.md").read_text()
     assert "| width | total |" in page
     assert "| 2 | 2.4 |" in page
-    assert "| hushbid | 0.1.0 |" in page
+    assert f"| hushbid | {__version__} |" in page
 
 
 def test_the_figure_is_drawn_twice_and_the_same_each_time(tmp_path: Path) -> None:
