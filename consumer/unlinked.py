@@ -151,6 +151,10 @@ class UnlinkedConsumer(BlindConsumer):
         ]
         purchases.sort(key=self._place)
         self._on_award(peer, Award.model_construct(round=picked.round, purchases=tuple(purchases)))
+        # A box that never came uses no number up (`hushbid.curator.unlinked`).
+        self._numbers.difference_update(
+            (box.owner, unfixed(box.handle)) for box in picked.boxes if not any(box.candidate.box)
+        )
         self._choice = None
 
 

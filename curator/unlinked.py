@@ -150,11 +150,16 @@ class UnlinkedCurator(BlindCurator):
                 "A box is asked for a second time, under no number of its owner's, or not in order.",
             )
         self._asked, self._picked = None, number
-        self._given.update(asked)
         boxes = []
         for owner, handle in asked:
-            box = self._boxes[owner].pop(handle, None) or self._no_box(number)
-            self._sold[owner] += 1
+            box = self._boxes[owner].pop(handle, None)
+            if box is None:
+                # The number is not used up. Else whether a later box of it counts would depend on the
+                # round in which it is chosen, which one record of another owner changes (docs/privacy.md).
+                box = self._no_box(number)
+            else:
+                self._given.add((owner, handle))
+                self._sold[owner] += 1
             self._note_win(owner, handle, box, number)
             boxes.append(
                 PickedBox.model_construct(

@@ -71,7 +71,7 @@ class Choices(Awards):
                 box = hashlib.sha256(candidate.box).digest()
                 if kept != (picked_box.bid_round, box, candidate.digests, candidate.signature):
                     what = OTHER
-            self._sold[picked_box.owner] += 1
+            self._sold[picked_box.owner] += kept is not None
             if what:
                 self._note(record, picked.round, picked_box.owner, handle, what)
 

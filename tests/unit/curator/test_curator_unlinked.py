@@ -246,3 +246,10 @@ def test_a_box_that_never_came_is_zeros_that_the_consumer_finds_void() -> None:
     assert (box.owner, unfixed(box.handle), box.bid_round) == (A, 2, 2)
     assert not any(box.candidate.box + box.candidate.digests + box.candidate.signature)
     assert made.machine.ledger.wins[-1].owner == A
+    # The number is not used up: the box that comes later is handed over under it.
+    made.open(3, 0)
+    made.say(A, made.blind_bid(A, 0, 7, 9, bids=1))
+    made.bids(owner_1=(1, 2, 3))
+    assert made.choice == [(A, 2)]
+    made.pick(2, number=3)
+    assert made.picked == [(A, 2, 3)]
