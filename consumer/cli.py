@@ -40,8 +40,10 @@ def show(result: Mapping[str, Any]) -> None:
     from hushbid.protocol.session.guarantee import privacy_lines
     from hushbid.protocol.space.prices import bill_lines
 
+    delivered, bare = result["points_delivered"], result.get("unlabelled", 0)
+    some = f", {bare} without a label" if 0 < bare < delivered else ""
     figures = {
-        "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",
+        "points delivered": f"{delivered} of {result['p']}, {result['disputed']} disputed{some}",
         **({"disputed": told(result["faults"])} if result["faults"] else {}),
         "model": result["model"]["sentence"],
         **quality_lines(result),

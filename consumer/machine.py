@@ -31,6 +31,7 @@ from hushbid.protocol.machine.machine import Charge, Event
 from hushbid.protocol.machine.participant import Participant, participant_transitions
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.releases import Neighbours
+from hushbid.protocol.session.points import signs_rows
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.wishes import over_budget
 from hushbid.protocol.wire.messages import (
@@ -69,6 +70,7 @@ class ConsumerMachine(Participant):
     def __init__(self, session: Session) -> None:
         super().__init__(session, name=CONSUMER)
         self._sealed = session.rule.sealed
+        self._opened = session
         self._depth = session.commitment_depth
         self.roots: dict[str, str] = {}
         """What each owner committed to that came in time, as `root_name` calls it."""
@@ -108,7 +110,14 @@ class ConsumerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.MALFORMED, f"There is not a root and a signature for each of {len(owners)} owners."
             )
-        self.roots = {owner: root_name(each.root, self._depth) for owner, each in roots.of(owners).items()}
+        found = roots.of(owners)
+        if not all(signs_rows(self._opened, owner, each) for owner, each in found.items()):
+            raise RemoteProtocolError(Offence.MISMATCH, "A root is told of an owner that did not sign it.")
+        if len(found) < self._session.session.min_owners:
+            raise RemoteProtocolError(
+                Offence.MALFORMED, "Fewer owners have committed to their rows than the session needs."
+            )
+        self.roots = {owner: root_name(each.root, self._depth) for owner, each in found.items()}
         self._release(roots)
 
     def _release(self, roots: Roots | None) -> None:

@@ -42,7 +42,6 @@ from hushbid.protocol.crypto.sealing import (
     NONCE_BYTES,
     SIGNATURE_BYTES,
     open_sealed,
-    rows_statement,
     sign,
     unpack_content,
     verify_signature,
@@ -157,14 +156,9 @@ class ConsumerNumerics:
         )
 
     def _take_roots(self, roots: Roots | None) -> None:
-        """Keep the roots that owners signed."""
-        if roots is None:
-            return
-        session = self._session
-        for owner, held in roots.of(session.file.owners).items():
-            statement = rows_statement(session.identifier, owner, session.commitment_depth, held.root)
-            if verify_signature(statement, held.signature, session.public_identity(owner).verify):
-                self._roots[owner] = held.root
+        """Keep what owners committed to; the machine has checked that they signed it."""
+        if roots is not None:
+            self._roots = {owner: each.root for owner, each in roots.of(self._session.file.owners).items()}
 
     def _draw_map(self) -> tuple[bytes, bytes]:
         """Draw a secret map's seed, and seal it to each owner that committed to its rows, if they have to.

@@ -142,6 +142,7 @@ class BlindCurator(CuratorMachine):
     def _on_maps(self, peer: str, maps: Maps) -> None:
         if peer != CONSUMER or self._maps is not None:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "The maps came a second time.")
+        self._require_roots()
         if len(maps.maps) != limits.MAP_BOX_BYTES * len(self.owners):
             raise RemoteProtocolError(
                 Offence.MALFORMED,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from hushbid.protocol import limits
-from hushbid.protocol.crypto.sealing import rows_statement, verify_signature
 from hushbid.protocol.errors import Offence, RemoteProtocolError
 from hushbid.protocol.privacy.releases.prior import LARGEST_TOTAL
+from hushbid.protocol.session.points import signs_rows
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT
 from hushbid.protocol.wire.link import Link
@@ -71,8 +71,7 @@ def _check_state(hello: Hello, link: Link) -> None:
 
 def check_commitment(owner: str, commitment: Commitment, session: Session) -> None:
     """Raise `RemoteProtocolError` (`MISMATCH`) unless an owner signed the root of its rows."""
-    statement = rows_statement(session.identifier, owner, session.commitment_depth, commitment.root)
-    if not verify_signature(statement, commitment.signature, session.public_identity(owner).verify):
+    if not signs_rows(session, owner, commitment):
         raise RemoteProtocolError(
             Offence.MISMATCH,
             "An owner's commitment to its rows is not signed by it.",

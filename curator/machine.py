@@ -192,7 +192,7 @@ class CuratorMachine(Peers):
             )
         check_commitment(owner, commitment, self._opened)
         seat.committed = True
-        if not self.gathered:
+        if not self.gathered and self.phase == "enrolling":  # else it is late, or the session is given up
             seat.commitment = commitment
             self._gather_if_complete()
 
@@ -215,10 +215,18 @@ class CuratorMachine(Peers):
     def _on_target(self, peer: str, target: Target) -> None:
         if peer != CONSUMER or self._maps is not None:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "There is one target, and it is the consumer's.")
+        self._require_roots()
         check_target(target, self._opened)
         self.target = target
         self.weighing.begin(target)
         self._take_maps(target.maps)
+
+    def _require_roots(self) -> None:
+        """Refuse a map that was drawn before the consumer was told what owners committed to."""
+        if not self.gathered:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, "A feature map came before the consumer was told of the owners' rows."
+            )
 
     def _take_maps(self, maps: bytes) -> None:
         self._maps = maps
@@ -276,7 +284,8 @@ class CuratorMachine(Peers):
                 "Start it, see its log, or raise timeouts.enrolment.",
             )
         elif enrolled < self._session.session.min_owners:
-            self._give_up_for_few(self._unenrolled)
+            late = self._uncommitted() if self._opened.commitment_depth else ()
+            self._give_up_for_few(self._unenrolled.union(late))
         else:
             self._begin()
 

@@ -23,7 +23,7 @@ from hushbid.protocol.machine.base import Transition
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.blind import Account, BlindBid, BlindCandidate, Maps
-from hushbid.protocol.wire.messages import fixed
+from hushbid.protocol.wire.messages import boxes_of, fixed
 from hushbid.protocol.wire.unlinked import (
     NUMBER_BYTES,
     PLACE_BYTES,
@@ -107,6 +107,9 @@ class UnlinkedCurator(BlindCurator):
         return self._batch * bid.round
 
     def _check_scores(self, bid: BlindBid, had: int) -> None:
+        if not all(map(any, boxes_of(bid))):
+            # To the consumer zeros are a box that never came, whose number is not used up.
+            raise RemoteProtocolError(Offence.MALFORMED, "A bid has a box of zeros, where all are sealed.")
         given = np.frombuffer(bid.scores, dtype=">u8").reshape(-1, 2).any(axis=1).sum()
         if given != self._batch * had:
             raise RemoteProtocolError(

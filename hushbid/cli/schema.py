@@ -38,7 +38,7 @@ def _draft(
 @schema_app.command("features")
 @verb(show=lambda result: tell("\n".join(f"{name} = {value}" for name, value in result.items())))
 def _features(schema: SchemaArgument) -> dict[str, Any]:
-    """Print what the session file's [features] has to say of a schema."""
+    r"""Print what the session file's \\[features] has to say of a schema."""
     from hushbid.protocol.data.schema import Schema
 
     found = Schema.read(schema)

@@ -156,28 +156,27 @@ class RowTree:
         self._salts = hashlib.shake_256(_SALTS + key).digest(SALT_BYTES * count)
         self._places = _shuffled(count, key, depth)
         order = np.argsort(self._places)
-        leaves = _as_nodes(self._leaves(features, attributes))
-        level = _Level(self._places[order], leaves[order])
-        self._levels = [level]
+        self._at = np.empty(count, dtype=np.intp)
+        self._at[order] = np.arange(count)
+        """The position of each row's leaf among the leaves."""
+        self._pairs: list[bytes] = []
+        """Of each height the nodes, those without a row below them included, two by two."""
+        self._slots: list[npt.NDArray[np.intp]] = []
+        """Of each height where the nodes that have rows below them stand among these."""
+        level = _Level(self._places[order], _as_nodes(self._leaves(features, attributes))[order])
         for height in range(depth):
-            self._levels.append(level := self._above(level, height))
-
-    @property
-    def root(self) -> bytes:
-        root: bytes = self._levels[-1].nodes[0].tobytes()
-        return root
+            level = self._above(level, height)
+        self.root: bytes = level.nodes[0].tobytes()
 
     def opening(self, row: int) -> Opening:
         """What shows that a row is one of the tree."""
-        place = at = int(self._places[row])
-        path = []
-        for height, level in enumerate(self._levels[:-1]):
-            beside = at ^ 1
-            found = int(np.searchsorted(level.places, np.uint32(beside)))  # of its type: nothing is copied
-            there = found < len(level.places) and int(level.places[found]) == beside
-            path.append(level.nodes[found].tobytes() if there else self._nothing(height, beside))
-            at >>= 1
-        return Opening(self._salt(row), place, b"".join(path))
+        path, node = [], int(self._at[row])
+        for slots, pairs in zip(self._slots, self._pairs, strict=True):
+            slot = int(slots.item(node))
+            beside = NODE_BYTES * (slot ^ 1)
+            path.append(pairs[beside : beside + NODE_BYTES])
+            node = slot >> 1
+        return Opening(self._salt(row), int(self._places[row]), b"".join(path))
 
     def _salt(self, row: int) -> bytes:
         return self._salts[SALT_BYTES * row : SALT_BYTES * (row + 1)]
@@ -200,20 +199,21 @@ class RowTree:
         return drawn.digest()
 
     def _above(self, level: _Level, height: int) -> _Level:
-        """The level above one."""
+        """The level above one, which is kept."""
         parents, first = np.unique(level.places >> 1, return_index=True)
+        slots = 2 * np.repeat(np.arange(len(parents)), np.diff(first, append=len(level.places)))
+        slots += level.places & 1
         pairs = np.empty((2 * len(parents), NODE_BYTES), dtype=np.uint8)
-        side = level.places & 1
-        at = 2 * np.repeat(np.arange(len(parents)), np.diff(first, append=len(level.places))) + side
-        pairs[at] = level.nodes
-        lone = np.setdiff1d(np.arange(len(pairs)), at, assume_unique=True)
-        beside = 2 * parents[lone >> 1] + (lone & 1)
+        pairs[slots] = level.nodes
+        lone = np.setdiff1d(np.arange(len(pairs)), slots, assume_unique=True)
         if len(lone):
+            beside = 2 * parents[lone >> 1] + (lone & 1)
             pairs[lone] = _as_nodes(self._nothing(height, place) for place in beside.tolist())
         both, width = pairs.tobytes(), 2 * NODE_BYTES
-        return _Level(
-            parents, _as_nodes(node_of(both[start : start + width]) for start in range(0, len(both), width))
-        )
+        self._pairs.append(both)
+        self._slots.append(slots)
+        made = (node_of(both[start : start + width]) for start in range(0, len(both), width))
+        return _Level(parents, _as_nodes(made))
 
 
 def _shuffled(count: int, key: bytes, depth: int) -> npt.NDArray[np.uint32]:

@@ -26,6 +26,7 @@ class Dialect:
 def declared_encoding(given: str) -> str:
     """A declared encoding; raises ValueError if there is none of this name."""
     try:
+        "".encode(given)  # raises for what is no encoding of text, too
         return codecs.lookup(given).name
     except LookupError:
         raise ValueError(f"no encoding is named {given!r}; latin-1, cp1252 and utf-16 are some") from None

@@ -21,7 +21,7 @@ Flags = npt.NDArray[np.bool_]
 
 DAY: Final = 86_400_000_000
 """Microseconds of a day."""
-_UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0}
 _TEXT: Final = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?"
 _ZONE: Final = r" ?(Z|[+-]\d\d:?\d\d)$"
 
@@ -55,13 +55,13 @@ def moments_of(values: Any) -> Moments:
     if pa.types.is_string(values.type):
         return _of_text(values, gaps)
     kind = values.type
-    if pa.types.is_date(kind):
-        whole = np.asarray(values.cast(pa.date32()).cast(pa.int32()).fill_null(0).to_numpy(), np.int64)
-        return Moments(whole * DAY, np.zeros_like(gaps), np.zeros_like(gaps))
+    if pa.types.is_date32(kind):
+        values, unit = values.cast(pa.int32()), DAY
+    else:
+        unit = _UNITS["ms" if pa.types.is_date64(kind) else kind.unit]
     whole = np.asarray(values.cast(pa.int64()).fill_null(0).to_numpy(), np.int64)
-    if kind.unit == "ns":
+    if unit == 0:  # of a nanosecond
         return Moments(whole // 1000, np.zeros_like(gaps), (whole % 1000 != 0) & ~gaps)
-    unit = _UNITS[kind.unit]
     beyond = np.abs(whole.astype(np.float64)) * unit >= 2.0**63
     return Moments(np.where(beyond, 0, whole) * unit, beyond & ~gaps, np.zeros_like(gaps))
 

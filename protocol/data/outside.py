@@ -5,8 +5,9 @@ It is the party's private choice. What was changed is for its own eyes: it tells
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from hushbid.protocol.errors import DataError
 
 if TYPE_CHECKING:
     from hushbid.protocol.data.table_faults import Fault
+    from hushbid.protocol.space.labels import LabelCode
 
 __all__ = ["fitted", "kept_rows", "settled"]
 
@@ -71,20 +73,28 @@ def kept_rows(dataset: Dataset, keep: Flags, changes: Changes) -> Dataset:
         )
     held = dataset if dataset.changes is None else replace(dataset, changes=None)
     if not keep.all():
-        held = replace(
-            held,
-            features=np.ascontiguousarray(held.features[keep]),
-            labels=None if held.labels is None else held.labels[keep],
-            identifiers=None if held.identifiers is None else held.identifiers[keep],
+        # Made anew, so that what is left is to the byte what it is where it is given alone.
+        held = Dataset.from_arrays(
+            held.name,
+            np.ascontiguousarray(held.features[keep]),
+            _left(held.labels, keep),
+            _left(held.identifiers, keep),
+            feature_names=held.feature_names,
+            left_out=held.left_out,
             labelled=None if held.labelled is None else held.labelled[keep],
+            notes=held.notes,
         )
-        for array in (held.features, held.labels, held.identifiers, held.labelled):
-            if array is not None:
-                array.setflags(write=False)
     before = dataset.changes or Changes({}, 0)
     clipped = Counter(before.clipped)
     clipped.update(changes.clipped)
     return replace(held, changes=Changes(dict(clipped), before.dropped + changes.dropped))
+
+
+def _left(values: npt.NDArray[Any] | None, keep: Flags) -> npt.NDArray[Any] | None:
+    """The values that are kept; texts are no wider than the longest of them."""
+    if values is None or values.dtype.kind != "U":
+        return None if values is None else values[keep]
+    return np.array(values[keep].tolist())
 
 
 def fitted(dataset: Dataset, columns: DataColumns) -> Dataset:
@@ -142,13 +152,25 @@ def _bounds(dataset: Dataset, columns: DataColumns) -> tuple[npt.NDArray[Any], n
         lower = np.where(measured, [pair[0] for pair in pairs], -np.inf)
         upper = np.where(measured, [pair[1] for pair in pairs], np.inf)
     if kind.kind != "f":
-        limits = np.iinfo(kind)
-        lower, upper = np.ceil(lower), np.floor(upper)
-        lower, upper = np.clip(lower, limits.min, limits.max), np.clip(upper, limits.min, limits.max)
+        lower = np.array([_whole(each, kind, math.ceil) for each in np.ravel(lower).tolist()], dtype=kind)
+        upper = np.array([_whole(each, kind, math.floor) for each in np.ravel(upper).tolist()], dtype=kind)
     return (
         np.broadcast_to(np.asarray(lower, dtype=kind), (width,)),
         np.broadcast_to(np.asarray(upper, dtype=kind), (width,)),
     )
+
+
+def _range(labels: npt.NDArray[Any], code: LabelCode) -> tuple[int, int]:
+    """The range of whole amounts."""
+    return _whole(code.lower, labels.dtype, math.ceil), _whole(code.upper, labels.dtype, math.floor)
+
+
+def _whole(bound: float, kind: np.dtype[Any], rounded: Callable[[float], int]) -> int:
+    """A bound in a type of whole numbers, whose ends float64 does not hold."""
+    limits = np.iinfo(kind)
+    if not math.isfinite(bound):
+        return limits.min if bound < 0 else limits.max
+    return max(limits.min, min(limits.max, rounded(bound)))
 
 
 def _name(dataset: Dataset, columns: DataColumns, place: int) -> str:
@@ -183,6 +205,8 @@ def _labels(dataset: Dataset, columns: DataColumns, *, drop: bool) -> tuple[Data
         return dataset, fits
     if code.classes or labels.dtype.kind == "U" or fits.all():
         return dataset, np.ones_like(fits)
-    clipped = np.where(held, np.clip(labels.astype(np.float64), code.lower, code.upper), labels)
+    # Whole numbers stay whole, so that a label does not show that another one was clipped.
+    low, high = (code.lower, code.upper) if labels.dtype.kind == "f" else _range(labels, code)
+    clipped = np.where(held, np.clip(labels, low, high), labels).astype(labels.dtype)
     clipped.setflags(write=False)
     return replace(dataset, labels=clipped), fits

@@ -81,7 +81,7 @@ class Schema(BaseModel):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Read the ``[[columns]]`` of a TOML file, such as a session file.
+        """Read the ``[[columns]]`` of a TOML file, such as a session file or an invitation.
 
         Raises:
             ConfigError: The file cannot be read, or has no schema.
@@ -96,7 +96,9 @@ class Schema(BaseModel):
             raise ConfigError(
                 f"{path} is not TOML: {error}.", advice="Correct it; in a draft, fill in what is marked by ?."
             ) from None
-        return cls._validated({"columns": values.get("columns", [])}, str(path))
+        invited = values.get("configuration")  # of an invitation
+        held = invited if "columns" not in values and isinstance(invited, dict) else values
+        return cls._validated({"columns": held.get("columns", [])}, str(path))
 
     @classmethod
     def _validated(cls, values: dict[str, Any], where: str) -> Self:

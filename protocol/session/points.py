@@ -16,6 +16,7 @@ from hushbid.protocol.crypto.sealing import (
     batched_digest,
     candidate_statement,
     head_statement,
+    rows_statement,
     submission_statement,
     verify_signature,
 )
@@ -28,7 +29,7 @@ from hushbid.protocol.space.features import FeatureMap, FeatureSpace
 from hushbid.protocol.space.grid import WEIGHT_BITS, Features
 from hushbid.protocol.space.labels import Labels, one_each
 from hushbid.protocol.wire.merkle import NODE_BYTES, root_of
-from hushbid.protocol.wire.messages import BatchedCandidate, SealedCandidate, SubmittedCandidate
+from hushbid.protocol.wire.messages import BatchedCandidate, Commitment, SealedCandidate, SubmittedCandidate
 
 __all__ = [
     "NOT_SIGNED",
@@ -42,6 +43,7 @@ __all__ = [
     "mapped",
     "matching",
     "signs_head",
+    "signs_rows",
     "what_is_outside",
     "within_bounds",
 ]
@@ -182,6 +184,16 @@ def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> b
     except ConfigError:
         return False
     return verify_signature(head_statement(session.identifier, party, head), signature, key)
+
+
+def signs_rows(session: Session, owner: str, commitment: Commitment) -> bool:
+    """Whether an owner signed the root of its rows."""
+    statement = rows_statement(session.identifier, owner, session.commitment_depth, commitment.root)
+    try:
+        key = session.public_identity(owner).verify
+    except ConfigError:
+        return False
+    return verify_signature(statement, commitment.signature, key)
 
 
 def check_weights(weights: npt.NDArray[Any], session: Session) -> None:

@@ -34,7 +34,7 @@ from hushbid.protocol.machine.machine import (
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.wire.blind import Award, BlindCandidate
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message, read_message
-from hushbid.protocol.wire.messages import Delivery, SealedCandidate, with_boxes
+from hushbid.protocol.wire.messages import Delivery, Hello, SealedCandidate, with_boxes
 from hushbid.protocol.wire.unlinked import Picked
 from hushbid.protocol.wire.values import Item, pack_value
 
@@ -212,10 +212,28 @@ def _different_fields(ours: Mapping[str, Any], theirs: Any) -> list[str]:
         name
         for name in sorted({*ours, *theirs})
         if ours.get(name) != theirs.get(name)
-        and not (
-            name == "body" and ours["message"] in _PASSED_ON and _same_delivery(ours[name], theirs.get(name))
-        )
+        and not (name == "body" and _same_body(ours["message"], ours[name], theirs.get(name)))
     ]
+
+
+def _same_body(message: str, ours: bytes, theirs: Any) -> bool:
+    """Whether two bodies that differ mean the same here."""
+    if message in _PASSED_ON:
+        return _same_delivery(ours, theirs)
+    return message == "hello" and _same_hello(ours, theirs)
+
+
+def _same_hello(ours: bytes, theirs: Any) -> bool:
+    """Whether two hellos differ only in the release of the software: a session goes on with a newer one."""
+    if not isinstance(theirs, bytes):
+        return False
+    try:
+        here, recorded = (decode_message(Direction.GREETING, body) for body in (ours, theirs))
+    except RemoteProtocolError:
+        return False
+    if not (isinstance(here, Hello) and isinstance(recorded, Hello)):
+        return False
+    return here == recorded.model_copy(update={"software": here.software})
 
 
 def _same_delivery(ours: bytes, theirs: Any) -> bool:

@@ -76,6 +76,7 @@ def test_an_owner_prints_what_it_handed_over_and_nothing_of_what_it_won(
         "session": "birds",
         "owner": "heron",
         "points": 40,
+        "root": None,
         "handed_over": ROUNDS,
         "unlabelled": 0,
         "outside": {"clipped": {}, "dropped": 0},

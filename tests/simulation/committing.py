@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from hushbid.protocol.crypto.sealing import rows_statement, sign
+from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.messages import Commitment
 from tests.simulation.harness import CuratorBench
 
-__all__ = ["commitment_of"]
+__all__ = ["commitment_of", "commitment_to"]
 
 
 def commitment_of(bench: CuratorBench, owner: str, **changes: Any) -> Commitment:
     """An owner's commitment to rows of its own; it signed it."""
-    opened, root = bench.opened, bytes([bench.machine.seats[owner].rank + 1]) * 32
-    statement = rows_statement(opened.identifier, owner, opened.commitment_depth, root)
-    signature = sign(statement, opened.simulated_identity(owner).signing)
-    return Commitment(**({"root": root, "signature": signature} | changes))
+    root = bytes([bench.machine.seats[owner].rank + 1]) * 32
+    commitment = commitment_to(bench.opened, owner, root)
+    return commitment.model_copy(update=changes)
+
+
+def commitment_to(session: Session, owner: str, root: bytes) -> Commitment:
+    """What an owner signs of a root."""
+    statement = rows_statement(session.identifier, owner, session.commitment_depth, root)
+    return Commitment(root=root, signature=sign(statement, session.simulated_identity(owner).signing))

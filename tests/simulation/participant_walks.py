@@ -60,6 +60,7 @@ from hushbid.protocol.wire.messages import (
     Welcome,
     fixed,
 )
+from tests.simulation.committing import commitment_to
 from tests.simulation.harness import (
     DIMENSION,
     MAP,
@@ -293,7 +294,10 @@ class ConsumerWalk(ParticipantWalk):
             self.say(self.delivery(machine._part + 1))
 
     def roots(self, owners: int = 2) -> Roots:
-        return Roots(roots=bytes(32 * owners), signatures=bytes(SIGNATURE_BYTES * owners))
+        session = self.session
+        if owners != 2 or not session.commitment_depth:
+            return Roots(roots=bytes(32 * owners), signatures=bytes(SIGNATURE_BYTES * owners))
+        return Roots.told([commitment_to(session, owner, bytes(32)) for owner in session.file.owners])
 
     def delivery(self, part: int, *, count: int = 2, width: int = DIMENSION) -> Delivery:
         features = np.zeros(width, dtype=np.int16) if width != DIMENSION else CORNERS[0]
@@ -344,6 +348,8 @@ class ConsumerWalk(ParticipantWalk):
             Refused(code="malformed", detail="d", advice="a"),
             self.roots(),
             self.roots(3),
+            Roots(roots=bytes(64), signatures=bytes(2 * SIGNATURE_BYTES)),
+            Roots(roots=bytes(64), signatures=b"x" * 2 * SIGNATURE_BYTES),
             self.delivery(WRONG),
             self.delivery(machine._part),
             self.delivery(machine._part + 1, count=5),

@@ -257,6 +257,7 @@ def calm(**changes: Any) -> Plan:
     plain = dataclasses.replace(
         plan_of(1, BLIND), release="gaussian", rounds=4, batch=2, rows=(5, 4), cadence=None, min_owners=1
     )
+    changes = {"commits": False} | changes
     return dataclasses.replace(plain, byzantine=(), crashes=(), faults=(), **changes)
 
 
@@ -310,9 +311,29 @@ def test_a_bid_of_another_shape_is_refused(lie: str, monkeypatch: pytest.MonkeyP
     assert not ledger.faults
 
 
-def with_one_lie(name: str, patch: pytest.MonkeyPatch) -> Evidence:
+def test_where_all_boxes_are_sealed_one_of_zeros_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = with_one_lie("signed: a box of nothing, scored", monkeypatch, commits=True)
+    ledger = evidence.outcome.curator.ledger
+    assert broken(evidence) == {}
+    assert {refusal.peer for refusal in ledger.refusals} == {"owner-0"}
+    assert not ledger.disputes
+
+
+@pytest.mark.parametrize("lie", [*VOID[:-1], *MISSCORED])
+def test_what_is_in_a_box_only_the_consumer_finds_where_owners_commit(
+    lie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = with_one_lie(f"signed: {lie}", monkeypatch, commits=True)
+    ledger = evidence.outcome.curator.ledger
+    assert broken(evidence) == {}
+    assert {dispute.owner for dispute in ledger.disputes} == {"owner-0"}
+    assert not ledger.faults
+    assert not ledger.refusals
+
+
+def with_one_lie(name: str, patch: pytest.MonkeyPatch, **changes: Any) -> Evidence:
     """A session in which one owner does one thing to every frame that it can be done to."""
     patch.setattr(
         course, "blind_mutations", lambda session, owner: {name: blind_mutations(session, owner)[name]}
     )
-    return run_plan(dataclasses.replace(calm(), byzantine=(("owner-0", 1.0),)))
+    return run_plan(dataclasses.replace(calm(**changes), byzantine=(("owner-0", 1.0),)))

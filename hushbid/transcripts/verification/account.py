@@ -214,7 +214,7 @@ class Account:
                 awards.take_picked(record, message)
             else:
                 self._fault(record, f"{_named(frame)} is called a {frame.message} and is none")
-        except (RemoteProtocolError, LookupError):
+        except (RemoteProtocolError, LookupError, ValueError):
             self._fault(record, f"{_named(frame)} is called a {frame.message} and is none")
 
     def _fault(self, record: int, what: str) -> None:

@@ -105,3 +105,7 @@ class Choices(Awards):
                 if dispute
             ]
         return found
+
+    def faults(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
+        """What made them void; which bid a box is of is not told, so each counts for itself."""
+        return [{**box, "bid_round": box["round"], "boxes": 1} for box in self.void(boxes)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from hushbid.protocol.crypto.sealing import rows_statement, verify_signature
-from hushbid.protocol.errors import ConfigError, RemoteProtocolError
+from hushbid.protocol.errors import RemoteProtocolError
 from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.session.points import signs_rows
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.verify import RecordedFrame
 from hushbid.protocol.wire.codec import Direction, decode_message
@@ -15,7 +15,8 @@ from hushbid.protocol.wire.messages import Commitment, Roots
 
 __all__ = ["KINDS", "Commitments"]
 
-KINDS: Final = frozenset({"commitment", "roots", "secret-map", "target", "nested-target", "maps"})
+_RELEASES: Final = ("target", "subspace-target", "nested-target", "maps")
+KINDS: Final = frozenset({"commitment", "roots", "secret-map", *_RELEASES})
 """The messages that it looks at."""
 
 
@@ -51,7 +52,7 @@ class Commitments:
 
     def _commit(self, record: int, owner: str, body: bytes) -> None:
         message = _decoded(Direction.OWNER_TO_CURATOR, body)
-        if not isinstance(message, Commitment) or not self._holds(owner, message):
+        if not isinstance(message, Commitment) or not signs_rows(self._session, owner, message):
             self._fault(record, f"a commitment of {owner} is not signed by it")
         elif owner in self._committed:
             self._fault(record, f"{owner} committed to its rows a second time")
@@ -67,21 +68,14 @@ class Commitments:
         if found is None:
             self._fault(record, "the roots are not those of the session's owners")
             return
+        if self._told is not None:
+            self._fault(record, "the roots were told a second time")
         self._told = frozenset(found)
         for owner, told in found.items():
-            if not self._holds(owner, told):
+            if not signs_rows(self._session, owner, told):
                 self._fault(record, f"the root that is told of {owner} is not signed by it")
             elif self._party == CURATOR and self._committed.get(owner) != told:
                 self._fault(record, f"the root that is told of {owner} is not what it committed to")
-
-    def _holds(self, owner: str, commitment: Commitment) -> bool:
-        session = self._session
-        statement = rows_statement(session.identifier, owner, session.commitment_depth, commitment.root)
-        try:
-            key = session.public_identity(owner).verify
-        except (ConfigError, LookupError):
-            return False
-        return verify_signature(statement, commitment.signature, key)
 
 
 def _decoded(direction: Direction, body: bytes) -> object:

@@ -59,6 +59,7 @@ def test_it_is_a_table_with_privacy_and_places(
         "session": "digits",
         "p": 200,
         "points_delivered": 198,
+        "unlabelled": 5,
         "disputed": 2,
         "faults": [
             {"owner": "tern", "round": 9, "bid_round": 7, "what": "the box does not open", "points": 2}
@@ -79,7 +80,7 @@ def test_it_is_a_table_with_privacy_and_places(
     out = CliRunner().invoke(app, arguments).stdout
     width = len(lines[0]) - len(lines[0].split()[-1])
     figures = {
-        "points delivered": "198 of 200, 2 disputed",
+        "points delivered": "198 of 200, 2 disputed, 5 without a label",
         "disputed": "tern, bid of round 7: the box does not open (2 points)",
         "model": "Whether the model gets better cannot be told: nothing was bought.",
         "seed set": "drawn, far: MMD² of 0.45 between the seed set and the validation set, where chance "

@@ -127,6 +127,39 @@ def test_without_the_consumer_nothing_is_gathered() -> None:
     assert "consumer did not come" in bench.machine._ending.reason
 
 
+def test_a_session_that_was_given_up_gathers_nothing() -> None:
+    """A consumer that is told then would charge its data for nothing."""
+    bench = bench_of(min_owners=2)
+    hello(bench, CONSUMER, A, B, C)
+    bench.fire("enrolment")
+    assert bench.machine.phase == "closing"
+    commit(bench, A, B, C)
+    assert roots(bench) is None
+    assert "enrolment" not in {effect.name for effect in bench.timers.values() if effect.due > bench.now}
+
+
+def test_who_missed_the_time_is_among_those_that_are_missing() -> None:
+    bench = bench_of(min_owners=2)
+    hello(bench, CONSUMER, A, B, C)
+    commit(bench, A, B)
+    bench.fire("enrolment")
+    commit(bench, C)
+    bench.say(CONSUMER, bench.target())
+    bench.say(A, Ready())
+    bench.fire("enrolment")
+    assert "Of the owners, 1 came" in bench.machine._ending.reason
+    assert f"Missing: {B}, {C}" in bench.machine._ending.reason
+
+
+def test_no_target_is_taken_before_the_roots_are_told() -> None:
+    bench = bench_of()
+    hello(bench, CONSUMER, A, B, C)
+    commit(bench, A, B)
+    assert bench.offend(CONSUMER, bench.target()).offence is Offence.OUT_OF_TURN
+    assert bench.machine.target is None
+    assert mapped(bench) == []
+
+
 @pytest.mark.parametrize("when", ["before the map", "after the map"])
 def test_a_root_comes_once(when: str) -> None:
     bench = bench_of()

@@ -56,6 +56,9 @@ CASES = {
     "a gap where the column has none": Case("30,,no\n", (DROP,), NONE),
     "a cell that is no number": Case("many,clerk,no\n", (DROP,), NONE),
     "a label that is none of the session's": Case("30,clerk,maybe\n", (DROP,), NONE),
+    "a label that cannot travel, or is of another kind than declared; an identifier that is missing": Case(
+        f"30,clerk,{'n' * 5000}\n", (), NONE
+    ),
     "a label that does not fit into a box": Case(
         f"30,clerk,{'n' * 200}\n", (), {"labels": None, "acquisition.box_bytes": 128}
     ),

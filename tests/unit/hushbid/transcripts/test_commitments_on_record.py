@@ -100,6 +100,26 @@ def test_a_target_before_the_roots_is_told(tmp_path: Path) -> None:
     )
 
 
+def test_a_subspace_target_before_the_roots_is_told(tmp_path: Path) -> None:
+    session = small_session("sealed", release="subspace", rounds=2, owners=2, commits=True)
+    for party, image in Recording(session).run().items():
+        if party in (CURATOR, CONSUMER):
+            found = faults(rewritten(image, tmp_path, without("roots")), tmp_path)
+            assert "a subspace-target left before the owners' rows were committed to" in found
+
+
+def test_roots_that_are_told_twice_are_told(tmp_path: Path) -> None:
+    def twice(record: Record) -> Record:
+        roots = [each for each in record.effects if frame_in(each).get("message") == "roots"]
+        later = [
+            each._replace(private={"frame": {**frame_in(each), "sequence": frame_in(each)["sequence"] + 1}})
+            for each in roots
+        ]
+        return record._replace(effects=(*record.effects, *later))
+
+    assert "the roots were told a second time" in forged(CURATOR, tmp_path, twice)
+
+
 def test_a_map_to_who_has_not_committed_is_told(tmp_path: Path) -> None:
     told = f"a map came to {OWNER} before its rows were committed to"
     assert told in forged(OWNER, tmp_path, without("commitment"))

@@ -312,6 +312,9 @@ def test_a_schema_is_read_from_toml(tmp_path: Path) -> None:
     path = tmp_path / "schema.toml"
     path.write_text('[[columns]]\nname = "owns"\nkind = "boolean"\nweight = 0.5\n')
     assert Schema.read(path).columns == (Column(name="owns", kind="boolean", weight=0.5),)
+    invited = path.read_text().replace("[[columns]]", "[[configuration.columns]]")
+    path.write_text(f'format = "hushbid-invitation"\n{invited}')
+    assert Schema.read(path).columns == (Column(name="owns", kind="boolean", weight=0.5),)
     for text, says in (("columns = 1", "should be a list"), ("[[columns", "is not TOML"), ("", "columns")):
         path.write_text(text)
         with pytest.raises(ConfigError, match=says) as caught:
