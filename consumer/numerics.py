@@ -71,7 +71,7 @@ from hushbid.protocol.space.jitter import scores_of
 from hushbid.protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
 from hushbid.protocol.space.scoring import score_bound
 from hushbid.protocol.wire.blind import Account, BlindPurchase
-from hushbid.protocol.wire.messages import Candidate, Purchase, Roots, SubmittedCandidate, unfixed
+from hushbid.protocol.wire.messages import Candidate, Purchase, Roots, unfixed
 
 __all__ = ["BlindConsumerNumerics", "ConsumerNumerics"]
 
@@ -257,8 +257,7 @@ class ConsumerNumerics:
         if isinstance(candidate, Candidate):
             return candidate, ""
         try:
-            number = unfixed(purchase.handle) if isinstance(candidate, SubmittedCandidate) else None
-            content = open_sealed(candidate.box, self._require_identity().sealing, number=number)
+            content = self._unsealed(candidate.box, unfixed(purchase.handle))
         except RemoteProtocolError:
             return None, "the box does not open"
         found = self._unpacked(content, purchase.owner)
@@ -269,6 +268,11 @@ class ConsumerNumerics:
         if not self._signatures.hold(purchase.owner, purchase.bid_round, handle, candidate):
             return held, NOT_SIGNED
         return held, ""
+
+    def _unsealed(self, box: bytes, handle: int) -> bytes:
+        """What a box of this handle holds; raises `RemoteProtocolError` if it does not open."""
+        number = handle if self._session.numbered_boxes else None
+        return open_sealed(box, self._require_identity().sealing, number=number)
 
     def _unpacked(self, content: bytes, owner: str) -> tuple[npt.NDArray[Any], bytes] | str:
         """The point and the attributes that a box holds, or why it holds none that its owner can sell."""
@@ -370,7 +374,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         content, box = b"", purchase.candidate.box
         if any(box):
             try:
-                content = open_sealed(box, self._require_identity().sealing)
+                content = self._unsealed(box, unfixed(purchase.handle))
             except RemoteProtocolError:
                 return "the box does not open"
         if not self._signed(purchase):

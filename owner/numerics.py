@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -203,16 +204,8 @@ class OwnerNumerics:
         return rows, tuple(scores.tolist())
 
     def _boxes(self, sealer: Sealer, rows: Sequence[int], first: int) -> tuple[list[bytes], bytes]:
-        """The points of these rows, sealed to the consumer, and the ephemeral secrets of their boxes.
-
-        Where they are numbered from `first` on, they have one secret together.
-        """
-        contents = [self._content(row) for row in rows]
-        if self._session.rule.herds and rows:
-            ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES)
-            numbered = dict(enumerate(contents, start=first))
-            return seal_numbered(numbered, sealer.consumer.sealing, ephemeral), ephemeral
-        return self._sealed_apart(sealer, contents)
+        """The points of these rows, sealed to the consumer, and the ephemeral secrets of their boxes."""
+        return self._sealed_contents(sealer, [self._content(row) for row in rows], first)
 
     def _content(self, row: int) -> bytes:
         """What a row's box holds."""
@@ -220,14 +213,19 @@ class OwnerNumerics:
         content = pack_content(_read_only(dataset.features[row]), dataset.attributes(row), size)
         return self._opening(row) + content
 
-    def _sealed_apart(self, sealer: Sealer, contents: Sequence[bytes]) -> tuple[list[bytes], bytes]:
-        """Contents in boxes with a secret each, and these secrets."""
-        ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES * len(contents)) if contents else b""
-        boxes = [
-            seal(content, sealer.consumer.sealing, ephemeral[at : at + EPHEMERAL_BYTES])
-            for content, at in zip(contents, range(0, len(ephemeral), EPHEMERAL_BYTES), strict=True)
-        ]
-        return boxes, ephemeral
+    def _sealed_contents(
+        self, sealer: Sealer, contents: Sequence[bytes], first: int
+    ) -> tuple[list[bytes], bytes]:
+        """Contents in boxes whose numbers go on from `first`, and the ephemeral secrets of these."""
+        if not contents:
+            return [], b""
+        recipient = sealer.consumer.sealing
+        if self._session.numbered_boxes:
+            ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES)
+            return seal_numbered(dict(enumerate(contents, start=first)), recipient, ephemeral), ephemeral
+        ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES * len(contents))
+        secrets = (ephemeral[at : at + EPHEMERAL_BYTES] for at in range(0, len(ephemeral), EPHEMERAL_BYTES))
+        return list(map(seal, contents, repeat(recipient), secrets)), ephemeral
 
     def _opened(
         self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]

@@ -50,9 +50,10 @@ class UnlinkedOwnerNumerics(BlindOwnerNumerics):
     def _in_order(self, mask: OwnMask, rows: tuple[int, ...]) -> tuple[int, ...]:
         return mask.places.shuffled(rows)
 
-    def _new_boxes(self, sealer: Sealer, rows: Sequence[int], first: int) -> tuple[list[bytes], bytes]:  # noqa: ARG002
+    def _new_boxes(self, sealer: Sealer, rows: Sequence[int], first: int) -> tuple[list[bytes], bytes]:
         nothing = bytes(len(self._blank_box) - SEAL_BYTES)
-        return self._sealed_apart(sealer, [nothing if row == NOTHING else self._content(row) for row in rows])
+        contents = [nothing if row == NOTHING else self._content(row) for row in rows]
+        return self._sealed_contents(sealer, contents, first)
 
     def _masked(self, mask: OwnMask, weights: Weights) -> bytes:  # type: ignore[override]
         """The masked scores of all boxes so far in their places, with floors instead of those not shown."""

@@ -245,7 +245,7 @@ def _check_free(session: Session, due: Any, said: Any) -> tuple[str, str] | None
         return None  # the bytes tell where
     box, features = said.candidate.box, said.candidate.features
     if features.tobytes() == due.candidate.features.tobytes():
-        if (wrong := _check_box(due.candidate.box, box)) is not None:
+        if (wrong := _check_box(session, due.candidate.box, box, int(due.handle[0]))) is not None:
             return "box", wrong
         statement = candidate_statement(
             session.identifier, OWNER, due.round, int(due.handle[0]), box, features
@@ -272,7 +272,7 @@ def _check_batch(session: Session, due: Batch, said: Batch) -> tuple[str, str] |
     for number, (handle, expected, bid, digest) in enumerate(points, start=1):
         candidate = bid.candidate
         assert isinstance(candidate, SealedCandidate), "a sealed batch is of such"
-        wrong = _check_box(expected, candidate.box, handle if numbered else None) if handle else None
+        wrong = _check_box(session, expected, candidate.box, handle) if handle else None
         if wrong is not None:
             return "boxes", f"of point {number}: {wrong}"
         if digest != batched_digest(handle, candidate.box, candidate.features):
@@ -291,7 +291,7 @@ def _check_blind(session: Session, due: BlindBid, said: BlindBid) -> tuple[str, 
         return "digests", f"{session.batch + 1} were due, and {len(digests)} came"
     for number, (expected, box) in enumerate(zip(boxes_of(due), boxes_of(said), strict=True)):
         if any(expected):
-            wrong = _check_box(expected, box)
+            wrong = _check_box(session, expected, box, first + number)
         else:
             wrong = "a box of nothing is zeros" if any(box) else None
         if wrong is not None:
@@ -313,8 +313,8 @@ def _signed(session: Session, due: Batch, theirs: SealedCandidates) -> bytes:
     return batch_statement(session.identifier, OWNER, due.round, theirs.digests)
 
 
-def _check_box(due: bytes, box: bytes, number: int | None = None) -> str | None:
-    key = key_of(CONSUMER).sealing
+def _check_box(session: Session, due: bytes, box: bytes, handle: int) -> str | None:
+    key, number = key_of(CONSUMER).sealing, handle if session.numbered_boxes else None
     if len(box) != len(due):
         return f"it has {len(box)} bytes, and {len(due)} were due"
     try:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.mapped import let_go
 from hushbid.protocol.wire.arrays import Array
-from hushbid.protocol.wire.merkle import NODE_BYTES, node_of, root_of
+from hushbid.protocol.wire.merkle import NODE_BYTES, nodes_above, root_of
 
 __all__ = [
     "ROOT_BYTES",
@@ -152,31 +152,32 @@ class RowTree:
         count = len(features)
         if count > 2**depth:
             raise LocalProtocolError(f"{count} rows, where a tree has room for {2**depth}.")
-        self._empty = hashlib.blake2b(_EMPTY, key=key, digest_size=NODE_BYTES)
+        self._key = key
         self._salts = hashlib.shake_256(_SALTS + key).digest(SALT_BYTES * count)
         self._places = _shuffled(count, key, depth)
         order = np.argsort(self._places)
         self._at = np.empty(count, dtype=np.intp)
         self._at[order] = np.arange(count)
         """The position of each row's leaf among the leaves."""
-        self._pairs: list[bytes] = []
-        """Of each height the nodes, those without a row below them included, two by two."""
-        self._slots: list[npt.NDArray[np.intp]] = []
-        """Of each height where the nodes that have rows below them stand among these."""
         level = _Level(self._places[order], _as_nodes(self._leaves(features, attributes))[order])
+        heights: list[npt.NDArray[np.uint8]] = []
+        self._beside = np.empty((depth, count), dtype=np.uint32)
+        """Of each height, and of each leaf, the node on its path, as a number of `_nodes`."""
+        node, before = np.arange(count), 0
         for height in range(depth):
-            level = self._above(level, height)
+            level, pairs, slots = self._above(level, height)
+            slot = slots[node]
+            self._beside[height] = before + (slot ^ 1)
+            node, before = slot >> 1, before + len(pairs)
+            heights.append(pairs)
+        self._nodes = np.concatenate(heights)
+        """Of all heights below the root, those without a row below them included; shape (m, 32)."""
         self.root: bytes = level.nodes[0].tobytes()
 
     def opening(self, row: int) -> Opening:
         """What shows that a row is one of the tree."""
-        path, node = [], int(self._at[row])
-        for slots, pairs in zip(self._slots, self._pairs, strict=True):
-            slot = int(slots.item(node))
-            beside = NODE_BYTES * (slot ^ 1)
-            path.append(pairs[beside : beside + NODE_BYTES])
-            node = slot >> 1
-        return Opening(self._salt(row), int(self._places[row]), b"".join(path))
+        path = self._nodes[self._beside[:, self._at[row]]]
+        return Opening(self._salt(row), int(self._places[row]), path.tobytes())
 
     def _salt(self, row: int) -> bytes:
         return self._salts[SALT_BYTES * row : SALT_BYTES * (row + 1)]
@@ -192,28 +193,23 @@ class RowTree:
                 own = packed[width * row : width * (row + 1)]
                 yield hashlib.sha256(head + self._salt(at) + own + attributes(at)).digest()
 
-    def _nothing(self, height: int, place: int) -> bytes:
-        """The node without a row below it."""
-        drawn = self._empty.copy()
-        drawn.update(height.to_bytes(1, "big") + place.to_bytes(_PLACE_BYTES, "big"))
-        return drawn.digest()
+    def _nothing(self, height: int, count: int) -> npt.NDArray[np.uint8]:
+        """The nodes of a height without a row below, each beside one with, by place: shape (count, 32)."""
+        drawn = hashlib.shake_256(_EMPTY + bytes([height]) + self._key)
+        return np.frombuffer(drawn.digest(NODE_BYTES * count), dtype=np.uint8).reshape(count, NODE_BYTES)
 
-    def _above(self, level: _Level, height: int) -> _Level:
-        """The level above one, which is kept."""
+    def _above(
+        self, level: _Level, height: int
+    ) -> tuple[_Level, npt.NDArray[np.uint8], npt.NDArray[np.intp]]:
+        """The level above one, all nodes just below it, and where the one's stand among these."""
         parents, first = np.unique(level.places >> 1, return_index=True)
         slots = 2 * np.repeat(np.arange(len(parents)), np.diff(first, append=len(level.places)))
         slots += level.places & 1
         pairs = np.empty((2 * len(parents), NODE_BYTES), dtype=np.uint8)
         pairs[slots] = level.nodes
         lone = np.setdiff1d(np.arange(len(pairs)), slots, assume_unique=True)
-        if len(lone):
-            beside = 2 * parents[lone >> 1] + (lone & 1)
-            pairs[lone] = _as_nodes(self._nothing(height, place) for place in beside.tolist())
-        both, width = pairs.tobytes(), 2 * NODE_BYTES
-        self._pairs.append(both)
-        self._slots.append(slots)
-        made = (node_of(both[start : start + width]) for start in range(0, len(both), width))
-        return _Level(parents, _as_nodes(made))
+        pairs[lone] = self._nothing(height, len(lone))
+        return _Level(parents, _as_nodes(nodes_above(pairs.tobytes()))), pairs, slots
 
 
 def _shuffled(count: int, key: bytes, depth: int) -> npt.NDArray[np.uint32]:

@@ -275,6 +275,11 @@ class Session:
         return getattr(self.rule.parameters, "commitment_depth", None) or 0
 
     @property
+    def numbered_boxes(self) -> bool:
+        """Whether the boxes of one message have one ephemeral key together (`seal_numbered`)."""
+        return self.rule.herds or self.commitment_depth > 0
+
+    @property
     def unlinked(self) -> bool:
         """Whether a blind curator cannot tell which score is which box's."""
         return self.rule.blind and self.commitment_depth > 0

@@ -6,13 +6,15 @@ tag of its own, and a node's with another, so that no node passes for a leaf (RF
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
+from hashlib import sha256
+from struct import Struct
 from typing import Final
 
-__all__ = ["NODE_BYTES", "Tree", "node_of", "root_of"]
+__all__ = ["NODE_BYTES", "Tree", "nodes_above", "root_of"]
 
 NODE_BYTES: Final = 32
+_PAIR: Final = Struct(f"{2 * NODE_BYTES}s")
 _NODE: Final = b"hushbid node 1\0"
 _NOTHING: Final = bytes(NODE_BYTES)
 
@@ -29,7 +31,7 @@ class Tree:
         while len(level := self._levels[-1]) > 1:
             if len(level) % 2:
                 level.append(_NOTHING)
-            self._levels.append([node_of(level[at] + level[at + 1]) for at in range(0, len(level), 2)])
+            self._levels.append(nodes_above(b"".join(level)))
 
     @property
     def root(self) -> bytes:
@@ -55,10 +57,10 @@ def root_of(leaf: bytes, place: int, path: bytes) -> bytes:
     node = leaf
     for up, at in enumerate(range(0, len(path), NODE_BYTES)):
         sibling = path[at : at + NODE_BYTES]
-        node = node_of(sibling + node if place >> up & 1 else node + sibling)
+        node = sha256(_NODE + (sibling + node if place >> up & 1 else node + sibling)).digest()
     return node
 
 
-def node_of(both: bytes) -> bytes:
-    """The node above two others, which are given one after the other."""
-    return hashlib.sha256(_NODE + both).digest()
+def nodes_above(level: bytes) -> list[bytes]:
+    """The nodes above those of a level, which are given one after the other, an even number of them."""
+    return [sha256(_NODE + both).digest() for (both,) in _PAIR.iter_unpack(level)]

@@ -47,10 +47,10 @@ TENDER_HEADS = {
     "owner-1": ("owner", 7, "9bd8426620db854c88b4a68459295d4c206c8d63f4854768fbd9151b3f756504"),
 }
 COMMITTED_HEADS = {
-    "consumer": ("consumer", 6, "2d774acc243a86f7770210181ec7e488d5cbbe36aecd170a620190e3dbb51daa"),
-    "curator": ("curator", 19, "22751591e6cf9c3183f625ed51fe6a20c8010aa696b7848dc4d10a5545924c4c"),
-    "owner-0": ("owner", 8, "a13ca8ee187bee4d71af1434adc7cf4fd806ae20d0a54a78c62462cb2b4a609d"),
-    "owner-1": ("owner", 8, "639cad18aafbb8fff0ad83311bd5489752f8f13c782f0c6e7fb263492e87d7a5"),
+    "consumer": ("consumer", 6, "6f038500e33a87255577001b82e3a28f70f044632979a4f52250c60f1e5cd6ff"),
+    "curator": ("curator", 19, "c17550e5fc7f93b676a271f9f5d957333376507f7f8b31bd9e192517c90079ef"),
+    "owner-0": ("owner", 8, "80c1f8326b463c648bfda66fe8f450ae6971f7904ec7b0b86f4caf3f7655271f"),
+    "owner-1": ("owner", 8, "3b663a8c74f002d4750186343bfbc158d07938b1db8cafdda4e6eded164654f0"),
 }
 GOLDEN = {
     (name, party): expected

@@ -73,13 +73,17 @@ def cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     def signed(_statement: bytes, signature: bytes, _key: Any) -> bool:
         return signature == SIGNED
 
-    def opened(box: bytes, _key: Any) -> bytes:
+    def opened(box: bytes, _key: Any, *, number: int | None) -> bytes:
         if box.endswith(GARBAGE):
             raise RemoteProtocolError(Offence.MISMATCH, "The box does not open.")
         return box[:-SEAL_BYTES]
 
+    def sealed(content: bytes, *_: Any) -> bytes:
+        return content + b"\1" * SEAL_BYTES
+
+    monkeypatch.setattr(hushbid.owner.numerics, "seal", sealed)
     monkeypatch.setattr(
-        hushbid.owner.numerics, "seal", lambda content, key, drawn: content + b"\1" * SEAL_BYTES
+        hushbid.owner.numerics, "seal_numbered", lambda contents, *_: list(map(sealed, contents.values()))
     )
     monkeypatch.setattr(hushbid.consumer.numerics, "open_sealed", opened)
     monkeypatch.setattr(

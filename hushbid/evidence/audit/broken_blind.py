@@ -95,7 +95,8 @@ class _ExcludesForVoidBoxes(BlindCurator):
             box = cast("Any", win.candidate).box
             try:
                 if any(box):
-                    open_sealed(box, key)
+                    number = win.handle if self._opened.numbered_boxes else None
+                    open_sealed(box, key, number=number)
             except RemoteProtocolError:
                 self.seats[win.owner].faulty = True
 

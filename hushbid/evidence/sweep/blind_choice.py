@@ -91,7 +91,8 @@ def _held(
         # Where the curator cannot link, a box of nothing is sealed: zeros stand for one that never came.
         return None if session.unlinked else b""
     try:
-        content = open_sealed(box, session.simulated_identity(CONSUMER).sealing)
+        number = unfixed(purchase.handle) if session.numbered_boxes else None
+        content = open_sealed(box, session.simulated_identity(CONSUMER).sealing, number=number)
         if session.unlinked and not any(content):
             return b""
         split = Opening.split(content, session.commitment_depth) if weighed.roots else (None, content)

@@ -146,10 +146,14 @@ class Owner:
             return formats.numbered_box(content, handle, consumer, shared)
         return SealedBox(consumer).encrypt(content)
 
+    def _ephemeral(self) -> PrivateKey | None:
+        """The key of all numbered boxes of a message."""
+        return PrivateKey.generate() if self.session.rule == "tender" or self.session.depth else None
+
     def _one(self, round_: int, handle: int, row: int) -> Message:
         if self.session.rule != "sealed":
             return self._candidate(row)
-        box, features = self._box(row), self._features[row]
+        box, features = self._box(row, handle, self._ephemeral()), self._features[row]
         said = formats.candidate_statement(self.session.identifier, self.name, round_, handle, box, features)
         signature = self._key.sign(said).signature if handle else bytes(64)
         return {"features": features, "box": box, "signature": signature}
@@ -165,10 +169,10 @@ class Owner:
         if self.session.rule not in formats.SEALED:
             attributes = b"".join(self._attributes[row] for row in rows)
             return {"points": self._points[rows].reshape(-1), "features": features, "attributes": attributes}
-        shared = PrivateKey.generate() if self.session.rule == "tender" else None
+        shared, tender = self._ephemeral(), self.session.rule == "tender"
         boxes = [self._box(row, handle, shared) for row, handle in zip(rows, handles, strict=True)]
         digests = b"".join(map(formats.batched_digest, handles, boxes, self._features[rows]))
-        statement = formats.submission_statement if shared else formats.batch_statement
+        statement = formats.submission_statement if tender else formats.batch_statement
         signature = self._key.sign(statement(self.session.identifier, self.name, round_, digests)).signature
         return {"features": features, "boxes": b"".join(boxes), "digests": digests, "signature": signature}
 

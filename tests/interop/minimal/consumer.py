@@ -136,7 +136,7 @@ class Consumer:
         point = candidate.get("point")
         if self._sealed:
             try:
-                content = self._opened(candidate["box"], int(purchase["handle"][0]), "path" in candidate)
+                content = self._opened(candidate["box"], int(purchase["handle"][0]))
                 opening, content = content[: self._opening], content[self._opening :]
                 length = int.from_bytes(content[:4], "big")
                 pair: Any = formats.message_of(content[4 : 4 + length])
@@ -158,9 +158,9 @@ class Consumer:
         self.points.append(point)
         return ""
 
-    def _opened(self, box: bytes, number: int, numbered: bool) -> bytes:
+    def _opened(self, box: bytes, number: int) -> bytes:
         own = self._key.to_curve25519_private_key()
-        if not numbered:
+        if self.session.rule != "tender" and not self.session.depth:
             return bytes(SealedBox(own).decrypt(box))
         bound = box[:32] + bytes(own.public_key) + number.to_bytes(8, "big")
         nonce = hashlib.blake2b(bound, digest_size=24).digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -161,5 +162,10 @@ def test_the_tree_is_the_one_that_is_written_down() -> None:
     """docs/wire.md, "Commitments": another implementation makes the same."""
     features = np.array([[0.0, 0.5, 1.0], [0.25, 0.5, 0.75]])
     made = RowTree(features, lambda row: b"\x92\xc0\xc0", key=KEY, depth=4)
-    assert root_name(made.root, 4) == "fb6b6985666732f72024ac38b96c768266e9a193cf507bebf8ba10635e9ab939/4"
-    assert [made.opening(row).place for row in (0, 1)] == [6, 12]
+    assert root_name(made.root, 4) == "37b99161fc2b67c782e5d2537dc27bcf06d4a13998289337e22566dd2eddc4a9/4"
+    openings = [made.opening(row) for row in (0, 1)]
+    assert [opening.place for opening in openings] == [6, 12]
+    for height, lone in ((0, 2), (1, 2), (2, 2)):
+        drawn = hashlib.shake_256(b"hushbid rows empty 1\0" + bytes([height]) + KEY).digest(32 * lone)
+        beside = [opening.path[32 * height : 32 * (height + 1)] for opening in openings]
+        assert beside == [drawn[:32], drawn[32:]]
