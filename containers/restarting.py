@@ -2,9 +2,10 @@
 
     python restarting.py COMMAND...
 
-A party that crashed goes on from its transcript. One that ended with 0 is done. One that ended with 4 was
-refused for its command line, its files or a hopeless rehearsal, and would be again; an engine's own policy
-knows no exit codes, and would start it five times in vain. What was told to stop is not started again.
+A party that crashed goes on from its transcript. One that ended with 0 is done, with 1 or 3 its session is
+over, and with 4 it was refused for its command line, its files or a hopeless rehearsal, and would be again;
+an engine's own policy knows no exit codes, and would start it five times in vain. What was told to stop is
+not started again.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from types import FrameType
 
 STARTS = 6
 """At most, the first included."""
-FINAL = frozenset({0, 4})
-"""Exit codes after which another start would change nothing (README, "exit code")."""
+FINAL = frozenset({0, 1, 3, 4})
+"""Exit codes after which another start would change nothing (docs/commands.md, "Exit codes")."""
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 PAUSE = 0.1
 """Seconds before the second start; twice as many before each of the next."""

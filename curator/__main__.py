@@ -16,4 +16,4 @@ def main() -> NoReturn:
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_main(main, party=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NoReturn
 
 from hushbid.protocol.runtime.interrupts import run_main
@@ -11,7 +12,7 @@ __all__ = ["main"]
 
 def main() -> NoReturn:
     """Run the command line and end the process with the verb's exit code."""
-    run_main(_app)
+    run_main(_app, party=sys.argv[1:2] in (["curator"], ["owner"], ["consumer"]))
 
 
 def _app() -> NoReturn:

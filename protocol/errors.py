@@ -12,11 +12,12 @@
     ├── ProtocolError               1
     │   ├── LocalProtocolError      5  our own side was about to break the protocol: a bug
     │   └── RemoteProtocolError     1  the peer broke it; carries a code
+    ├── Shortage                    6  the system is short of files, memory, threads or room on a disk
+    │   └── TranscriptUnwritable    6  a transcript cannot be written: a full or failing disk
     ├── Stopped                     1  a signal told the process to stop; what was recorded is kept
     ├── BudgetExceeded              1  a release would cost more privacy than was allowed
     ├── ReplayDivergence            1  a replay did something else than the transcript says
     ├── TranscriptDamaged           1  a transcript's chain does not hold; names the record
-    ├── TranscriptUnwritable        1  a transcript cannot be written: a full or failing disk
     └── VectorMismatch              1  another implementation's bytes are not those of a golden vector
 
 Every error says what happened, where, and what to do about it. None carries a private value: not a
@@ -26,6 +27,7 @@ row, not a label, not a score, not a key.
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import Final
 
 __all__ = [
     "BudgetExceeded",
@@ -41,6 +43,8 @@ __all__ = [
     "ProtocolError",
     "RemoteProtocolError",
     "ReplayDivergence",
+    "Restart",
+    "Shortage",
     "Stopped",
     "TimedOut",
     "TranscriptDamaged",
@@ -58,6 +62,35 @@ class ExitCode(IntEnum):
     TIMEOUT = 3
     USAGE = 4
     BUG = 5
+    SHORTAGE = 6
+
+    @property
+    def restart(self) -> Restart:
+        """What a supervisor of a party should do about it."""
+        return _RESTARTS[self]
+
+
+class Restart(StrEnum):
+    """What becomes of a party that has ended: what units, containers and manifests go by."""
+
+    DONE = "done"
+    OVER = "over"
+    """The session is over for it, or it was told to stop: another start would change nothing."""
+    PERSON = "a person"
+    """A person has to put something right first."""
+    AGAIN = "start again"
+    """It goes on from its transcript."""
+
+
+_RESTARTS: Final = {
+    ExitCode.DONE: Restart.DONE,
+    ExitCode.FAILED: Restart.OVER,
+    ExitCode.CONNECTION: Restart.AGAIN,
+    ExitCode.TIMEOUT: Restart.OVER,
+    ExitCode.USAGE: Restart.PERSON,
+    ExitCode.BUG: Restart.AGAIN,
+    ExitCode.SHORTAGE: Restart.AGAIN,
+}
 
 
 class HushbidError(Exception):
@@ -178,6 +211,12 @@ class RemoteProtocolError(ProtocolError):
         return self.offence.value
 
 
+class Shortage(HushbidError):
+    """The system is short of something that a process needs; with more of it the same thing works."""
+
+    exit_code = ExitCode.SHORTAGE
+
+
 class Stopped(HushbidError):
     """A signal told the process to stop, and it did in good order: not a failure, but not done either."""
 
@@ -227,7 +266,7 @@ class TranscriptDamaged(HushbidError):
         self.record = record
 
 
-class TranscriptUnwritable(HushbidError):
+class TranscriptUnwritable(Shortage):
     """A transcript cannot be written: the disk is full, or fails.
 
     The pending records are kept, and the records before them stand: committing again goes on from there.

@@ -211,7 +211,12 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
     try:
         with np.load(delivered, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (*UNREADABLE, OSError, TypeError, AttributeError, MemoryError):
+    except MemoryError:
+        raise DataError(
+            f"{delivered} does not fit in memory, or is damaged.",
+            advice="Give the process more memory, or save the points again.",
+        ) from None
+    except (*UNREADABLE, OSError, TypeError, AttributeError):
         raise what from None
     features = arrays.get("features")
     if features is None or features.ndim != 2 or not _agree(arrays, *features.shape):

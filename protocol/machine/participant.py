@@ -77,6 +77,8 @@ class Participant(Machine):
         """The round of the last broadcast; the consumer receives none."""
         self.links[CURATOR] = Link()
         self._ending = Finish(ExitCode.DONE, "")
+        self.curator_forgot = False
+        """Whether the curator, with which frames were exchanged, has lost the session's state, or we have."""
 
     @property
     def submitted(self) -> bool:
@@ -114,6 +116,7 @@ class Participant(Machine):
             )
             return False
         if welcome.received > link.sent or welcome.sent < link.received:
+            self.curator_forgot = True
             self._stop(
                 ExitCode.FAILED,
                 "The curator came back without the state of this session.",
@@ -144,6 +147,7 @@ class Participant(Machine):
     def _on_refused(self, peer: str, refused: Refused) -> None:
         what = f"The curator refused us ({refused.code}): {refused.detail}"
         code = _REFUSAL_EXIT.get(refused.code)
+        self.curator_forgot = refused.code == Offence.STATE_LOST and self.links[CURATOR].received > 0
         if code is not None:
             self._stop(code, what, refused.advice)
         else:

@@ -23,6 +23,7 @@ from hushbid.protocol.printable import printable, printable_in, printable_lines,
 from hushbid.protocol.runtime.interrupts import end_interrupted
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, log, logs_json
+from hushbid.protocol.shortage import as_shortage, shortage_of
 
 __all__ = [
     "OPTION",
@@ -210,13 +211,17 @@ def run_verb(
         result = body()
         _tell_result(result, as_json=as_json, show=show, sources=sources)
     except HushbidError as error:
-        fail(error, as_json=as_json)
+        fail(as_shortage(error), as_json=as_json)
     except KeyboardInterrupt as interrupt:
         end_interrupted(as_json=as_json, notes=getattr(interrupt, "__notes__", ()))
     except BrokenPipeError:
         _no_more_output()  # the reader has read enough, as `head` does
         sys.exit(ExitCode.FAILED)
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and _stdout_is_full():
+            fail(_unwritten(error), as_json=False)
+        if (short := shortage_of(error)) is not None:
+            fail(short, as_json=as_json)
         if logs_json():
             log(
                 LogEvent.PARTY_FAILED,
@@ -253,10 +258,24 @@ def _tell_result(
         if error.filename is not None:  # of a file, not of stdout
             raise
         _no_more_output()
-        raise HushbidError(
-            f"The result cannot be written to stdout: {error.strerror}.",
-            advice="All else is done. Make room where stdout leads, or lead it elsewhere.",
-        ) from None
+        fail(_unwritten(error), as_json=as_json)
+
+
+def _unwritten(error: OSError) -> HushbidError:
+    return HushbidError(
+        f"The result cannot be written to stdout: {error.strerror}.",
+        advice="All else is done. Make room where stdout leads, or lead it elsewhere.",
+    )
+
+
+def _stdout_is_full() -> bool:
+    """Whether stdout takes not even a line break; it is then led nowhere."""
+    try:
+        os.write(sys.stdout.fileno(), b"\n")
+    except OSError:
+        _no_more_output()
+        return True
+    return False
 
 
 def say(text: str) -> None:

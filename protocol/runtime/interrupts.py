@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Final, NoReturn
 
 from hushbid.protocol.printable import printable_lines, printable_source
@@ -16,17 +19,42 @@ INTERRUPTED: Final = 130
 """The exit code that shells expect after Ctrl-C."""
 
 
-def run_main(main: Callable[[], NoReturn]) -> NoReturn:
+def run_main(main: Callable[[], NoReturn], *, party: bool = False) -> NoReturn:
     """Run a program that imports what it needs when it is called.
 
     Args:
         main: Ends the process. An interrupt that it does not handle ends it with `INTERRUPTED`.
+        party: Whether it is a party of a session: SIGTERM before it takes part then ends it as later on.
     """
+    if party:
+        signal.signal(signal.SIGTERM, _stopped)
     _open_what_is_closed()
+    _show_what_cannot_be_encoded()
     try:
         main()
     except KeyboardInterrupt:
         end_interrupted(as_json="--json" in sys.argv[1:])
+    except (ImportError, OSError, MemoryError, RuntimeError) as error:
+        from hushbid.protocol.shortage import shortage_of  # noqa: PLC0415 - a program that begins imports little
+
+        if (short := shortage_of(error)) is None:
+            raise
+        sys.stderr.write(f"hushbid: {printable_lines(str(short))}\n")
+        sys.exit(short.exit_code)
+
+
+def _stopped(_number: int, _frame: FrameType | None) -> NoReturn:
+    """End a party that is told to stop before its session runs (then `Control` has the signal)."""
+    what = "Stopped by SIGTERM before it took part; what was recorded is kept."
+    _say_error("Stopped", what, 1, as_json="--json" in sys.argv[1:])
+    sys.exit(1)
+
+
+def _show_what_cannot_be_encoded() -> None:
+    """Write characters that the terminal's encoding lacks as escapes, in place of ending with an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _open_what_is_closed() -> None:
@@ -56,10 +84,13 @@ def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
         as_json: Also print the error as one JSON object on stdout.
         notes: Lines about what was or was not left behind.
     """
-    what = "\n".join(("Interrupted.", *notes))
+    _say_error("Interrupted", "\n".join(("Interrupted.", *notes)), INTERRUPTED, as_json=as_json)
+    sys.exit(INTERRUPTED)
+
+
+def _say_error(kind: str, what: str, code: int, *, as_json: bool) -> None:
     sys.stderr.write(f"{printable_lines(what)}\n")
     if as_json:
-        error = {"kind": "Interrupted", "what": what, "advice": "", "exit_code": INTERRUPTED}
+        error = {"kind": kind, "what": what, "advice": "", "exit_code": code}
         sys.stdout.write(printable_source(json.dumps({"error": error})) + "\n")
         sys.stdout.flush()
-    sys.exit(INTERRUPTED)

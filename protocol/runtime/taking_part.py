@@ -93,15 +93,19 @@ def take_part(
             finish = connection.run(driver, machine, begins, vitals)
         except Stopped as stopped:
             raise Stopped(stopped.what, advice=f"{stopped.advice} {_charged(budget)}".strip()) from None
-    ensure_done(_with_the_end(finish, machine.phase))
+    ensure_done(_with_the_end(finish, machine.phase, forgotten=machine.curator_forgot))
     return driver.seconds
 
 
-def _with_the_end(finish: Finish, phase: str) -> Finish:
+def _with_the_end(finish: Finish, phase: str, *, forgotten: bool) -> Finish:
     """An end that says, of a curator that was there and is gone, that the session may be over.
 
-    It is no part of the machine's own text, which transcripts of any age have and replays compare.
+    One that has lost the session's state may have it again in a moment, as when its volume was not mounted:
+    that is worth another start. Neither is part of the machine's own end, which transcripts of any age have
+    and replays compare.
     """
+    if forgotten:
+        return replace(finish, code=ExitCode.CONNECTION)
     if finish.code is not ExitCode.TIMEOUT or phase == "greeting":
         return finish
     return replace(finish, advice=f"{finish.advice} {_MAY_BE_OVER}")

@@ -15,6 +15,7 @@ from typing import Final, Literal, Protocol, Self, TypeAlias
 
 from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError, LocalProtocolError, TranscriptDamaged, TranscriptUnwritable
+from hushbid.protocol.shortage import remedy
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
 from hushbid.protocol.wire.values import Item
@@ -328,7 +329,8 @@ class NullJournal:
 
 def _unwritable(path: Path, error: Exception) -> TranscriptUnwritable:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    first = remedy(error, "See to the disk")
     return TranscriptUnwritable(
         f"{path}: cannot write the transcript: {reason}.",
-        advice="Nothing unrecorded was sent. Make room on the disk, then start this party again.",
+        advice=f"Nothing unrecorded was sent. {first}, then start this party again.",
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hushbid.protocol.errors import ExitCode, Restart
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "containers" / "restarting.py"
@@ -29,14 +30,14 @@ def starts(place: Path) -> int:
     return len(file.read_text().splitlines()) if file.exists() else 0
 
 
-@pytest.mark.parametrize(("code", "times"), [(0, 1), (4, 1), (1, STARTS), (5, STARTS)])
-def test_it_is_started_again_only_where_that_may_help(tmp_path: Path, code: int, times: int) -> None:
-    assert started(tmp_path, f"raise SystemExit({code})").wait(60) == code
-    assert starts(tmp_path) == times
+@pytest.mark.parametrize("code", ExitCode)
+def test_it_is_started_again_only_where_that_may_help(tmp_path: Path, code: ExitCode) -> None:
+    assert started(tmp_path, f"raise SystemExit({code:d})").wait(60) == code
+    assert starts(tmp_path) == (STARTS if code.restart is Restart.AGAIN else 1)
 
 
 def test_a_party_that_crashed_once_ends_as_its_second_start_does(tmp_path: Path) -> None:
-    program = f"raise SystemExit(0 if len(open({str(tmp_path / 'starts')!r}).readlines()) > 1 else 1)"
+    program = f"raise SystemExit(0 if len(open({str(tmp_path / 'starts')!r}).readlines()) > 1 else 5)"
     assert started(tmp_path, program).wait(60) == 0
     assert starts(tmp_path) == 2
 

@@ -35,7 +35,7 @@ def allow_no_file_beyond(limit: int, cluster: Cluster, name: str) -> None:
 def stopped(cluster: Cluster, name: str) -> Ended:
     """How a party ended that had no room: in good order, and alone."""
     ended = cluster.end(name)[name]
-    assert ended.code == ExitCode.FAILED, ended.err
+    assert ended.code == ExitCode.SHORTAGE, ended.err
     assert ended.error["kind"] == "TranscriptUnwritable"
     assert "Make room on the disk, then start this party again." in ended.error["advice"]
     assert "Traceback" not in ended.err

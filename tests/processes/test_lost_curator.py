@@ -53,7 +53,7 @@ def test_a_curator_that_comes_back_without_its_state_is_told_apart(make: Make) -
     cluster.start("curator")
     ended = cluster.end()
     # Only the consumer, which has nothing of the session yet that a new one lacks, could begin again.
-    assert codes(ended) == {"curator": 3, "consumer": 1, "heron": 4, "magpie": 4}
+    assert codes(ended) == {"curator": 3, "consumer": 1, "heron": 2, "magpie": 2}
     for name in ("heron", "magpie"):
         assert "state-lost" in ended[name].error["what"]
         assert "The curator was started again without its transcript" in ended[name].error["advice"]

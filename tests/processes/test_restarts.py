@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hushbid.protocol.errors import ExitCode
+from hushbid.protocol.errors import ExitCode, Restart
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.telemetry.status_file import SUFFIX
 from tests.processes.cluster import Cluster, Ended
@@ -204,7 +204,7 @@ def test_a_curator_that_lost_records_is_found_out(tmp_path: Path) -> None:
             file.truncate(UNDER_WAY // 2)
         cluster.start(CURATOR)
         for ended in cluster.end(*OWNERS).values():
-            assert ended.code == ExitCode.USAGE
+            assert ended.code == ExitCode.CONNECTION
             assert "(state-lost)" in ended.error["what"]
             assert "The curator was started again without its transcript." in ended.error["advice"]
 
@@ -266,7 +266,8 @@ def test_one_start_with_a_wrong_state_directory_costs_nobody_the_session(tmp_pat
         state.rename(state.with_name("right"))
         cluster.start(CURATOR)
         refused = cluster.end(*OWNERS)
-        assert {ended.code for ended in refused.values()} == {ExitCode.USAGE}
+        assert {ended.code for ended in refused.values()} == {ExitCode.CONNECTION}
+        assert ExitCode.CONNECTION.restart is Restart.AGAIN
         cluster.signal(CURATOR, signal.SIGKILL)
         cluster.end(CURATOR)
         shutil.rmtree(state)

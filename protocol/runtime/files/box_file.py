@@ -10,6 +10,7 @@ from typing import Final
 
 from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError, DataError, TranscriptUnwritable
+from hushbid.protocol.shortage import remedy
 from hushbid.protocol.transcript.journal import Durability
 from hushbid.protocol.transcript.replay import filler_box
 
@@ -71,7 +72,8 @@ class BoxFile:
             os.ftruncate(self._descriptor, self._size)
             raise TranscriptUnwritable(
                 f"{self.path}: cannot write the sealed boxes: {error.strerror}.",
-                advice="Nothing unrecorded was sent. Make room on the disk, then start this party again.",
+                advice=f"Nothing unrecorded was sent. {remedy(error, 'See to the disk')}, "
+                "then start this party again.",
             ) from error
         self._size += len(data)
         self._pending.clear()

@@ -30,6 +30,7 @@ from hushbid.protocol.runtime.interrupts import INTERRUPTED
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import log
 from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
+from hushbid.protocol.shortage import as_shortage, shortage_of
 
 __all__ = [
     "LONGEST_WAIT_SECONDS",
@@ -305,8 +306,8 @@ class AnnouncedNumerics:
 def _exit_code(error: BaseException | None) -> int:
     if error is None:
         return int(ExitCode.DONE)
-    if isinstance(error, HushbidError):
-        return int(error.exit_code)
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
-    return int(ExitCode.BUG)
+    if isinstance(error, HushbidError):
+        return int(as_shortage(error).exit_code)
+    return int(ExitCode.BUG if shortage_of(error) is None else ExitCode.SHORTAGE)

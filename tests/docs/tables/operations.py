@@ -67,5 +67,7 @@ OPERATIONS: Final[dict[str, Made]] = {
 }
 DEPLOY: Final[dict[str, Made]] = {"variables": variables}
 COMMANDS: Final[dict[str, Made]] = {
-    "exit codes": lambda: Table([(str(each),) for each in (*map(int, ExitCode), 130)]),
+    "exit codes": lambda: Table(
+        [*((str(int(each)), str(each.restart)) for each in ExitCode), ("130", "")], keys=1
+    ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -50,3 +51,57 @@ run_main(main)
 def test_no_file_takes_the_number_of_a_standard_stream_that_is_closed() -> None:
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", CLOSED]
     assert subprocess.run(closed, timeout=240, check=False).returncode == 3
+
+
+SAYS = """
+import sys
+from hushbid.protocol.runtime.command import say, tell
+from hushbid.protocol.runtime.interrupts import run_main
+
+def main():
+    tell("ε² ≤ é"), say("ε² ≤ é")
+    sys.exit(0)
+
+run_main(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("ascii", b"\\u03b5\\xb2 \\u2264 \\xe9\n"),
+        ("latin-1", b"\\u03b5\xb2 \\u2264 \xe9\n"),
+        ("cp1252", b"\\u03b5\xb2 \\u2264 \xe9\n"),
+        ("utf-8", "ε² ≤ é\n".encode()),
+    ],
+)
+def test_what_cannot_be_encoded_is_shown_as_an_escape(encoding: str, shown: bytes) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", SAYS],
+        capture_output=True,
+        timeout=240,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, shown, shown)
+
+
+WAITS = """
+import os, signal, sys
+from hushbid.protocol.runtime.interrupts import run_main
+
+def main():
+    os.kill(os.getpid(), signal.SIGTERM)
+    sys.exit(0)
+
+run_main(main, party=True)
+"""
+
+
+def test_a_party_that_is_stopped_before_it_takes_part_says_so() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WAITS, "--json"], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert (ended.returncode, ended.stderr.startswith("Stopped by SIGTERM before")) == (1, True)
+    error = json.loads(ended.stdout)["error"]
+    assert (error["kind"], error["exit_code"]) == ("Stopped", 1)
