@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import math
 import os
 import platform
 import signal
@@ -35,6 +36,7 @@ __all__ = [
     "cores",
     "forbid_core_dumps",
     "has_modes",
+    "is_mounted_for_us",
     "is_running",
     "keep_files_back",
     "lock",
@@ -67,6 +69,8 @@ _LOCKED_BYTE: Final = 2**31 - 2
 _LOCK_SECONDS: Final = 0.02
 """Seconds between two attempts to lock it."""
 _ZEROS: Final = bytes(2**20)
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_OWN_GROUP: Final = Path("/proc/self/cgroup")
 _LIFTING: Final = threading.Lock()
 """Held while the limit of open files is lifted (`keep_files_back`)."""
 
@@ -113,6 +117,13 @@ def has_modes() -> bool:
 def others_may_use(status: os.stat_result) -> bool:
     """Whether a file's mode lets anybody but its owner read or change it; always False without modes."""
     return has_modes() and bool(status.st_mode & 0o077)
+
+
+def is_mounted_for_us(status: os.stat_result) -> bool:
+    """Whether a file is root's, and this process may read it by its group alone, as secrets are mounted."""
+    if not has_modes() or os.geteuid() == 0 or status.st_uid != 0:
+        return False
+    return status.st_mode & 0o037 == 0 and status.st_gid in {os.getegid(), *os.getgroups()}
 
 
 def set_mode(descriptor: int, mode: int) -> None:
@@ -207,10 +218,46 @@ def unnamed_file(path: Path, size: int) -> int:
 
 
 def cores() -> int:
-    """Number of processors that this process may use; if unknown, the machine's."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Processors that this process may use at a time, a part of one as one; if unknown, the machine's.
+
+    A control group's quota of processor time, as containers and systemd set it, counts like its processors.
+    """
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _processor_quota(_GROUPS, _OWN_GROUP)
+    return found if quota is None else max(1, min(found, math.ceil(quota)))
+
+
+def _processor_quota(groups: Path, own: Path) -> float | None:
+    """The processors that the quotas of this process's control groups allow, the least of them; None: all.
+
+    Args:
+        groups: Where the file system of control groups is mounted.
+        own: The file that names those of this process.
+    """
+    found = []
+    with suppress(OSError):
+        for line in own.read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            root = groups / "cpu" if controllers else groups
+            place = root / path.lstrip("/")
+            places = [place, *place.parents] if place.is_relative_to(root) else [root]
+            found += [_quota_of(each) for each in places if each.is_relative_to(root)]
+    return min((each for each in found if each is not None), default=None)
+
+
+def _quota_of(group: Path) -> float | None:
+    """The quota of one control group, version 2 or 1, in processors."""
+    with suppress(OSError, ValueError, ZeroDivisionError):
+        quota, period = (group / "cpu.max").read_text(encoding="ascii").split()
+        return None if quota == "max" else int(quota) / int(period)
+    with suppress(OSError, ValueError, ZeroDivisionError):
+        allowed = int((group / "cpu.cfs_quota_us").read_text(encoding="ascii"))
+        return (
+            allowed / int((group / "cpu.cfs_period_us").read_text(encoding="ascii")) if allowed > 0 else None
+        )
+    return None
 
 
 def allow_open_files(needed: int | None = None) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from hushbid.cli.progress import job_progress
+from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.runtime.command import verb
 
@@ -133,7 +133,7 @@ def _crashes(
             given = [read_crashes(text) for text in only or ()]
             plan = given or every(uncrashed(setting)[1], which)[part]
             done = sweep(
-                setting, plan, all_come=bool(given), jobs=jobs or os.cpu_count() or 1, progress=progress
+                setting, plan, all_come=bool(given), jobs=jobs or platform.cores(), progress=progress
             )
             results.append(done)
     return {
@@ -186,7 +186,7 @@ def _faults(
         result = sweep_faults(
             seeds_of(seed, most, _share(share)),
             rules=chosen,
-            jobs=1 if most == 1 else jobs or os.cpu_count() or 1,
+            jobs=1 if most == 1 else jobs or platform.cores(),
             seconds=None if minutes is None else 60 * minutes,
             progress=lambda done: progress("faults", done, most or done),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
@@ -23,6 +22,7 @@ from hushbid.plan.theory import theory_of
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
 from hushbid.plan.with_data import NOT_REHEARSED, Rehearsed, judge
+from hushbid.protocol import platform
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import privacy_lines
 
@@ -61,7 +61,7 @@ def make_plan(
     Raises:
         ConfigError: A mechanism is impossible, or a share is invalid.
     """
-    cores = cores or os.cpu_count() or 1
+    cores = cores or platform.cores()
     target, summary = release_errors(setting)
     owners = owners_error(setting)
     by_rule = predict(setting, target, summary)

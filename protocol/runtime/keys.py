@@ -91,7 +91,8 @@ def read_secret(path: Path) -> KeyPair:
     """The pair of a secret key file.
 
     Raises:
-        KeyFileError: The file is missing, can be read by anyone but its owner, or is malformed.
+        KeyFileError: The file is missing, can be read by anyone but its owner, or is malformed. One of root's
+            that only the process's own group may read is taken: so an orchestrator mounts secrets.
     """
     words = _read(path, _SECRET_TAG, 2, private=True)
     try:
@@ -181,7 +182,7 @@ def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
 
 
 def _check_mode(path: Path, status: os.stat_result) -> None:
-    if platform.others_may_use(status):
+    if platform.others_may_use(status) and not platform.is_mounted_for_us(status):
         raise KeyFileError(
             f"The key file {path} can be used by others than its owner "
             f"(mode {stat.S_IMODE(status.st_mode):04o}), so its key may be known already.",

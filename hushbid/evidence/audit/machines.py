@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hushbid.protocol import platform
 from hushbid.protocol.runtime.command import by_option, keywords_of, option
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def audit_machines(options: AuditOptions) -> tuple[AuditResult, ...]:
         choose(options.suites or (), faults=options.faults),
         trials=options.trials,
         confidence=options.confidence,
-        jobs=options.jobs or os.cpu_count() or 1,
+        jobs=options.jobs or platform.cores(),
         seed=options.seed,
         repeats=options.repeat,
         progress=options.progress,

@@ -20,7 +20,7 @@ from hushbid.protocol import platform
 from hushbid.protocol.closing import Closing
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError
 
-__all__ = ["LOCK_SECONDS", "LineFile", "malformed", "parse_line", "whole_lines"]
+__all__ = ["LOCK_SECONDS", "LineFile", "malformed", "newer", "parse_line", "whole_lines"]
 
 LOCK_SECONDS: Final = 1.0
 """How long to wait while another process holds the file."""
@@ -179,6 +179,17 @@ def malformed(path: Path, number: int, why: str) -> DataError:
     )
 
 
+def newer(path: Path, version: object, known: int, what: str) -> DataError | None:
+    """The error about a file that a newer release wrote; None if its version is no later number."""
+    if not isinstance(version, int) or isinstance(version, bool) or version <= known:
+        return None
+    return DataError(
+        f"{path}: {what} is of format {version}, which a newer release of hushbid writes; this one reads up "
+        f"to {known}.",
+        advice="Use that release, or a later one. Nothing is wrong with the file: keep it as it is.",
+    )
+
+
 def _open_alone(path: Path, what: str, patience: float) -> int:
     """A descriptor of the file, created if missing, and locked for this process."""
     try:
@@ -196,7 +207,8 @@ def _open_alone(path: Path, what: str, patience: float) -> int:
             raise ConfigError(
                 f"{path}: {what} can be used by others than its owner "
                 f"(mode {stat.S_IMODE(status.st_mode):04o}).",
-                advice=f"See that nothing in it was changed, then run `chmod 600 {path}`.",
+                advice=f"See that nothing in it was changed, then run `chmod 600 {path}`. In a pod, have "
+                "`fsGroupChangePolicy: OnRootMismatch` keep `fsGroup` from widening it again.",
             )
         _lock(path, descriptor, what, patience)
     except BaseException:

@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 from hushbid.protocol.closing import Closing
 from hushbid.protocol.data import Dataset, rows_digest
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.files.line_file import LineFile, malformed, whole_lines
+from hushbid.protocol.runtime.files.line_file import LineFile, malformed, newer, whole_lines
 
 __all__ = ["HeldList", "KnownLedger", "KnownRows", "known_ledgers_path"]
 
@@ -206,6 +206,8 @@ def _open() -> LineFile:
             file.begin(header)
             file.records.append(header)
         header = dict(file.records[0])
+        if header.get("format") == FORMAT and (later := newer(path, header.get("version"), VERSION, _WHAT)):
+            raise later
         if (header.get("format"), header.get("version")) != (FORMAT, VERSION) or not _is_key(
             header.get("key")
         ):

@@ -28,7 +28,7 @@ from hushbid.protocol.closing import Closing
 from hushbid.protocol.config.party import BudgetSection
 from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError
 from hushbid.protocol.privacy.releases import Neighbours
-from hushbid.protocol.runtime.files.line_file import LineFile, malformed, parse_line, whole_lines
+from hushbid.protocol.runtime.files.line_file import LineFile, malformed, newer, parse_line, whole_lines
 from hushbid.protocol.runtime.ledger.cap import Cap, cap_from_record, cap_to_record, next_cap
 from hushbid.protocol.runtime.ledger.known_ledgers import HeldList, KnownLedger, KnownRows
 from hushbid.protocol.runtime.ledger.spending import Spending, checked_neighbours, epsilon_of_spendings
@@ -406,6 +406,8 @@ def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, C
         DataError: A line is malformed; it names the line.
     """
     header = records[0]
+    if header.get("format") == FORMAT and (later := newer(path, header.get("version"), VERSION, _WHAT)):
+        raise later
     if header.get("format") != FORMAT or header.get("version") not in READ_VERSIONS:
         raise DataError(
             f"{path}, line 1: not a lifetime ledger of format {' or '.join(map(str, READ_VERSIONS))}, which "

@@ -259,3 +259,65 @@ def test_where_memory_cannot_be_locked_nothing_fails(monkeypatch: pytest.MonkeyP
     for ctypes in (refuses, SimpleNamespace(CDLL=lambda _name: SimpleNamespace()), None):
         monkeypatch.setitem(sys.modules, "ctypes", ctypes)
         assert platform.lock_in_memory(b"secret") is False
+
+
+def groups(tmp_path: Path, own: str, **files: str) -> float | None:
+    """The quota of a process in these control groups; a file's name has `__` for the slashes in it."""
+    for name, content in files.items():
+        path = tmp_path / "cgroup" / name.replace("__", "/").replace("-", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    tmp_path.mkdir(exist_ok=True)
+    (tmp_path / "own").write_text(own)
+    return platform._processor_quota(tmp_path / "cgroup", tmp_path / "own")
+
+
+def test_a_quota_of_processor_time_counts_like_processors(tmp_path: Path) -> None:
+    assert groups(tmp_path / "a", "0::/\n", **{"cpu-max": "max 100000\n"}) is None
+    assert groups(tmp_path / "b", "0::/\n", **{"cpu-max": "150000 100000\n"}) == 1.5
+    unit = {
+        "cpu-max": "max 100000\n",
+        "system__cpu-max": "200000 100000\n",
+        "system__unit__cpu-max": "max 100000\n",
+    }
+    assert groups(tmp_path / "c", "0::/system/unit\n", **unit) == 2.0
+    former = {"cpu__cpu-cfs_quota_us": "50000\n", "cpu__cpu-cfs_period_us": "100000\n"}
+    assert groups(tmp_path / "d", "3:cpu,cpuacct:/\n2:pids:/elsewhere\n", **former) == 0.5
+    none = {"cpu__cpu-cfs_quota_us": "-1\n", "cpu__cpu-cfs_period_us": "100000\n"}
+    assert groups(tmp_path / "e", "3:cpu,cpuacct:/\n", **none) is None
+    assert groups(tmp_path / "f", "") is None
+
+
+@pytest.mark.parametrize(("quota", "found"), [(None, 3), (0.5, 1), (1.5, 2), (2.0, 2), (64.0, 3)])
+def test_the_fewer_of_processors_and_quota_count(
+    quota: float | None, found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: range(3), raising=False)
+    monkeypatch.setattr(platform, "_processor_quota", lambda *_: quota)
+    assert platform.cores() == found
+
+
+@pytest.mark.parametrize(
+    ("mode", "uid", "gid", "process", "taken"),
+    [
+        (0o440, 0, 20, (1000, 20, ()), True),
+        (0o640, 0, 30, (1000, 20, (30,)), True),
+        (0o440, 0, 20, (0, 20, ()), False),
+        (0o440, 5, 20, (1000, 20, ()), False),
+        (0o440, 0, 40, (1000, 20, (30,)), False),
+        (0o444, 0, 20, (1000, 20, ()), False),
+        (0o460, 0, 20, (1000, 20, ()), False),
+    ],
+)
+def test_a_file_of_root_that_our_group_alone_may_read_is_mounted_for_us(
+    mode: int,
+    uid: int,
+    gid: int,
+    process: tuple[int, int, tuple[int, ...]],
+    taken: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in zip(("geteuid", "getegid", "getgroups"), process, strict=True):
+        monkeypatch.setattr(os, name, lambda value=value: value)
+    status = os.stat_result((stat.S_IFREG | mode, 0, 0, 1, uid, gid, 0, 0, 0, 0))
+    assert platform.is_mounted_for_us(status) is taken

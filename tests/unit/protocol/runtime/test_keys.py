@@ -97,6 +97,23 @@ def test_a_secret_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path,
     assert read_secret(path) == PAIR
 
 
+def test_a_secret_that_an_orchestrator_mounted_for_our_group_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "secret"
+    write_secret(path, PAIR)
+    path.chmod(0o440)
+    asked: list[int] = []
+
+    def is_mounted_for_us(status: os.stat_result) -> bool:
+        asked.append(stat.S_IMODE(status.st_mode))
+        return True
+
+    monkeypatch.setattr(platform, "is_mounted_for_us", is_mounted_for_us)
+    assert read_secret(path) == PAIR
+    assert asked == [0o440]
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for read in (read_secret, read_public):
         with pytest.raises(KeyFileError, match="nowhere does not exist"):

@@ -443,6 +443,15 @@ def test_a_damaged_list_stands_against_a_budget_and_is_said_without_one(
     assert path.read_text() == damage + "\n"
 
 
+def test_a_list_of_a_newer_release_is_called_newer(tmp_path: Path) -> None:
+    path = known_ledgers_path()
+    path.parent.mkdir(parents=True)
+    path.write_text(f'{{"format": "{FORMAT}", "version": 2, "key": "{"12" * 32}"}}\n')
+    path.chmod(0o600)
+    with pytest.raises(DataError, match="format 2, which a newer release of hushbid writes"):
+        opened(tmp_path / "a.ledger", table(), ONE)
+
+
 def test_a_state_directory_that_cannot_be_written_stands_against_a_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -508,10 +508,22 @@ def test_a_malformed_line_is_an_error_that_names_it(path: Path, damage: bytes) -
     assert path.read_bytes() == damaged
 
 
-def test_another_format_is_refused(path: Path) -> None:
-    path.write_text('{"format": "hushbid-lifetime-ledger", "version": 3}\n')
+def test_a_ledger_of_a_newer_release_is_called_newer_and_left_as_it_is(path: Path) -> None:
+    """After a downgrade its keeper is not told to restore a copy: that would forget what was spent."""
+    content = '{"format": "hushbid-lifetime-ledger", "version": 3}\n'
+    path.write_text(content)
     path.chmod(0o600)
-    with pytest.raises(DataError, match="line 1"):
+    with pytest.raises(DataError, match="format 3, which a newer release of hushbid writes") as caught:
+        opened(path)
+    assert "Use that release" in caught.value.advice
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("version", ['"3"', "0", "null"])
+def test_another_format_is_refused(version: str, path: Path) -> None:
+    path.write_text(f'{{"format": "hushbid-lifetime-ledger", "version": {version}}}\n')
+    path.chmod(0o600)
+    with pytest.raises(DataError, match="line 1: not a lifetime ledger of format"):
         opened(path)
 
 
