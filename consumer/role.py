@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
@@ -11,7 +12,14 @@ import typer
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from hushbid.protocol.runtime.control import Control, Watch
-from hushbid.protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
+from hushbid.protocol.runtime.given_tables import (
+    GivenPath,
+    is_path,
+    keep_table,
+    needs_ledger,
+    path_of,
+    stated_budget,
+)
 from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer", "ConsumerResult"]
 
 ConfigOption: TypeAlias = Annotated[
-    Path, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")
+    Path | None, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")
 ]
 ValidationOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="D_v, in place of the file's.", envvar="HUSHBID_VALIDATION")
@@ -96,8 +104,9 @@ class ConsumerResult(PartyResult):
 class Consumer:
     """A session's consumer: ``Consumer(config, invitation=…).run()``.
 
-    Options override its private file. It is run, stopped and watched like an `hushbid.owner.role.Owner`,
-    which says what other attributes are, and accepts tables as well.
+    Options override its private file, and do without one if there is an invitation: key and state then lie
+    beside that. It is run, stopped and watched like an `hushbid.owner.role.Owner`, which says what other
+    attributes are, and accepts tables as well.
 
     Attributes:
         config: Its private file.
@@ -105,19 +114,35 @@ class Consumer:
         invitation: An invitation instead of the session file.
         validation: D_v, instead of the file's: a file or a table.
         seed_set: D_init, also instead of the file's.
+        seed_points: How many points of D_init are drawn, in place of a `seed_set`.
+        test: Labelled points to judge a model by.
         ledger: D_v's lifetime ledger.
         target_file: A release of D_v made by a screening, instead of a new one.
         outside: What becomes of rows of D_v that do not fit what is public: "refuse", "clip" or "drop".
     """
 
-    config: Path | str = field(metadata=by_option(ConfigOption))
+    config: GivenPath = field(default=None, metadata=by_option(ConfigOption))
     _: KW_ONLY
     session: GivenPath = option(Path | None, help="The session file.", envvar="HUSHBID_SESSION")
     invitation: GivenPath = option(
-        Path | None, help="In place of the session file.", envvar="HUSHBID_INVITATION"
+        Path | None,
+        help="In place of the session file. With --validation and a seed set the consumer needs no private "
+        "file: key and state lie beside the invitation.",
+        envvar="HUSHBID_INVITATION",
     )
     validation: Frame = field(default=None, repr=False, metadata=by_option(ValidationOption))
     seed_set: Frame = field(default=None, repr=False, metadata=by_option(SeedSetOption))
+    seed_points: int | None = option(int | None, help="Draw so many points of D_init, in place of a file.")
+    test: GivenPath = option(Path | None, help="Labelled points to judge a model by, in place of the file's.")
+    features: str | Sequence[str] | None = option(
+        str | None, help="Feature columns of D_v's table, as in a,b,c.", envvar="HUSHBID_FEATURES"
+    )
+    label: str | None = option(str | None, help="The label's column.", envvar="HUSHBID_LABEL")
+    budget_epsilon: float | None = option(
+        float | None,
+        help="The most ε that D_v may lose in its life, at δ = 1e-5.",
+        envvar="HUSHBID_BUDGET_EPSILON",
+    )
     key: GivenPath = field(default=None, metadata=by_option(KeyOption))
     state: GivenPath = field(default=None, metadata=by_option(StateOption))
     ledger: GivenPath = option(
@@ -170,8 +195,7 @@ class Consumer:
             ConfigError: One of them is missing, unusable, or another party's; the invitation has expired, and
                 the consumer has not begun; or `validation` is a table and there is no ledger.
         """
-        from hushbid.protocol.config.loading import load_toml
-        from hushbid.protocol.config.party import ConsumerFile
+        from hushbid.protocol.data.names import split_names
         from hushbid.protocol.names import CONSUMER
         from hushbid.protocol.runtime.files.signed_files import check_begun_or_in_force, read_session
         from hushbid.protocol.runtime.party import transcript_path
@@ -181,26 +205,55 @@ class Consumer:
         session_file, invited = given.file, given.invited
         if invited not in (None, CONSUMER):
             raise ConfigError(f"{self.invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
-        config = Path(self.config)
-        file = load_toml(ConsumerFile, config).resolved(config.parent)
+        file = self._file(session_file, invited).with_options(state=path_of(self.state))
+        features = split_names(self.features)
+        named = {"features": None if features is None else list(features), "label": self.label}
         file = file.with_options(
             key=path_of(self.key),
-            state=path_of(self.state),
             ledger=path_of(self.ledger),
             target_file=path_of(self.target_file),
-            columns=file.columns.with_options(outside=self.outside),
+            columns=file.columns.with_options(**named, outside=self.outside),
+            test=path_of(self.test),
+            seed_points=self.seed_points,
+            budget=stated_budget(file.budget, self.budget_epsilon, lift=False),
             metrics=self.metrics,
+            **{name: _place(getattr(self, name), file.state, name) for name in _TABLES},
         )
         check_begun_or_in_force(given, invitation, transcript_path(file.state, CONSUMER))
-        data = {name: getattr(self, name) for name in _TABLES}
-        places = {
-            name: Path(given) if is_path(given) else file.state / f"{name}.parquet"
-            for name, given in data.items()
-            if given is not None
-        }
-        if "validation" in places and not is_path(self.validation):
+        if self.validation is not None and not is_path(self.validation):
             needs_ledger("validation", file.ledger)
-        return session_file, file.with_options(**places)
+        return session_file, file
+
+    def _file(self, session: SessionFile, invited: str | None) -> ConsumerFile:
+        """The consumer's own file, or its substitute if it is invited."""
+        from hushbid.protocol.config.loading import load_toml, validated
+        from hushbid.protocol.config.party import ConsumerFile
+        from hushbid.protocol.names import CONSUMER
+
+        config, invitation = path_of(self.config), path_of(self.invitation)
+        if config is not None:
+            return load_toml(ConsumerFile, config).resolved(config.parent)
+        if invited is None or invitation is None:
+            raise ConfigError(
+                "Without an invitation the consumer needs --config.",
+                advice="Give the consumer's private file.",
+            )
+        if self.validation is None:
+            raise ConfigError(
+                "With an invitation the consumer needs --validation and a seed set, or --config.",
+                advice="Give the file that holds D_v, and --seed-set or --seed-points.",
+            )
+        beside = invitation.resolve().parent
+        state = beside / f"{CONSUMER}-{session.session.name}"
+        places = {name: _place(getattr(self, name), state, name) for name in _TABLES}
+        values = {
+            "key": beside / f"{CONSUMER}.key",
+            "state": state,
+            "seed_points": self.seed_points,
+            **places,
+        }
+        given = {name: value for name, value in values.items() if value is not None}
+        return validated(ConsumerFile, given, where="the options")
 
     def _keep_tables(self, session: SessionFile, file: ConsumerFile) -> None:
         for name in _TABLES:
@@ -210,6 +263,13 @@ class Consumer:
 
     def _before(self, session: SessionFile, file: ConsumerFile) -> None:
         """Hook that runs before any connection is made; does nothing here."""
+
+
+def _place(given: Frame, state: Path, name: str) -> Path | None:
+    """Where the data of an option lie, or a table is kept; None without the option."""
+    if given is None:
+        return None
+    return Path(given) if is_path(given) else state / f"{name}.parquet"
 
 
 _TABLES: Final = ("validation", "seed_set")

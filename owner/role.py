@@ -12,11 +12,18 @@ import typer
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from hushbid.protocol.runtime.control import Control, Watch
-from hushbid.protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
+from hushbid.protocol.runtime.given_tables import (
+    GivenPath,
+    is_path,
+    keep_table,
+    needs_ledger,
+    path_of,
+    stated_budget,
+)
 from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
-    from hushbid.protocol.config.party import BudgetSection, OwnerFile
+    from hushbid.protocol.config.party import OwnerFile
     from hushbid.protocol.config.session import SessionFile
     from hushbid.protocol.data.frames import Frame
 
@@ -86,23 +93,6 @@ LiftOption: TypeAlias = Annotated[
         "rows that have one. It stays on record.",
     ),
 ]
-
-
-def stated_budget(
-    written: BudgetSection | None, epsilon: float | None, *, lift: bool
-) -> BudgetSection | None:
-    """The budget that a party states for its data: the options' if given, otherwise its file's.
-
-    Raises `ConfigError` if the option's ε is invalid.
-    """
-    from hushbid.protocol.config.loading import validated
-    from hushbid.protocol.config.party import BudgetSection
-
-    if epsilon is not None:
-        return validated(BudgetSection, {"epsilon": epsilon, "lift": lift}, where="--budget-epsilon")
-    if lift:
-        return BudgetSection(lift=True) if written is None else written.model_copy(update={"lift": True})
-    return written
 
 
 class OwnerResult(PartyResult):

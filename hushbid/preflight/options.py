@@ -22,6 +22,8 @@ class PartyOptions(Owner):
     seed_set: Path | None = option(
         Path | None, help="The consumer's option of this name.", envvar="HUSHBID_SEED_SET"
     )
+    seed_points: int | None = option(int | None, help="The consumer's option of this name.")
+    test: Path | None = option(Path | None, help="The consumer's option of this name.")
     offline: bool = option(
         bool, "--offline", default=False, help="Ask nothing of the network, and bind nothing."
     )

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from hushbid.consumer.process import consumer_seed_set, drawn_path
+from hushbid.consumer.role import Consumer
 from hushbid.consumer.verdict import Rehearsal
 from hushbid.plan.rehearsal import looked_at
 from hushbid.plan.verdict import Sets
@@ -18,6 +19,7 @@ from hushbid.preflight.options import PartyOptions
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.config.loading import load_toml, read_toml
 from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.crypto.identity import PublicIdentity
 from hushbid.protocol.data import Dataset, load_dataset
 from hushbid.protocol.errors import ConfigError
@@ -172,41 +174,59 @@ def open_subject(options: PartyOptions) -> Subject:
                 f"The roster has no owner named {name}.",
                 advice="Correct `name`, or have the roster corrected.",
             )
+    elif role == CONSUMER:
+        session_file, file = _consumer(options).files()
+        name = CONSUMER
     else:
-        assert options.config is not None, "else the role is an owner's"
-        invitation = path_of(options.invitation)
-        given = read_session(path_of(options.session), invitation)
-        session_file, invited = given.file, given.invited
-        if invited not in (None, role):
-            raise ConfigError(
-                f"{options.invitation} is for {invited}, and {options.config} is the file of a {role}.",
-                advice="Give those of one party.",
-            )
-        name = role
-        config = Path(options.config)
-        kind: type[CuratorFile | ConsumerFile] = CuratorFile if role == CURATOR else ConsumerFile
-        file = load_toml(kind, config).resolved(config.parent)
-        file = file.with_options(key=path_of(options.key), state=path_of(options.state))
-        check_begun_or_in_force(given, invitation, transcript_path(file.state, name))
-        if role == CURATOR:
-            file = file.with_options(listen=options.listen)
-        else:
-            assert isinstance(file, ConsumerFile), "of that role"
-            file = file.with_options(
-                validation=options.validation,
-                seed_set=options.seed_set,
-                ledger=path_of(options.ledger),
-                columns=file.columns.with_options(outside=options.outside),
-            )
+        session_file, file = _curator_files(options)
+        name = CURATOR
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)
     return Subject(role, name, session, file, options.offline, options.rehearsal, options.anyway)
 
 
+def _consumer(options: PartyOptions) -> Consumer:
+    """The consumer that would be started with these options."""
+    return Consumer(
+        options.config,
+        session=options.session,
+        invitation=options.invitation,
+        validation=options.validation,
+        seed_set=options.seed_set,
+        seed_points=options.seed_points,
+        test=options.test,
+        features=options.features,
+        label=options.label,
+        budget_epsilon=options.budget_epsilon,
+        key=options.key,
+        state=options.state,
+        ledger=options.ledger,
+        outside=options.outside,
+    )
+
+
+def _curator_files(options: PartyOptions) -> tuple[SessionFile, CuratorFile]:
+    assert options.config is not None, "else the role is another"
+    invitation = path_of(options.invitation)
+    given = read_session(path_of(options.session), invitation)
+    if given.invited not in (None, CURATOR):
+        raise ConfigError(
+            f"{options.invitation} is for {given.invited}, and {options.config} is the file of a curator.",
+            advice="Give those of one party.",
+        )
+    config = Path(options.config)
+    file = load_toml(CuratorFile, config).resolved(config.parent)
+    file = file.with_options(key=path_of(options.key), state=path_of(options.state), listen=options.listen)
+    check_begun_or_in_force(given, invitation, transcript_path(file.state, CURATOR))
+    return given.file, file
+
+
 def _role(options: PartyOptions) -> Role:
-    """The role of the given private file; without one, an owner's: only an owner can start without."""
+    """The role of the given private file; without one, that of who is invited."""
     if options.config is None:
-        return "owner"
+        invitation = path_of(options.invitation)
+        invited = None if invitation is None or options.session else read_session(None, invitation).invited
+        return "consumer" if invited == CONSUMER else "owner"
     keys = read_toml(Path(options.config)).keys()
     if {"validation", "seed_set", "seed_points"} & keys:
         return "consumer"

@@ -252,10 +252,21 @@ class ConsumerFile(_DatasetFile):
         return self
 
     def with_options(self, **options: object) -> Self:
-        """The file with options applied, as for any party; a named seed set goes before a drawn one."""
+        """The file with options applied, as for any party; an option's seed set goes before the file's.
+
+        Raises:
+            ConfigError: An option's value cannot be, or two of them have a seed set each.
+        """
         changed = super().with_options(**options)
-        drawn = None if options.get("seed_set") is not None else changed.seed_points
-        return changed.model_copy(update={"seed_points": drawn})
+        seeds = {name: options.get(name) for name in ("seed_set", "seed_points")}
+        if set(seeds.values()) == {None}:
+            return changed
+        chosen = {name: None if given is None else getattr(changed, name) for name, given in seeds.items()}
+        values = changed.model_dump() | chosen
+        try:
+            return type(self).model_validate(values)
+        except ValidationError as error:
+            raise refusal(type(self), values, error, where="the options") from None
 
 
 FILE_OF: Final[Mapping[str, type[CuratorFile | OwnerFile | ConsumerFile]]] = {

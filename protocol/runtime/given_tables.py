@@ -1,4 +1,4 @@
-"""Tables that a party gets instead of files: it keeps them in its state directory and reads them there."""
+"""What a party gets instead of a file: a table, which it keeps in its state directory, or a budget."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.files.durable import in_place_of
 
 if TYPE_CHECKING:
+    from hushbid.protocol.config.party import BudgetSection
     from hushbid.protocol.data import DataColumns
 
-__all__ = ["GivenPath", "is_path", "keep_table", "needs_ledger", "path_of"]
+__all__ = ["GivenPath", "is_path", "keep_table", "needs_ledger", "path_of", "stated_budget"]
 
 GivenPath = Path | str | None
 """A path, as users of Python write it."""
@@ -76,3 +77,20 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
             f"{path}: cannot be written: {error.strerror}.",
             advice="Name a state directory that can be made, on a disk that has room.",
         ) from None
+
+
+def stated_budget(
+    written: BudgetSection | None, epsilon: float | None, *, lift: bool
+) -> BudgetSection | None:
+    """The budget that a party states for its data: the options' if given, otherwise its file's.
+
+    Raises `ConfigError` if the option's ε is invalid.
+    """
+    from hushbid.protocol.config.loading import validated  # noqa: PLC0415 - a program that begins imports little
+    from hushbid.protocol.config.party import BudgetSection  # noqa: PLC0415
+
+    if epsilon is not None:
+        return validated(BudgetSection, {"epsilon": epsilon, "lift": lift}, where="--budget-epsilon")
+    if lift:
+        return BudgetSection(lift=True) if written is None else written.model_copy(update={"lift": True})
+    return written

@@ -28,6 +28,7 @@ __all__ = [
     "clean_clone",
     "compose_command",
     "docker",
+    "until",
     "why_no_engine",
 ]
 
@@ -80,6 +81,16 @@ def clean_clone(destination: Path) -> Path:
     copied(destination)
     shutil.copytree(ROOT / "wheelhouse", destination / "wheelhouse")
     return destination
+
+
+def until(
+    condition: Callable[[], object], what: str, story: Callable[[], str], *, seconds: float = PATIENCE
+) -> None:
+    """Wait for a condition; a failure tells the story."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}\n{story()}"
+        time.sleep(_LOOK_SECONDS)
 
 
 class Deployment:
@@ -196,10 +207,7 @@ class Deployment:
 
     def until(self, condition: Callable[[], object], what: str, *, seconds: float = PATIENCE) -> None:
         """Wait for a condition."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"waited {seconds} s for {what}\n{self.story()}"
-            time.sleep(_LOOK_SECONDS)
+        until(condition, what, self.story, seconds=seconds)
 
     def wait(self, services: Sequence[str], *, seconds: float = PATIENCE) -> dict[str, int]:
         """The exit codes of these, once all have ended; who is started again has not."""

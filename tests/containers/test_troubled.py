@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hushbid.protocol.names import CONSUMER
 from tests.containers.compose import USER, Deployment, docker
 from tests.containers.ended import Session
 
@@ -52,7 +53,7 @@ class Troubled(Session):
 
 @pytest.fixture(scope="module")
 def troubled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Troubled]:
-    """Four owners, of which one is killed, one paused and one cut off; and the curator is restarted."""
+    """Four owners, of which one is killed, one paused and one cut off; consumer and curator are killed."""
     pace: dict[str, object] = {"session.points": ROUNDS, "session.batch": 1}
     pace |= {"session.fixed_cadence": CADENCE, "acquisition.rule": "sealed"}
     with Deployment(clone, owners=4, settings=pace | PATIENT) as deployment:
@@ -78,15 +79,20 @@ def start(deployment: Deployment, *parties: str) -> None:
 def make_trouble(deployment: Deployment) -> None:
     """One thing after another, each as soon as the curator has seen the end of the last."""
     network = f"{deployment.project}_session"
-    for owner, trouble, cure in (
+    for party, trouble, cure in (
         (KILLED, ["kill"], ["start"]),
+        (CONSUMER, ["kill"], ["start"]),
         (PAUSED, ["pause"], ["unpause"]),
         (CUT_OFF, ["network", "disconnect", network], ["network", "connect", network]),
     ):
-        deployment.until(partial(done, *trouble, deployment.container(owner)), f"{owner}'s {trouble[0]}")
-        deployment.until(partial(told, deployment, rf"{owner} is (gone|silent)", 1), f"{owner} to be missed")
-        docker(*cure, deployment.container(owner))
-        deployment.until(partial(told, deployment, rf"{owner} is (here|back)", 2), f"{owner} to be back")
+        deployment.until(partial(done, *trouble, deployment.container(party)), f"{party}'s {trouble[0]}")
+        deployment.until(partial(told, deployment, rf"{party} is (gone|silent)", 1), f"{party} to be missed")
+        docker(*cure, deployment.container(party))
+        deployment.until(partial(told, deployment, rf"{party} is (here|back)", 2), f"{party} to be back")
+    last = deployment.round()
+    docker("kill", deployment.container("curator"))
+    docker("start", deployment.container("curator"))
+    deployment.until(lambda: deployment.round() > last + 1, "the rounds to go on after a kill")
     last = deployment.round()
     docker("restart", "--time", "20", deployment.container("curator"))
     deployment.until(lambda: deployment.round() > last + 1, "the rounds to go on")
@@ -126,9 +132,10 @@ def test_rounds_go_on_without_an_owner_until_it_is_back(troubled: Troubled, owne
     assert {("hello", owner), ("returned", owner)} & set(away)
 
 
-def test_an_owner_that_was_killed_goes_on_from_its_transcript(troubled: Troubled) -> None:
-    assert ("restarted", "") in troubled.events(KILLED)
-    assert "goes on after record" in troubled.deployment.log(KILLED)
+@pytest.mark.parametrize("party", [KILLED, CONSUMER])
+def test_a_party_that_was_killed_goes_on_from_its_transcript(troubled: Troubled, party: str) -> None:
+    assert ("restarted", "") in troubled.events(party)
+    assert "goes on after record" in troubled.deployment.log(party)
 
 
 def test_an_owner_that_was_paused_goes_on_as_the_process_that_it_was(troubled: Troubled) -> None:
@@ -142,11 +149,13 @@ def test_an_owner_that_was_cut_off_connects_again(troubled: Troubled) -> None:
     assert ("connected", "") in events[events.index(("lost", "curator")) :]
 
 
-def test_a_curator_that_is_told_to_stop_goes_on_when_it_is_started_again(troubled: Troubled) -> None:
+def test_a_curator_that_was_killed_or_told_to_stop_goes_on_after_a_start(
+    troubled: Troubled,
+) -> None:
     log = troubled.deployment.log("curator")
     assert "Stopped by SIGTERM; what was recorded is kept." in log
     assert "goes on after record" in log
-    assert troubled.events("curator").count(("restarted", "")) == 1
+    assert troubled.events("curator").count(("restarted", "")) == 2
     for party in (UNTOUCHED, "consumer"):
         events = troubled.events(party)
         assert ("connected", "") in events[events.index(("lost", "curator")) :]

@@ -16,7 +16,7 @@ from hushbid.cli.app import main
 from hushbid.protocol.runtime.keys import new_keypair, write_secret
 from tests.support.session_files import changed
 
-__all__ = ["KEYS", "Party", "Report"]
+__all__ = ["KEYS", "PRIVATE", "Party", "Report"]
 
 KEYS = {name: new_keypair() for name in ("curator", "consumer", "north")}
 PRIVATE: dict[str, Any] = {

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
+
+from hushbid.cli.app import main
+from hushbid.protocol.config.invitation import invitation
+from hushbid.protocol.config.session import SessionFile
+from tests.support.preflight_party import KEYS
 
 
 def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
@@ -137,3 +144,23 @@ def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party:
     assert check["said"].startswith("drawn within the bounds: MMD² of")
     assert "`seed_set`" in check["fix"]
     assert not (one.place / "state").exists()
+
+
+def test_an_invited_consumer_needs_no_private_file(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is checked by what it would be started with: `hushbid consumer` takes the same."""
+    consumer = party("consumer")
+    made = invitation(SessionFile.model_validate(consumer.session), "consumer", KEYS["curator"])
+    (consumer.place / "consumer.invitation").write_text(tomli_w.dumps(made), encoding="utf-8")
+    (consumer.place / "secret.key").rename(consumer.place / "consumer.key")
+    data = [
+        "--validation",
+        str(consumer.place / "validation.npz"),
+        "--seed-set",
+        str(consumer.place / "seed.npz"),
+    ]
+    given = ["--invitation", str(consumer.place / "consumer.invitation"), "--offline", "--no-rehearsal"]
+    for options, code in ((data, 0), ([*data, "--seed-points", "3"], 4), ([], 4)):
+        monkeypatch.setattr(sys, "argv", ["hushbid", "preflight", *given, *options])
+        with pytest.raises(SystemExit) as ending:
+            main()
+        assert ending.value.code == code
