@@ -31,7 +31,7 @@ SETTINGS = {
     "session.batch": 1,
     "session.fixed_cadence": CADENCE,
     "acquisition.rule": "sealed",
-    "summary": {"epsilon": 1.0},
+    "summary": {"mechanism": "filtered-gaussian", "epsilon": 1.0, "neighbours": "add-remove-one"},
     "timeouts.enrolment": 600.0,
     "timeouts.round": 60.0,
     "timeouts.comeback": 60.0,
@@ -105,12 +105,14 @@ class Cluster:
                 said += ["--volume", f"{self.volume(party, name)}:{mount['mountPath']}{ending}"]
         return said
 
-    def looked(self, party: str) -> str:
-        """What the container that looks first prints, which ends well."""
+    def looked(self, party: str) -> tuple[int, str]:
+        """The exit code of the container that looks first, and what it prints."""
         looks = pod(party).containers[0]
-        return docker(
-            "run", "--rm", "--network", self.name, *self.options(party, looks), IMAGE, *looks["args"]
-        )
+        done = subprocess.run(
+            ["docker", "run", "--rm", "--network", self.name, *self.options(party, looks), IMAGE, *looks["args"]],
+            capture_output=True, text=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
 
     def start(self, party: str, *, attempt: int = 1) -> str:
         """Start a pod's party, the Job's n-th attempt; the container's name."""
@@ -173,7 +175,8 @@ def test_a_session_of_pods_of_which_one_is_lost_ends_well(cluster: Cluster) -> N
             write_belongings(directory, party, keys, session, mounted=Path("/party"))
             cluster.mount(party, directory)
     for party in NAMES:
-        assert "ok           key" in cluster.looked(party)
+        code, said = cluster.looked(party)
+        assert (code, "ok           key" in said) == (0, True), said
     started = {party: cluster.start(party) for party in NAMES}
     until(lambda: "phase rounds begins" in log(started[CURATOR]), "the rounds", partial(story, started))
     docker("kill", started["north"])
