@@ -109,7 +109,8 @@ class Cluster:
         """The exit code of the container that looks first, and what it prints."""
         looks = pod(party).containers[0]
         done = subprocess.run(
-            ["docker", "run", "--rm", "--network", self.name, *self.options(party, looks), IMAGE, *looks["args"]],
+            ["docker", "run", "--rm", "--network", self.name, *self.options(party, looks), IMAGE]
+            + looks["args"],
             capture_output=True, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr
