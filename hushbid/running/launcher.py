@@ -213,6 +213,7 @@ class _Processes:
     def __init__(self, prepared: RunDirectory, say: Say | None) -> None:
         self._say, self._parties = say, prepared.parties
         self._stack = ExitStack()
+        self._life = ExitStack()
         self._processes: list[PartyProcess] = []
         self._progress = -1
         self._unread = b""
@@ -225,11 +226,14 @@ class _Processes:
         try:
             self._progress, writing = os.pipe()
             self._stack.callback(os.close, self._progress)
+            launcher, ours = os.pipe()  # never written to: that we hold its end says that we are there
+            self._life.callback(os.close, ours)
             try:
                 for party in self._parties:
-                    self._start(party, writing if party.role == "curator" else None)
+                    self._start(party, launcher, writing if party.role == "curator" else None)
             finally:
                 os.close(writing)
+                os.close(launcher)
         except BaseException:
             self._end()
             raise
@@ -240,9 +244,9 @@ class _Processes:
     ) -> None:
         self._end()
 
-    def _start(self, party: Party, progress: int | None) -> None:
+    def _start(self, party: Party, launcher: int, progress: int | None) -> None:
         try:
-            self._processes.append(PartyProcess(party, progress=progress))
+            self._processes.append(PartyProcess(party, launcher=launcher, progress=progress))
         except OSError as error:
             raise HushbidError(
                 f"The process of {party.name} cannot be started: {error.strerror}.",
@@ -357,6 +361,7 @@ class _Processes:
             for process in self._processes:
                 process.wait(_STOP_SECONDS)
             self._stack.close()
+            self._life.close()
 
 
 def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, str]]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from hushbid.cluster.parties import PARTY_FILE, SESSION_FILE, Party
 from hushbid.protocol import platform
 from hushbid.protocol.errors import ExitCode, HushbidError
+from hushbid.protocol.runtime.interrupts import LAUNCHED
 
 __all__ = ["PartyFailed", "PartyProcess", "party_environment"]
 
@@ -60,10 +61,12 @@ class PartyProcess:
     """A party's process. Its result and its text for people go to files of its directory.
 
     Args:
+        launcher: The reading end of a pipe that nobody writes to: the party stops when its other end is
+            closed, as it is when this process ends, however it ends.
         progress: A descriptor that the process is to write its progress to.
     """
 
-    def __init__(self, party: Party, *, progress: int | None = None) -> None:
+    def __init__(self, party: Party, *, launcher: int, progress: int | None = None) -> None:
         self.party = party
         self.stopped = False
         """Whether we told it to end."""
@@ -76,8 +79,8 @@ class PartyProcess:
             self._process = subprocess.Popen(
                 arguments,
                 cwd=party.directory,
-                env=party_environment(os.environ),
-                stdin=subprocess.DEVNULL,
+                env=party_environment(os.environ) | {LAUNCHED: "1"},
+                stdin=launcher,
                 stdout=result,
                 stderr=log,
                 pass_fds=() if progress is None else (progress,),

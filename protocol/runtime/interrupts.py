@@ -7,16 +7,19 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Final, NoReturn
 
 from hushbid.protocol.printable import printable_lines, printable_source
 
-__all__ = ["INTERRUPTED", "end_interrupted", "run_main"]
+__all__ = ["INTERRUPTED", "LAUNCHED", "end_interrupted", "run_main"]
 
 INTERRUPTED: Final = 130
 """The exit code that shells expect after Ctrl-C."""
+LAUNCHED: Final = "HUSHBID_LAUNCHED"
+"""Set for a party whose launcher holds the other end of its stdin: it stops where that is closed."""
 
 
 def run_main(main: Callable[[], NoReturn], *, party: bool = False) -> NoReturn:
@@ -28,6 +31,8 @@ def run_main(main: Callable[[], NoReturn], *, party: bool = False) -> NoReturn:
     """
     if party:
         signal.signal(signal.SIGTERM, _stopped)
+        if os.environ.pop(LAUNCHED, ""):
+            threading.Thread(target=_stop_with_launcher, daemon=True).start()
     _open_what_is_closed()
     _show_what_cannot_be_encoded()
     try:
@@ -48,6 +53,13 @@ def _stopped(_number: int, _frame: FrameType | None) -> NoReturn:
     what = "Stopped by SIGTERM before it took part; what was recorded is kept."
     _say_error("Stopped", what, 1, as_json="--json" in sys.argv[1:])
     sys.exit(1)
+
+
+def _stop_with_launcher() -> None:
+    """Stop this process, as SIGTERM does, when its launcher is gone: nobody would look after it."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _show_what_cannot_be_encoded() -> None:

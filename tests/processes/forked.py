@@ -189,7 +189,7 @@ class _ForkedParty:
         process_group: int,
     ) -> None:
         python, *options, module = command[:4]
-        assert (python, options, stdin) == (sys.executable, ["-P", "-m"], subprocess.DEVNULL)
+        assert (python, options) == (sys.executable, ["-P", "-m"])
         self._code: int | None = None
         self.pid = os.fork()
         if self.pid:
@@ -197,6 +197,7 @@ class _ForkedParty:
         code = 1
         try:
             os.setpgid(0, process_group)
+            os.dup2(stdin, 0)
             for source, stream in ((stdout, sys.stdout), (stderr, sys.stderr)):
                 os.dup2(source.fileno(), stream.fileno())
             # As exec would: a pipe has an end only once nobody else holds it.

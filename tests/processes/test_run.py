@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from hushbid.cluster.file import open_cluster
+from hushbid.protocol.runtime.interrupts import LAUNCHED
 from hushbid.protocol.runtime.telemetry.status_file import find_statuses
 from hushbid.running.simulate import simulate
 from hushbid.transcripts.verification.session import verify_all
@@ -377,7 +378,7 @@ def test_arguments_and_environment_name_no_other_party(anew: Watched) -> None:
         text = " ".join([*seen.arguments, *seen.environment.values()])
         assert [name for name in OWNERS if name in text] == []
         assert "kept-from-parties" not in text
-        assert not any(name.startswith("HUSHBID_") for name in seen.environment)
+        assert {name for name in seen.environment if name.startswith("HUSHBID_")} == {LAUNCHED}
 
 
 def test_no_process_opens_a_file_of_another_party(anew: Watched) -> None:
@@ -573,5 +574,22 @@ def test_an_interrupted_run_leaves_no_process_and_whole_transcripts(
     assert survivors(list(parties.values())) == []
     transcripts = sorted(tmp_path.glob("runs/files-1/parties/*/state/*.transcript"))
     verified = verify_all(transcripts)
+    assert verified["ok"], verified
+    assert [each["torn_bytes"] for each in verified["transcripts"]] == [0] * len(SMALL)
+
+
+def test_a_run_that_is_killed_takes_its_parties_with_it(long_run: Begun, tmp_path: Path) -> None:
+    """They would go on, charge and buy with nobody to tell of it; so they stop, as when they are told to."""
+    run, parties = long_run
+    run.process.kill()
+    assert len(parties) == len(SMALL)
+    deadline = time.monotonic() + PATIENCE
+    while survivors(list(parties.values())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert survivors(list(parties.values())) == []
+    for party in SMALL:
+        log = (tmp_path / "runs/files-1/parties" / party / "log.txt").read_text()
+        assert "Stopped by SIGTERM; what was recorded is kept." in log
+    verified = verify_all(sorted(tmp_path.glob("runs/files-1/parties/*/state/*.transcript")))
     assert verified["ok"], verified
     assert [each["torn_bytes"] for each in verified["transcripts"]] == [0] * len(SMALL)
