@@ -214,7 +214,7 @@ class Hub:
 
     def _refuse(self, peer: str, route: bytes, offence: Offence, now: float) -> None:
         """Ignore the connection that a breach came from; the peer's own connection ends with it."""
-        self._log.say(LogEvent.PEER_REFUSED, peer=peer, offence=offence.value)
+        self._log.say(LogEvent.PEER_REFUSED, peer=peer, offence=offence.value, said=offence.said)
         was_current = self._connections.current.get(peer) == route
         if self._connections.refuse(peer, route):
             count = limits.MAX_REFUSALS_PER_PEER

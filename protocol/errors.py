@@ -185,11 +185,19 @@ class Offence(StrEnum):
     UNKNOWN_PEER = "unknown-peer"
     """The key, or the role it claims, is not on the roster."""
     STATE_LOST = "state-lost"
-    """The peer came back without the state of the session that it was in."""
+    """The peer's record of the session and ours do not go together: one is older, or lost."""
     DUPLICATE = "duplicate"
     """Another process has said hello as the peer since: the newer one counts."""
     MISMATCH = "mismatch"
     """A point, its features and its bid do not belong together."""
+
+    @property
+    def said(self) -> str:
+        """The code for people. Where it is not known whose fault it is, that is said, too."""
+        if self is Offence.STATE_LOST:
+            why = "its record and the curator's differ: one of them lost its state, or has an older copy"
+            return f"{self.value} ({why})"
+        return self.value
 
 
 class RemoteProtocolError(ProtocolError):

@@ -72,7 +72,7 @@ def _connections(source: Source) -> Iterable[Incident]:
 
 def _books(ledger: Ledger, *, with_disputes: bool) -> Iterable[Incident]:
     entries = [("fault", fault.bid_round, fault.owner, fault.text) for fault in ledger.faults]
-    entries += [("refusal", each.round, each.peer, each.offence.value) for each in ledger.refusals]
+    entries += [("refusal", each.round, each.peer, each.offence.said) for each in ledger.refusals]
     if with_disputes:
         entries += [("dispute", dispute.chosen_round, dispute.owner, "") for dispute in ledger.disputes]
     for what, number, party, detail in sorted(entries, key=lambda entry: entry[1]):

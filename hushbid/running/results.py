@@ -23,6 +23,7 @@ from hushbid.consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import NO_VERDICT, Verdict
 from hushbid.curator.ledger import Fault
+from hushbid.protocol.errors import Offence
 from hushbid.protocol.names import listed
 from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.acquisition import herds
@@ -456,7 +457,7 @@ def _wrongs(result: RunResult) -> list[str]:
     faults = [Fault.of(told) for told in result.faults]
     lines = [f"Round {fault.bid_round}, {fault.owner}: {fault.text}." for fault in faults]
     lines += [
-        f"Round {refusal['round']}, {refusal['peer']} was refused: {refusal['code']}."
+        f"Round {refusal['round']}, {refusal['peer']} was refused: {Offence(refusal['code']).said}."
         for refusal in result.refusals
     ]
     lines += [f"{party} failed: {what}" for party, what in result.failed_parties.items()]

@@ -97,7 +97,7 @@ class LogEvent(Enum):
     PEER_SILENT = _warning("peer.silent", "{peer} is silent; waiting {seconds:g} s for it")
     PEER_CUT = _warning("peer.cut", "a connection of {peer} was cut: {reason}; the peer may connect again")
     PEER_BACK = _info("peer.back", "{peer} is back")
-    PEER_REFUSED = _warning("peer.refused", "{peer} was refused: {offence}")
+    PEER_REFUSED = _warning("peer.refused", "{peer} was refused: {said}")
     PEER_REFUSED_FOR_GOOD = _warning("peer.refused-for-good", "{peer} was refused {count} times: no more")
     CONNECTION_REFUSED = _warning(
         "connection.refused",

@@ -222,14 +222,16 @@ def test_faults_absences_and_disputes_are_shown() -> None:
 
 def test_refusals_and_failed_parties_are_told_to_programs_and_people() -> None:
     refusal = {"peer": "south", "round": 4, "code": "sequence"}
+    lost = {"peer": "west", "round": 5, "code": "state-lost"}
     result = replace(
-        RESULT, refusals=(refusal,), failed_parties={"north": "its process was ended by SIGKILL."}
+        RESULT, refusals=(refusal, lost), failed_parties={"north": "its process was ended by SIGKILL."}
     )
     found = as_json(result)
-    assert found["refusals"] == [refusal]
+    assert found["refusals"] == [refusal, lost]
     assert found["failed_parties"] == {"north": "its process was ended by SIGKILL."}
     text = shown(result)
     assert "Round 4, south was refused: sequence." in text
+    assert "one of them lost its state, or has an older copy" in " ".join(text.split()), "nobody is named"
     assert "north failed: its process was ended by SIGKILL." in text
     # The control: nothing of the kind is said where nothing was wrong.
     assert "refused" not in shown(RESULT)

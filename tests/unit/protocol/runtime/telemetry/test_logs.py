@@ -69,7 +69,7 @@ def test_a_list_is_a_list_for_machines_and_its_first_items_for_people(
 @pytest.mark.parametrize("form", LogFormat)
 def test_a_peer_s_text_begins_no_line(capsys: Captured, form: LogFormat) -> None:
     set_up_logging("curator", form)
-    log(LogEvent.PEER_REFUSED, peer=HOSTILE, offence="magic")
+    log(LogEvent.PEER_REFUSED, peer=HOSTILE, offence="magic", said="magic")
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.rstrip("\n").isprintable()
