@@ -32,13 +32,16 @@ from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.fault_sweep import AGAIN, FaultSweep, check_seed, seeds_of, sweep_faults
 from hushbid.evidence.sweep.invariants import INVARIANTS, broken, invariants_of
 from hushbid.evidence.sweep.mutation import MUTATIONS
-from hushbid.evidence.sweep.plan import Kind, plan_of
+from hushbid.evidence.sweep.network import FaultyNetwork
+from hushbid.evidence.sweep.plan import Fault, Kind, Way, plan_of
 from hushbid.evidence.sweep.round_invariants import (
     broadcasts_are_numbered,
     settlement_is_of_the_wins,
     winners_are_verified,
 )
 from hushbid.evidence.sweep.session import goes_with
+from hushbid.evidence.sweep.stream import Stream
+from hushbid.evidence.sweep.wires import Connection
 from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.crypto.sealing import submission_statement
@@ -105,13 +108,16 @@ def test_what_is_planned_happens() -> None:
         "crash of the curator",
         "delay",
         "duplication",
+        "connection lost to garbled bytes",
         "frame delayed",
         "frame duplicated",
+        "frame garbled",
         "frame held up",
         "frame lost",
         "frame overtaken by another peer's",
         "partition of both ways",
         "partition of one way",
+        "garble",
         "queue-full",
         "reset",
         "silence of a peer",
@@ -342,6 +348,52 @@ def test_every_invariant_has_a_control() -> None:
 def test_a_bug_that_breaks_an_invariant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     CONTROLS[name](monkeypatch)
     assert any(list(INVARIANTS[name](run_plan(plan_of(seed)))) for seed in candidates(name))
+
+
+def broken_frames_are_the_party_s_own(patch: pytest.MonkeyPatch) -> None:
+    """The curator blames whoever it is connected to for bytes that are no frame."""
+    lose = FaultyNetwork.broken
+
+    def blame(self: FaultyNetwork, connection: Connection, way: Way, now: float) -> None:
+        if way is Way.TO_CURATOR:
+            self._take(connection, b"no frame", now)
+        lose(self, connection, way, now)
+
+    patch.setattr(FaultyNetwork, "broken", blame)
+
+
+def frames_are_taken_as_they_come(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Stream, "_tag", lambda self, number, frame: bytes(16))
+
+
+@pytest.mark.parametrize("bug", [broken_frames_are_the_party_s_own, frames_are_taken_as_they_come])
+def test_an_honest_party_that_pays_for_a_garbled_line_is_found(
+    bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = [plan_of(seed) for seed in range(100) if any(_garbles(fault) for fault in plan_of(seed).faults)]
+    calm = (dataclasses.replace(each, byzantine=(), crashes=()) for each in plans)
+    bug(monkeypatch)
+    assert any(list(INVARIANTS["honest-are-not-blamed"](run_plan(each))) for each in calm)
+
+
+def _garbles(fault: Fault) -> bool:
+    return fault.kind is Kind.GARBLE and fault.way is Way.TO_CURATOR
+
+
+def test_a_line_that_stalls_is_cut_and_its_party_comes_again() -> None:
+    """Long frames of a patient session: lengths that are lengths make all that follows the rest of one."""
+    ends = set()
+    for seed in range(40):
+        drawn = dataclasses.replace(plan_of(seed, ["sealed"]), byzantine=(), crashes=(), cadence=None)
+        owner = drawn.owners[0]
+        garbles = [Fault(Kind.GARBLE, owner, after, 0.0, Way.TO_CURATOR) for after in (9, 14, 19)]
+        evidence = run_plan(dataclasses.replace(drawn, mild=True, healed=30.0, faults=tuple(garbles)))
+        assert broken(evidence) == {}
+        assert evidence.complete
+        ends.update(evidence.happened)
+        if "connection that had stalled" in ends:
+            break
+    assert "connection that had stalled" in ends
 
 
 def without_its_noise(wins: Any, disputed: Any, owners: Any, weights: Any, noise: Any) -> Any:

@@ -45,7 +45,7 @@ TOLD_BY: Final = 16
 """Bytes by which keys are told from others, and found on record: some are cut up before they get there."""
 WHOLE: Final = 64
 """The same, of noise: a few small whole numbers may come twice by chance."""
-_DATA, _NETWORK, _OWNERS, _SALTS, _NOISE = range(10, 15)
+_DATA, _NETWORK, _OWNERS, _SALTS, _NOISE, _GARBLING = range(10, 16)
 """What a generator is for, beside the seed."""
 _DIFFERENT: Final = 6
 """Number of distinct points where several owners hold the same ones."""
@@ -193,7 +193,13 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
         starts[party] += 1
         return _FreshNoise(int(_generator(plan, _NOISE).integers(2**62)) + starts[party], party, drawn[party])
 
-    wires = Wires(plan.faults, latency=plan.latency, healed=plan.healed, rng=_generator(plan, _NETWORK))
+    wires = Wires(
+        plan.faults,
+        latency=plan.latency,
+        healed=plan.healed,
+        rng=_generator(plan, _NETWORK),
+        garbling=_generator(plan, _GARBLING),
+    )
     owners, validation, seed_set = _data(plan)
     simulation = Simulation(
         session,

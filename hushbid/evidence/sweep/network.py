@@ -22,7 +22,12 @@ from hushbid.protocol.machine.machine import Lost
 from hushbid.protocol.machine.presence import CuratorPresence
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.driver import Outgoing
-from hushbid.protocol.runtime.network.dealer import RECONNECT_MAX_MS, RECONNECT_MS
+from hushbid.protocol.runtime.network.dealer import (
+    ABANDONED_AFTER_S,
+    MUTE_CONNECTIONS,
+    RECONNECT_MAX_MS,
+    RECONNECT_MS,
+)
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 from hushbid.simulation.network import World
 
@@ -41,6 +46,8 @@ class _Station:
     """Which start of its process this is."""
     connection: Connection | None = None
     pause: float = RECONNECT_MS / 1000
+    mute: int = 0
+    """Number of connections that ended since the curator was heard."""
 
 
 class FaultyNetwork:
@@ -120,6 +127,16 @@ class FaultyNetwork:
             life = self._stations[connection.peer].life
             self._wires.at(due, partial(self._notice_end, connection, life))
 
+    def broken(self, connection: Connection, way: Way, now: float) -> None:
+        peer = connection.peer
+        if way is Way.FROM_CURATOR:
+            # libzmq does not try again after a violation of ZMTP that it found itself.
+            if self._stations[peer].connection is connection:
+                self._stations[peer].pause = ABANDONED_AFTER_S
+        elif self._presence.connections.current.get(peer) == connection.route:
+            self._lose(peer, now)
+            self._world.send_out(CURATOR, now)
+
     def connection_of(self, peer: str) -> Connection | None:
         station = self._stations.get(peer)
         return None if station is None else station.connection
@@ -140,6 +157,11 @@ class FaultyNetwork:
         for lost in self._presence.silent(now):
             self._wires.happened["silence of a peer"] += 1
             world.feed(CURATOR, lost, now)
+        for _, route in self._presence.unheard():
+            connection = self._routes[route]
+            if not connection.ended and connection.streams[Way.TO_CURATOR].stalls():
+                self._wires.happened["connection that had stalled"] += 1
+                self._wires.give_up(connection, Way.TO_CURATOR, now)
         for peer in list(self._presence.connections.current):
             if not self._put_on_current(peer, self._beat, CONTROL_SEQUENCE, now):
                 self._lose(peer, now)
@@ -249,6 +271,9 @@ class FaultyNetwork:
         if curators_life != self._life or not self._world.goes_on(CURATOR):
             self._attempt(party, life, now)
             return
+        if self._wires.fails_handshake(party):
+            self._wires.at(now + ABANDONED_AFTER_S, partial(self._attempt, party, life))
+            return
         station.connection = self._wires.connect(party)
         self._routes[station.connection.route] = station.connection
         station.pause = RECONNECT_MS / 1000
@@ -275,6 +300,7 @@ class FaultyNetwork:
         if not self._world.goes_on(party):
             return
         presence = self._stations[party].presence
+        self._stations[party].mute = 0
         if (returned := presence.heard(now)) is not None:
             self._world.feed(party, returned, now)
         self._world.receive(party, CURATOR, data, now)
@@ -292,5 +318,8 @@ class FaultyNetwork:
         if station.life != life or station.connection is not connection:
             return
         station.connection = None
+        station.mute += 1
+        longer = RECONNECT_MS << max(station.mute - MUTE_CONNECTIONS, 0)
+        station.pause = max(station.pause, min(longer, RECONNECT_MAX_MS) / 1000)
         self._mourn(connection.peer, station.presence.ended(), now)
         self._wires.at(now + station.pause, partial(self._attempt, connection.peer, life))

@@ -66,6 +66,14 @@ class Kind(StrEnum):
     """The connection carries nothing any more, and neither end is told."""
     QUEUE_FULL = "queue-full"
     """The curator cannot send to it."""
+    GARBLE = "garble"
+    """Somebody on the line adds bytes to frames, takes some out or changes one: what does not decrypt is no
+    frame, and ends the connection. The line may be garbled for a while, handshakes included.
+    """
+
+
+_UNGARBLED: Final = tuple(kind for kind in Kind if kind is not Kind.GARBLE)
+"""Of which a seed chooses first: its other faults were planned before lines could be garbled."""
 
 
 class Way(StrEnum):
@@ -82,7 +90,7 @@ class Fault(NamedTuple):
     Attributes:
         after: It begins when so many frames of the session have left.
         seconds: How long it lasts; of a reset, how much later arrives what still does; of a delay, four times
-            the mean of it.
+            the mean of it. One frame at least is garbled, whenever it comes.
     """
 
     kind: Kind
@@ -212,8 +220,8 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     Args:
         rules: Acquisition rules to choose from; none: all.
     """
-    kind, of_faults, of_crashes, sizes, copies, terms, commits = (
-        np.random.default_rng([seed, place]) for place in range(7)
+    kind, of_faults, of_crashes, sizes, copies, terms, commits, of_garbles = (
+        np.random.default_rng([seed, place]) for place in range(8)
     )
     names_of_rules = tuple(rules) or tuple(RULES)
     rule = names_of_rules[int(kind.integers(len(names_of_rules)))]
@@ -229,6 +237,8 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         release = "filtered-gaussian"
     min_owners = 1 if kind.random() < 0.5 else int(kind.integers(1, count + 1))
     cadence = None if mild or kind.random() < 0.8 else float(kind.uniform(0.1, 0.6))
+    longest = MILD if mild else HARD
+    garbles = int(of_garbles.choice([0, 0, 1, 1, 2]))
     return Plan(
         seed=seed,
         rule=rule,
@@ -246,8 +256,13 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         latency=float(10 ** kind.uniform(-3, -1.5)),
         healed=30.0 if mild else float(kind.uniform(2.0, 15.0)),
         byzantine=() if mild else _byzantine(kind, owners),
-        faults=_faults(of_faults, owners, rounds, MILD if mild else HARD, blind=blind),
-        crashes=_crashes(of_crashes, owners, rounds, MILD if mild else HARD, blind=blind),
+        faults=(
+            *_faults(
+                of_faults, owners, rounds, longest, int(of_faults.integers(0, 7)), _UNGARBLED, blind=blind
+            ),
+            *_faults(of_garbles, owners, rounds, longest, garbles, (Kind.GARBLE,), blind=blind),
+        ),
+        crashes=_crashes(of_crashes, owners, rounds, longest, blind=blind),
     )
 
 
@@ -299,17 +314,24 @@ def _byzantine(rng: np.random.Generator, owners: Sequence[str]) -> tuple[tuple[s
 
 
 def _faults(
-    rng: np.random.Generator, owners: Sequence[str], rounds: int, longest: float, *, blind: bool
+    rng: np.random.Generator,
+    owners: Sequence[str],
+    rounds: int,
+    longest: float,
+    many: int,
+    kinds: Sequence[Kind],
+    *,
+    blind: bool,
 ) -> tuple[Fault, ...]:
     peers = (*owners, CONSUMER)
     frames = len(peers) * 3 + rounds * len(owners) * 2
     if blind:  # the consumer takes part in every round
         peers, frames = (*peers, CONSUMER), frames + 2 * rounds
     found = []
-    for _ in range(int(rng.integers(0, 7))):
+    for _ in range(many):
         # Some of what happens comes when the last round is over.
         after = int(rng.integers(1, frames + len(peers)))
-        kind, way = tuple(Kind)[int(rng.integers(len(Kind)))], tuple(Way)[int(rng.integers(len(Way)))]
+        kind, way = kinds[int(rng.integers(len(kinds)))], tuple(Way)[int(rng.integers(len(Way)))]
         seconds = float(longest * rng.random() ** 2)
         if kind is Kind.RESET:
             seconds = float(min(seconds, 1.0) * (rng.random() < 0.5))

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from hushbid.evidence.sweep.plan import Fault, Kind, Way
+from hushbid.evidence.sweep.stream import Stream, garbled
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 
 __all__ = ["HOLDING", "Connection", "Ends", "Wires"]
@@ -49,6 +50,12 @@ class Connection:
     )
     last: dict[Way, float] = field(default_factory=lambda: {Way.TO_CURATOR: 0.0, Way.FROM_CURATOR: 0.0})
     """When the last frame of each way arrives."""
+    streams: dict[Way, Stream] = field(init=False)
+    """What it carries, as bytes."""
+
+    def __post_init__(self) -> None:
+        ways = Way.TO_CURATOR, Way.FROM_CURATOR
+        self.streams = {way: Stream(f"connection {self.number} {way.value}".encode()) for way in ways}
 
     @property
     def route(self) -> bytes:
@@ -65,6 +72,9 @@ class Ends(Protocol):
     def ended(self, connection: Connection, due: float) -> None:
         """A connection has ended; its participant can know it from `due` on."""
 
+    def broken(self, connection: Connection, way: Way, now: float) -> None:
+        """What came this way of a connection is no frame: who read it has ended the connection."""
+
     def connection_of(self, peer: str) -> Connection | None:
         """The connection that a participant has, if it has one."""
 
@@ -80,10 +90,17 @@ class Wires:
         latency: Seconds that a frame travels, on average; one frame takes half of it, another one and a half.
         healed: Simulated seconds after which nothing goes wrong any more.
         rng: For latencies, and for how much of a lost connection still arrives.
+        garbling: For what becomes of frames on a line that is garbled.
     """
 
     def __init__(
-        self, faults: Iterable[Fault], *, latency: float, healed: float, rng: np.random.Generator
+        self,
+        faults: Iterable[Fault],
+        *,
+        latency: float,
+        healed: float,
+        rng: np.random.Generator,
+        garbling: np.random.Generator,
     ) -> None:
         self.latency = latency
         self.happened: Counter[str] = Counter()
@@ -91,6 +108,9 @@ class Wires:
         self._faults = deque(sorted(faults, key=lambda fault: fault.after))
         self._healed = healed
         self._rng = rng
+        self._garbling = garbling
+        self._unmet: list[Fault] = []
+        """Garbled lines on which no frame has come yet."""
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._number = 0
         self._carried = 0
@@ -163,14 +183,43 @@ class Wires:
             self.at(held, partial(self._arrive, connection, way, flight))
             return
         connection.flights[way].remove(flight)
-        if way is Way.FROM_CURATOR:
-            self._ends.arrived(connection, way, flight.data, now)
-            return
-        self.happened["frame overtaken by another peer's"] += flight.sent < self._latest_sent
-        self._latest_sent = max(self._latest_sent, flight.sent)
-        newest = self._newest[connection.peer] = max(self._newest.get(connection.peer, 0), connection.number)
-        self.happened["frame of an old connection after the new one's hello"] += connection.number < newest
-        self._ends.arrived(connection, way, flight.data, now)
+        if way is Way.TO_CURATOR:
+            self.happened["frame overtaken by another peer's"] += flight.sent < self._latest_sent
+            self._latest_sent = max(self._latest_sent, flight.sent)
+            newest = max(self._newest.get(connection.peer, 0), connection.number)
+            self._newest[connection.peer] = newest
+            self.happened["frame of an old connection after the new one's hello"] += (
+                connection.number < newest
+            )
+        stream = connection.streams[way]
+        for data in stream.taken(self._on_the_line(connection.peer, way, stream.packed(flight.data))):
+            self._ends.arrived(connection, way, data, now)
+        if stream.broken:
+            self.happened["connection lost to garbled bytes"] += 1
+            self.give_up(connection, way, now)
+
+    def _on_the_line(self, peer: str, way: Way, data: bytes) -> bytes:
+        """What becomes of a frame's bytes on their way."""
+        unmet = [fault for fault in self._unmet if fault.peer == peer and fault.way in (way, Way.BOTH)]
+        if not unmet and self.lasting(peer, way, Kind.GARBLE) is None:
+            return data
+        self._unmet = [fault for fault in self._unmet if fault not in unmet]
+        self.happened["frame garbled"] += 1
+        return garbled(data, self._garbling)
+
+    def fails_handshake(self, peer: str) -> bool:
+        """Whether a handshake is garbled: on such a line half of them are."""
+        garbles = any(self.lasting(peer, way, Kind.GARBLE) for way in (Way.TO_CURATOR, Way.FROM_CURATOR))
+        failed = garbles and bool(self._garbling.random() < 0.5)
+        self.happened["handshake garbled"] += failed
+        return failed
+
+    def give_up(self, connection: Connection, way: Way, now: float) -> None:
+        """Who reads this way of a connection ends it."""
+        self.drop(connection, way)
+        if not connection.ended:
+            self.end(connection, now)
+        self._ends.broken(connection, way, now)
 
     def end(self, connection: Connection, now: float, linger: float = 0.0) -> None:
         """A connection ends: a beginning of what is on its way still arrives, `linger` seconds later."""
@@ -222,6 +271,8 @@ class Wires:
         if now >= self._healed:
             return
         self.happened[fault.name] += 1
+        if fault.kind is Kind.GARBLE:
+            self._unmet.append(fault)
         if fault.kind not in (Kind.RESET, Kind.SILENT_LOSS):
             self._windows.append((fault, min(now + fault.seconds, self._healed)))
             self.at(now + fault.seconds, self._clear_windows)
@@ -241,6 +292,7 @@ class Wires:
 
     def _heal(self, _now: float) -> None:
         self._windows.clear()
+        self._unmet.clear()
         self._faults.clear()
         self._ends.healed()
 
