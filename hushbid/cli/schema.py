@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hushbid.protocol.runtime.command import say, tell, verb
+
+if TYPE_CHECKING:
+    from hushbid.protocol.data.dialect import Dialect
 
 __all__ = ["schema_app"]
 
@@ -17,6 +20,23 @@ schema_app = typer.Typer(help="Columns with names, categories and gaps: a public
 
 SchemaArgument = Annotated[Path, typer.Argument(help="The public schema.", metavar="SCHEMA.toml")]
 LabelOption = Annotated[str | None, typer.Option(help="The column of labels.")]
+SeparatorOption = Annotated[
+    str | None, typer.Option(help="Between the cells of a CSV file; default: found by its content.")
+]
+DecimalOption = Annotated[
+    str | None, typer.Option(help="Sign before fractions in a CSV file, likewise.", metavar="'.'|','")
+]
+EncodingOption = Annotated[
+    str | None, typer.Option(help="Encoding of a CSV file, such as latin-1; default: UTF-8, or UTF-16.")
+]
+
+
+def _dialect(separator: str | None, decimal: str | None, encoding: str | None) -> Dialect | None:
+    """What is declared of a CSV file, checked as in a party's file."""
+    from hushbid.protocol.config.party import DataSection
+
+    section = DataSection().with_options(separator=separator, decimal=decimal, encoding=encoding)
+    return section.columns().dialect
 
 
 @schema_app.command("draft")
@@ -28,11 +48,21 @@ def _draft(
         typer.Option("--public", help="Everybody may know the file: read bounds and categories off it."),
     ] = False,
     label: LabelOption = None,
+    fill: Annotated[
+        bool,
+        typer.Option(
+            "--fill", help="With --public: fill gaps and keep columns of one value, by a rule in the draft."
+        ),
+    ] = False,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
 ) -> dict[str, Any]:
     """Draft a schema for a table's columns, but for that of labels."""
-    from hushbid.tables.schema_files import draft
+    from hushbid.tables.drafting import draft
 
-    return {"schema": draft(table, public=public, label=label)}
+    dialect = _dialect(separator, decimal, encoding)
+    return {"schema": draft(table, public=public, label=label, fill=fill, dialect=dialect)}
 
 
 @schema_app.command("features")
@@ -57,13 +87,17 @@ def _encode(
     output: Annotated[Path, typer.Option(help="The .npz to write.", metavar="FILE")],
     label: LabelOption = None,
     identifier: Annotated[str | None, typer.Option(help="The column of identifiers.")] = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
 ) -> dict[str, Any]:
     """Encode a table's rows for a session. Nothing leaves this machine."""
     from hushbid.protocol.data.schema import Schema
     from hushbid.tables.schema_files import encode_file
 
     found = Schema.read(schema)
-    rows = encode_file(found, table, output, label=label, identifier=identifier)
+    dialect = _dialect(separator, decimal, encoding)
+    rows = encode_file(found, table, output, label=label, identifier=identifier, dialect=dialect)
     return {"rows": rows, "columns": found.width, "output": str(output)}
 
 

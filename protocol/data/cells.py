@@ -70,9 +70,15 @@ def flags_of(values: Any) -> Flags:
     return np.asarray(found, dtype=np.bool_)
 
 
-def without_words(cells: Cells, words: Collection[str]) -> Cells:
-    """The cells with null in place of these words, whatever blanks are around them."""
+def without_words(cells: Cells, words: Collection[str], *, keep: Collection[object] = ()) -> Cells:
+    """The cells with null in place of these words, whatever blanks are around them.
+
+    Args:
+        keep: Texts that stay, such as a category of blanks; whatever is no text is passed over.
+    """
     found = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=pa.array(sorted(words), pa.string()))
+    if blank := [text for text in keep if isinstance(text, str) and text.strip() in words]:
+        found = pc.and_not(found, pc.is_in(cells, value_set=pa.array(blank, pa.string())))
     return pc.if_else(found, pa.scalar(None, pa.string()), cells) if pc.any(found).as_py() else cells
 
 

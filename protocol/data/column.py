@@ -146,6 +146,8 @@ class Column(BaseModel):
             and self.upper == int(self.upper)
             and max(abs(self.lower), abs(self.upper)) <= WHOLE
         ):
+            if self.kind == "datetime":  # 2^53 microseconds from 1970 on either side
+                raise ValueError(f"column {self.name!r}: times are from 1684-07-29 to 2255-06-05")
             raise ValueError(f"column {self.name!r}: bounds of {self.kind}s are whole numbers up to 2^53")
 
     def _check_image(self) -> None:

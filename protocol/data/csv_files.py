@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from hushbid.protocol.data.column import GAP_WORDS
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.names import listed
 from hushbid.protocol.errors import DataError
@@ -30,6 +31,8 @@ __all__ = [
     "NO_TEXT",
     "UNPARSABLE",
     "Source",
+    "ambiguous",
+    "ambiguous_error",
     "damaged",
     "read_cells",
     "source_of",
@@ -60,8 +63,8 @@ _LONGEST: Final = 2**31 - 1
 """Most bytes of a cell, and of a block of pyarrow's reader."""
 NO_TEXT: Final = "has text that is not in UTF-8, but perhaps in Latin-1 or Windows-1252"
 ENCODING_ADVICE: Final = (
-    "Save the file in UTF-8, or name its encoding: `encoding` under `columns` in your own file, such as "
-    '"latin-1" or "cp1252".'
+    "Save the file in UTF-8, or name its encoding: `encoding` under `columns` in your own file "
+    '(--encoding of `hushbid schema`), such as "latin-1" or "cp1252".'
 )
 _MARK: Final = b"hushbid.csv"
 
@@ -90,7 +93,8 @@ class Source:
     def line(self, row: int) -> int:
         """The line on which a row ends, from 1; rows count from 0 and the header is none."""
         with _lines(content_of(self.path, self.dialect)[0], self.dialect.separator or ",") as lines:
-            _ = next(itertools.islice((cells for cells in lines if cells), row + 1, None), None)
+            alone = len(next((cells for cells in lines if cells), [])) == 1
+            _ = next(itertools.islice((cells for cells in lines if cells or alone), row, None), None)
             return int(lines.line_num)
 
 
@@ -126,12 +130,17 @@ def read_cells(
     separator = declared.separator or _separator(path, content, wanted)
     names, blank = _header(path, content, separator)
     table = _parsed(path, content, separator, names, blank)
-    stripped = [name.strip() for name in names]  # "a, b" is how people write a header
+    stripped = [_named(name, wanted) for name in names]
     names = stripped if len({*stripped}) == len(names) else names
     columns = [_as_text(column) for column in table.columns]
     decimal = declared.decimal or _decimal(path, separator, names, columns, numeric)
     marked = json.dumps([str(path), separator, decimal, encoding])
     return pa.Table.from_arrays(columns, names=names).replace_schema_metadata({_MARK: marked})
+
+
+def _named(name: str, wanted: Collection[str]) -> str:
+    """A column's name without blanks around it, as people write "a, b", unless they are wanted."""
+    return name if name in wanted else name.strip()
 
 
 def _as_text(column: Any) -> Any:
@@ -163,7 +172,10 @@ def _parsed(
     only: str | None = None,
     words: Collection[str] = (),
 ) -> Table:
-    """The rows, with columns named by their places; blocks hold whole rows, however long these are."""
+    """The rows, with columns named by their places; blocks hold whole rows, however long these are.
+
+    An empty line is no row, but in a file of one column: so polars and pyarrow write a gap there.
+    """
     places = [str(place) for place in range(len(names))]
     convert = pacsv.ConvertOptions(
         column_types=dict.fromkeys(places, pa.binary()),
@@ -172,7 +184,9 @@ def _parsed(
         strings_can_be_null=bool(words),
         quoted_strings_can_be_null=False,
     )
-    parsing = pacsv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    parsing = pacsv.ParseOptions(
+        delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(places) > 1
+    )
     for size in (2**20, min(max(len(content), 2**20), _LONGEST)):
         reading = pacsv.ReadOptions(
             column_names=places, skip_rows=blank, skip_rows_after_names=1, block_size=size
@@ -277,11 +291,14 @@ def _separator(path: Path, content: Any, wanted: Collection[str]) -> str:
     best, most = usual, (False, False, False, 1)
     for separator in (usual, *(each for each in _SEPARATORS if each != usual)):
         lines = [*_head_lines(content, separator)]
-        if not lines or len(lines[0]) < 2:
+        if not lines:
             continue
-        names = {name.strip() for name in lines[0]}
+        names = {_named(name, wanted) for name in lines[0]}
+        there = bool(wanted) and names.issuperset(wanted)
+        if len(lines[0]) < 2 and not there:
+            continue
         even = len({len(cells) for cells in lines}) == 1
-        found = (bool(wanted) and names.issuperset(wanted), even, separator == usual, len(lines[0]))
+        found = (there, even, separator == usual, len(lines[0]))
         if found > most:
             best, most = separator, found
     return best
@@ -319,13 +336,32 @@ def _decimal(
             return ","
         doubtful.append(name)
     if doubtful and numeric is not None:
-        raise DataError(
-            f"{path.name}: column {listed(doubtful[:1])} has numbers with commas, which may stand before "
-            "fractions or between thousands.",
-            advice='Say which: `decimal = ","` under `columns` in your own file; or save the numbers without '
-            "separators of thousands.",
-        )
+        raise ambiguous_error(path, doubtful)
     return "."
+
+
+def ambiguous(column: Any) -> bool:
+    """Whether a column is numbers whose commas may stand before fractions or between thousands.
+
+    Args:
+        column: Cells of a file whose separator is no comma.
+    """
+    texts = pc.utf8_trim_whitespace(column)
+    commas = pc.match_substring_regex(texts, _THOUSANDS)
+    others = pc.is_in(texts, value_set=pa.array(sorted(GAP_WORDS)))
+    plain = pc.match_substring_regex(texts, r"^[-+]?\d+$")
+    known = pc.or_(pc.or_(commas, others), plain)
+    return bool(pc.any(commas).as_py() and pc.all(known).as_py())
+
+
+def ambiguous_error(path: Path, names: Sequence[str]) -> DataError:
+    """The error about columns whose commas have two meanings (`ambiguous`)."""
+    return DataError(
+        f"{path.name}: column {listed(names[:1])} has numbers with commas, which may stand before "
+        "fractions or between thousands.",
+        advice='Say which: `decimal = ","` under `columns` in your own file (--decimal of `hushbid schema`); '
+        "or save the numbers without separators of thousands.",
+    )
 
 
 def _ragged(path: Path, content: Any, separator: str) -> DataError | None:

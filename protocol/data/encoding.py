@@ -99,7 +99,7 @@ def encoded_column(
     if plain is not None:
         values = pa.chunked_array([pa.array(plain)])
     elif pa.types.is_string(values.type):
-        values = without_words(values, column.gap_words(typed=source is None))
+        values = without_words(values, column.gap_words(typed=source is None), keep=column.categories or ())
         values = _of_text(column, values, source, find)
     gaps = flags_of(pc.is_null(values, nan_is_null=True)) & ~wrong
     if column.missing is None:

@@ -66,7 +66,8 @@ def read_csv(path: Path, columns: DataColumns) -> Table:
     if schema is not None:
         numeric = {column.name for column in schema.columns if column.kind in ("number", "integer")}
     table = read_cells(path, columns.dialect, wanted=columns.used, numeric=numeric)
-    if all(is_number(name) for name in table.column_names):
+    there = bool(columns.used) and columns.used.issubset(table.column_names)
+    if not there and all(is_number(name) for name in table.column_names):
         raise DataError(
             f"{path.name} has numbers for column names, so its header is missing.",
             advice="Put the columns' names into the first line.",

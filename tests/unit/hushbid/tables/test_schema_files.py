@@ -25,7 +25,8 @@ from hushbid.protocol.data import DataColumns, load_dataset
 from hushbid.protocol.data.images import arrays_as_lists
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
-from hushbid.tables.schema_files import MOST_CATEGORIES, arrays_of
+from hushbid.tables.drafting import MOST_CATEGORIES
+from hushbid.tables.schema_files import arrays_of
 
 ROWS: dict[str, Any] = {
     "age": [31, 44, 90],
@@ -149,6 +150,59 @@ def test_a_public_draft_leaves_out_what_a_session_could_not_use(place: Path) -> 
         ("exact", 1.25, 2.5),
     ]
     assert re.findall(r"^# '(.*)' is left out: ", said, re.M) == ["same", "one", "nothing", "broken", "huge"]
+
+
+def test_a_draft_fills_gaps_and_keeps_constants_by_a_rule_that_it_states(place: Path) -> None:
+    columns: dict[str, Any] = {
+        "gaps": [1.0, None, 4.0],
+        "same": [7, 7, 7],
+        "large": [1e9, 1e9, None],
+        "word": ["a", "a", "a"],
+        "one": ["a", None, "a"],
+        "owns": [True, None, True],
+        "day": pa.array(["2024-01-01", None, "2024-01-04"]),
+        "at": pa.array([0, 5, None], pa.timestamp("us")),
+        "scan": [[1, 2, 3, 4], None, [4, 3, 2, 1]],
+        "nothing": pa.array([None, None, None], pa.string()),
+    }
+    pq.write_table(pa.table(columns), place / "rows.parquet")
+    said = run("draft", place / "rows.parquet", "--public", "--fill")
+    assert "# Gaps are filled: a category of their own, false, or the middle of the bounds." in said
+    assert re.findall(r"^# '(.*)' is left out: (.*)", said, re.M) == [
+        ("nothing", "it has gaps alone, and no value")
+    ]
+    (place / "filled.toml").write_text(said)
+    schema = Schema.read(place / "filled.toml")
+    back = schema.decode(schema.encode(pq.read_table(place / "rows.parquet"))).to_pydict()
+    assert back["gaps"] == [1.0, 2.5, 4.0]
+    assert back["same"] == columns["same"]
+    assert back["large"] == [1e9, 1e9, 1.5e9]
+    assert back["one"] == columns["one"]
+    assert back["word"] == columns["word"]
+    assert back["owns"] == [True, False, True]
+    assert [str(day) for day in back["day"]] == ["2024-01-01", "2024-01-02", "2024-01-04"]
+    assert [time.microsecond for time in back["at"]] == [0, 5, 2]
+    assert back["scan"][1] == [127] * 4
+    asked = run("draft", place / "rows.parquet", "--public")
+    assert "'large' is left out: it is constant: it has one value and gaps" in asked
+    assert asked.count("missing = ?") == 5
+    assert "Say --public as well" in run("draft", place / "rows.parquet", "--fill", code=4)
+
+
+def test_a_draft_refuses_what_the_reader_would_and_takes_what_is_declared(place: Path) -> None:
+    path = place / "rows.csv"
+    path.write_bytes("town;size\nKöln;1,234\nBonn;2,345\n".encode("latin-1"))
+    assert "column 'town' has text that is not in UTF-8" in run("draft", path, code=4)
+    assert "--encoding of `hushbid schema`" in " ".join(run("draft", path, code=4).split())
+    said = run("draft", path, "--encoding", "latin-1", code=4)
+    assert "column 'size' has numbers with commas, which may stand before fractions" in " ".join(said.split())
+    declared = ("--encoding", "latin-1", "--decimal", ",")
+    (place / "drafted.toml").write_text(run("draft", path, "--public", *declared))
+    schema = Schema.read(place / "drafted.toml")
+    assert schema.columns[1].upper == 2.345
+    run("encode", place / "drafted.toml", path, "--output", place / "rows.npz", *declared)
+    assert np.load(place / "rows.npz")["features"].tolist() == [[0, 1, 1.234], [1, 0, 2.345]]
+    assert "should be '.' or ','" in run("draft", path, "--decimal", "x", code=4)
 
 
 IMAGES: dict[str, Any] = {
