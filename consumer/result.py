@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hushbid.consumer.columns import column
@@ -15,7 +15,7 @@ from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import read_attributes
 from hushbid.protocol.session.wishes import bill_of
 
-__all__ = ["consumer_result"]
+__all__ = ["consumer_result", "missing_said"]
 
 
 def consumer_result(
@@ -36,6 +36,7 @@ def consumer_result(
         drawn: Whether the seed set was drawn.
     """
     apart, course = machine.seed_distance, machine.course
+    without = _without(delivered)
     disputes = [
         {"owner": entry.owner, "round": entry.chosen_round, "what": entry.dispute}
         for entry in delivered
@@ -51,7 +52,9 @@ def consumer_result(
         "course": None if course is None else course.as_json(),
         "points_delivered": len(delivered),
         "roots": machine.roots,
-        "unlabelled": _unlabelled(delivered),
+        "unlabelled": without["label"],
+        "unidentified": without["identifier"],
+        "unweighted": 0 if view.matching is not None else without["stored"],
         "disputed": len(disputes),
         "disputes": disputes,
         "faults": [fault.as_json() for fault in machine.faults],
@@ -62,11 +65,32 @@ def consumer_result(
     }
 
 
-def _unlabelled(delivered: Sequence[Delivered]) -> int:
-    """Number of stored points without a label: none, or one of another type than most owners have."""
-    labels, owners = [], []
+def missing_said(result: Mapping[str, Any]) -> str:
+    """Which of the delivered points lack something, as the end of a list; empty if none, or all alike.
+
+    Nobody's points need a label or an identifier: that all lack it is how the session is.
+
+    Args:
+        result: A consumer's, or a run's.
+    """
+    count = result["points_delivered"]
+    some = {name: result.get(f"un{name}", 0) for name in ("labelled", "identified")}
+    words = {"labelled": "a label", "identified": "an identifier"}
+    return "".join(f", {n} without {words[name]}" for name, n in some.items() if 0 < n < count)
+
+
+def _without(delivered: Sequence[Delivered]) -> dict[str, int]:
+    """Number of stored points without a label, without an identifier, and of all that are stored.
+
+    A label or an identifier of another type than most owners have is none.
+    """
+    held, owners = [], []
     for entry in delivered:
         if entry.candidate is not None and not entry.dispute:
-            labels.append(read_attributes(entry.candidate.attributes).label)
+            held.append(read_attributes(entry.candidate.attributes))
             owners.append(entry.owner)
-    return int((~column(labels, owners)[1]).sum())
+    found = {
+        name: int((~column([getattr(each, name) for each in held], owners)[1]).sum())
+        for name in ("label", "identifier")
+    }
+    return found | {"stored": len(held)}

@@ -20,6 +20,7 @@ from pydantic import ConfigDict, Field, model_validator
 from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
+from hushbid.protocol.config.boxes import attribute_rooms
 from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.config.labels import reading
@@ -276,15 +277,24 @@ class Cluster:
             assert draw is not None, "a cluster file names it, or says of how many points to draw one"
             seed_set = draw(validation)
         owners = {
-            name: load_dataset(owner.data, self._reading(owner.columns))
+            name: load_dataset(owner.data, self._reading(owner.columns, sold=True))
             for name, owner in sorted(self.file.owners.items())
         }
         test = None if consumer.test is None else load_dataset(consumer.test, columns)
         return ClusterData(owners, validation, seed_set, test)
 
-    def _reading(self, section: DataSection) -> DataColumns:
-        bounds = self.features.lower, self.features.upper
-        return reading(section.columns(), self.schema, self.file.session.labels, self.file.labels, bounds)
+    def _reading(self, section: DataSection, *, sold: bool = False) -> DataColumns:
+        features, rule = self.features, self.file.acquisition
+        owners = len(self.file.owners)
+        return reading(
+            section.columns(),
+            self.schema,
+            self.file.session.labels,
+            self.file.labels,
+            (features.lower, features.upper),
+            identifiers=self.file.session.identifiers,
+            rooms=attribute_rooms(rule.rule, rule.parameters, features.columns, owners) if sold else None,
+        )
 
     @property
     def schema(self) -> Schema | None:

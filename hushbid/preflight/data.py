@@ -17,13 +17,13 @@ from hushbid.consumer.process import kept_target
 from hushbid.owner.machine import OwnerMachine
 from hushbid.preflight.subject import NotChecked, Subject, Warned
 from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from hushbid.protocol.crypto.sealing import content_bytes
 from hushbid.protocol.data import Dataset, check_labels
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.privacy.accounting.validation import check_delta_of
 from hushbid.protocol.runtime.ledger.cap import Cap
 from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
 from hushbid.protocol.runtime.party import beginning, transcript_path
+from hushbid.protocol.session.boxes import boxed
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from hushbid.protocol.session.session import objections
 
@@ -80,10 +80,7 @@ def boxes(subject: Subject) -> str | NotChecked:
     if not subject.session.rule.sealed:
         return NotChecked(f"the rule {subject.session.rule.name} seals nothing")
     [dataset] = subject.datasets.values()
-    table = dataset.features
-    subject.session.check_box(
-        content_bytes(table.shape[1], table.dtype, dataset.attribute_length), dataset.name
-    )
+    _ = boxed(subject.session, dataset)
     return f"a point with its label fits into the {subject.session.box_bytes} bytes of a box"
 
 

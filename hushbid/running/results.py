@@ -20,6 +20,7 @@ from hushbid.consumer.appraisal import Judgement, Quality
 from hushbid.consumer.course import Course
 from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
 from hushbid.consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
+from hushbid.consumer.result import missing_said
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import NO_VERDICT, Verdict
 from hushbid.curator.ledger import Fault
@@ -97,6 +98,8 @@ class RunResult:
     verdict: Verdict = NO_VERDICT
     test_unlike: bool | None = None
     unlabelled: int = 0
+    unidentified: int = 0
+    unweighted: int = 0
 
     @classmethod
     def told(
@@ -134,6 +137,8 @@ class RunResult:
             points_accessed_curator=curator["points_accessed"],
             points_delivered=consumer["points_delivered"],
             unlabelled=consumer["unlabelled"],
+            unidentified=consumer["unidentified"],
+            unweighted=consumer["unweighted"],
             disputed=consumer["disputed"],
             m=consumer["m"],
             seed_distance=None if apart is None else SeedDistance.from_json(apart),
@@ -215,6 +220,8 @@ class RunResult:
             "points_accessed_curator": self.points_accessed_curator,
             "points_delivered": self.points_delivered,
             "unlabelled": self.unlabelled,
+            "unidentified": self.unidentified,
+            "unweighted": self.unweighted,
             "disputed": self.disputed,
             "m": self.m,
             "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
@@ -344,6 +351,8 @@ def _facts(result: RunResult) -> Text:
     )
     if result.disputed:
         text.append(f"\n{result.disputed} delivered points do not match their features.", style="bold yellow")
+    if missing := missing_said(result.as_json()):
+        text.append(f"\nOf the delivered points{missing[1:]}.", style="yellow")
     if result.seed_set_drawn:
         text.append("\nThe seed set was drawn within the public bounds.", style="yellow")
     if result.seed_distance is not None and result.seed_distance.far:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import tomli_w
 
 from hushbid.consumer.delivered import delivered_table
+from hushbid.protocol.data.attribute_columns import attribute
 from hushbid.protocol.data.column import MEASURED, MOMENTS, Kind
 from hushbid.protocol.data.csv_files import source_of
 from hushbid.protocol.data.dataset import DataColumns
@@ -20,7 +21,7 @@ from hushbid.protocol.data.images import is_list
 from hushbid.protocol.data.moments import DAY, is_moment, moments_of, table_times
 from hushbid.protocol.data.names import is_index
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.data.tables import attribute, typed_by_values
+from hushbid.protocol.data.tables import typed_by_values
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
@@ -233,9 +234,8 @@ def arrays_of(
             raise DataError(
                 f"{name} has no column {column!r}, or several.", advice="Correct the name, or name none."
             )
-        gaps = columns.label_gaps and array == "labels"
-        arrays[array], labelled = attribute(
-            table, column, name, columns, gaps=gaps, identifier=array == "identifiers"
+        arrays[array], labelled, _ = attribute(
+            table, column, name, columns, identifier=array == "identifiers"
         )
         if labelled is not None:
             arrays["labelled"] = labelled
