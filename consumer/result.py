@@ -12,10 +12,11 @@ from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.own_figures import View
 from hushbid.consumer.verdict import Verdict
 from hushbid.protocol.config.session import SessionFile
-from hushbid.protocol.data import read_attributes
+from hushbid.protocol.data import Dataset, read_attributes, shared_rows
+from hushbid.protocol.session.session import MOST_SHARED
 from hushbid.protocol.session.wishes import bill_of
 
-__all__ = ["consumer_result", "missing_said"]
+__all__ = ["consumer_result", "missing_said", "test_shared", "test_shared_said"]
 
 
 def consumer_result(
@@ -25,14 +26,16 @@ def consumer_result(
     view: View,
     verdict: Verdict,
     *,
-    m: int,
+    validation: Dataset,
+    test: Dataset | None,
     drawn: bool,
 ) -> dict[str, Any]:
     """The consumer's figures after the session (docs/results.md).
 
     Args:
         verdict: The rehearsal's verdict before the session.
-        m: |D_v|.
+        validation: D_v.
+        test: Held-out rows, if there are any.
         drawn: Whether the seed set was drawn.
     """
     apart, course = machine.seed_distance, machine.course
@@ -45,8 +48,9 @@ def consumer_result(
     return {
         "session": session.session.name,
         "p": session.session.points,
-        "m": m,
+        "m": len(validation),
         "seed_set_drawn": drawn,
+        "test_shared": test_shared(validation, test),
         "seed_distance": None if apart is None else apart.as_json(),
         **verdict.as_json(),
         "course": None if course is None else course.as_json(),
@@ -63,6 +67,25 @@ def consumer_result(
         **view.own.as_json(),
         "model": view.model.as_json(),
     }
+
+
+def test_shared(validation: Dataset, test: Dataset | None) -> float | None:
+    """The share of the different test rows that D_v has too; None: there is no test set."""
+    if test is None:
+        return None
+    shared, different = shared_rows(test.features, validation.features)
+    return shared / max(1, different)
+
+
+def test_shared_said(share: float | None) -> str:
+    """What is wrong with test rows of which so many are in D_v too; empty if nothing is."""
+    if share is None or share <= MOST_SHARED:
+        return ""
+    some = "All" if share == 1.0 else "Many"
+    return (
+        f"{some} test rows are rows of the validation set, too: what they judge looks better than it is, as "
+        "points were chosen to be like them."
+    )
 
 
 def missing_said(result: Mapping[str, Any]) -> str:

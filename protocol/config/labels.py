@@ -126,7 +126,7 @@ class LabelsSection(Section):
 def reading(
     columns: DataColumns,
     schema: Schema | None,
-    kind: LabelKind | Literal["any"] | None,
+    kind: LabelKind | Literal["any", "optional"] | None,
     labels: LabelsSection | None,
     bounds: tuple[float | list[float], float | list[float]],
     *,
@@ -145,7 +145,7 @@ def reading(
     """
     classes = () if labels is None else labels.classes
     words = tuple(each for each in classes if isinstance(each, str))
-    read: LabelKind | None = None if kind == "any" else kind
+    read: LabelKind | None = None if kind in ("any", "optional") else kind
     if read is None and labels is not None:
         read = "text" if words else "integer" if classes else "number"
     allowed = None

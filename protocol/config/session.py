@@ -121,9 +121,10 @@ class SessionSection(Section):
     """Required to be true for releases, rules or noise that protect nobody."""
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Distinguishes sessions with otherwise equal files."""
-    labels: LabelKind | Literal["any"] | None = None
+    labels: LabelKind | Literal["any", "optional"] | None = None
     """The type of every owner's labels (`hushbid.protocol.data.check_labels`), which every point then has;
-    "any": they are required, of whatever type; None: any, or no labels.
+    "any": they are required, of whatever type; "optional": any, or no labels. None: likewise, but whoever
+    knows that the consumer has labels requires them (`hushbid.cluster.file.Cluster.load`), or warns.
     """
     identifiers: IdentifierKind | None = None
     """The type of every owner's identifiers, which every point then has; "any": they are required, of

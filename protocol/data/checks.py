@@ -83,13 +83,14 @@ def check_labels(dataset: Dataset, kind: str | None) -> None:
 
     Args:
         dataset: Only the type of its labels is examined.
-        kind: "integer", "number" (whole or not), "text", or "any" of these; None: nothing is declared.
+        kind: "integer", "number" (whole or not), "text", or "any" of these; None or "optional": nothing is
+            required.
 
     Raises:
         DataError: There are no labels, some rows have none, or they are of another kind. Names the kinds,
             and never a label.
     """
-    if kind is None:
+    if kind in (None, "optional"):
         return
     declared, kinds = _LABEL_KINDS[kind]
     if dataset.labels is None or dataset.labelled is not None:
