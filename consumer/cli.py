@@ -36,14 +36,15 @@ def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: boo
 def show(result: Mapping[str, Any]) -> None:
     """Print a consumer's result for people."""
     from hushbid.consumer.disputes import told
+    from hushbid.consumer.result import missing_said, test_shared_said
     from hushbid.consumer.verdict import Verdict
     from hushbid.protocol.session.guarantee import privacy_lines
     from hushbid.protocol.space.prices import bill_lines
 
-    delivered, bare = result["points_delivered"], result.get("unlabelled", 0)
-    some = f", {bare} without a label" if 0 < bare < delivered else ""
+    delivered = f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed"
     figures = {
-        "points delivered": f"{delivered} of {result['p']}, {result['disputed']} disputed{some}",
+        "points delivered": f"{delivered}{missing_said(result)}",
+        **({"test rows": shared} if (shared := test_shared_said(result.get("test_shared"))) else {}),
         **({"disputed": told(result["faults"])} if result["faults"] else {}),
         "model": result["model"]["sentence"],
         **quality_lines(result),

@@ -153,7 +153,14 @@ def _take_part(
     return {
         "role": "consumer",
         **consumer_result(
-            session_file, machine, machine.delivered, view, verdict, m=len(validation), drawn=drawn
+            session_file,
+            machine,
+            machine.delivered,
+            view,
+            verdict,
+            validation=validation,
+            test=test,
+            drawn=drawn,
         ),
         "outside": validation.changed.as_json(),
         "seed_rows_shared": check_disjoint(

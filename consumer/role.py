@@ -60,6 +60,11 @@ class ConsumerResult(PartyResult):
         return int(self.figures["unlabelled"])
 
     @property
+    def unidentified(self) -> int:
+        """Number of delivered points without an identifier."""
+        return int(self.figures["unidentified"])
+
+    @property
     def outside(self) -> dict[str, Any]:
         """What was changed of D_v's rows: values that were clipped, by column, and rows that were dropped."""
         return dict(self.figures["outside"])

@@ -10,11 +10,11 @@ from hushbid.owner.machine import OwnerMachine
 from hushbid.owner.numerics import BlindOwnerNumerics, OwnerNumerics, Sealer
 from hushbid.owner.unlinked import UnlinkedOwnerNumerics
 from hushbid.protocol.crypto.identity import Identity
-from hushbid.protocol.crypto.sealing import content_bytes
 from hushbid.protocol.data import Dataset, feature_table
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.noise import NoiseSource
+from hushbid.protocol.session.boxes import boxed
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap
 from hushbid.protocol.space.grid import Features
@@ -50,6 +50,7 @@ def owner_party(
     session.file.check_points(dataset)
     session.file.check_labels(dataset)
     sealer = _sealer(session, name, dataset, identity, noise) if session.rule.sealed else None
+    dataset = boxed(session, dataset)
 
     def hashed(feature_map: FeatureMap) -> Features:
         return feature_table(
@@ -77,8 +78,4 @@ def _sealer(
             advice="Name it in its file (`hushbid keys new` makes one), and leave network.insecure out.",
         )
     session.check_rows(len(dataset), dataset.name)
-    session.check_box(
-        content_bytes(dataset.features.shape[1], dataset.features.dtype, dataset.attribute_length),
-        dataset.name,
-    )
     return Sealer(name, identity, session.public_identity(CONSUMER), noise)

@@ -54,7 +54,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | Non
 
 def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals) -> dict[str, Any]:
     pair = own_keys(session, file, expected=expected, party=file.name)
-    dataset = load_dataset(file.data, session.file.reading(file.columns.columns()))
+    dataset = load_dataset(file.data, session.file.reading(file.columns.columns(), sold=True))
     log_reading(dataset, file.data)
     machine, numerics = owner_party(
         session,
@@ -85,6 +85,7 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         "points": len(dataset),
         "root": numerics.root or None,
         "unlabelled": dataset.unlabelled,
+        "unidentified": dataset.unidentified,
         "outside": dataset.changed.as_json(),
         "handed_over": machine.handed_over,
         "rounds": machine.rounds,

@@ -122,6 +122,11 @@ class OwnerResult(PartyResult):
         return int(self.figures["unlabelled"])
 
     @property
+    def unidentified(self) -> int:
+        """Number of its points without an identifier."""
+        return int(self.figures["unidentified"])
+
+    @property
     def outside(self) -> dict[str, Any]:
         """What was changed of its rows: values that were clipped, by column, and rows that were dropped."""
         return dict(self.figures["outside"])

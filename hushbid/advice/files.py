@@ -48,7 +48,7 @@ _TEMPLATE: Final = """\
 name = "{name}"
 points = {points}  # p, the most points that are bought: {bought}
 delta = {delta}  # the δ of every ε below
-{column_values}nonce = ""  # a session is run once: another nonce makes it another
+{column_values}{label_kind}nonce = ""  # a session is run once: another nonce makes it another
 
 [features]  # no seed: the consumer draws the map, and the curator never has it
 map = "paired"
@@ -75,6 +75,9 @@ consumer = ""
 
 [roster.owners]  # their names, as the keys will be approved
 {owners}
+"""
+_LABEL_KIND: Final = """\
+labels = "any"  # every point has a label, as the validation set has; "optional" takes points without one, too
 """
 _COMMITMENT: Final = f"""\
 commitment_depth = {USUAL_DEPTH}  # 2^{USUAL_DEPTH} rows an owner: it commits to them first
@@ -178,8 +181,11 @@ def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
     return None, bounds_of(lower, upper)
 
 
-def write_session(path: Path, advice: Advice, *, name: str) -> None:
+def write_session(path: Path, advice: Advice, *, name: str, labelled: bool = False) -> None:
     """Write a new session file: complete except for the keys of its roster and the curator's address.
+
+    Args:
+        labelled: Whether the validation set has labels, so that the session requires them of every owner.
 
     Raises:
         ConfigError: The file is there already or cannot be written, or the name is invalid.
@@ -201,6 +207,7 @@ def write_session(path: Path, advice: Advice, *, name: str) -> None:
         column_values=""
         if values is None
         else f"column_values = {values}  # most of a column, by its kind\n",
+        label_kind=_LABEL_KIND if labelled and file.labels is None else "",
         dimension=features.dimension,
         gamma=features.gamma,
         gamma_from=_FROM[sources["γ"]],

@@ -178,7 +178,7 @@ def advise_command(
             rehearse=rehearsal,
         )
         advice = advise(request, say=say)
-        written = _written(advice, write, into, name)
+        written = _written(advice, write, into, name, labelled=known.labels is not None)
         nonlocal found, steps
         found = advice
         if written is not None:
@@ -194,11 +194,13 @@ def advise_command(
     run_verb(body, as_json=as_json, show=show)
 
 
-def _written(advice: Advice, write: Path | None, into: Path | None, name: str) -> Path | None:
+def _written(
+    advice: Advice, write: Path | None, into: Path | None, name: str, *, labelled: bool
+) -> Path | None:
     from hushbid.advice.files import complete, write_session
 
     if write is not None:
-        write_session(write, advice, name=name)
+        write_session(write, advice, name=name, labelled=labelled)
     elif into is not None:
         complete(into, advice)
     written = write or into

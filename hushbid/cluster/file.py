@@ -20,6 +20,7 @@ from pydantic import ConfigDict, Field, model_validator
 from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
+from hushbid.protocol.config.boxes import attribute_rooms
 from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.config.labels import reading
@@ -46,7 +47,7 @@ from hushbid.protocol.config.session import (
 )
 from hushbid.protocol.data import DataColumns, Dataset, load_dataset
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.noise import SimulatedNoise
@@ -261,7 +262,8 @@ class Cluster:
 
         Raises:
             ConfigError: No seed set can be drawn.
-            DataError: A file that is named cannot be used.
+            DataError: A file that is named cannot be used, or an owner has no labels where D_v has, and the
+                file says nothing of labels.
         """
         draw = None if self.file.consumer.seed_points is None else self._draw
         if self.partition is not None:
@@ -276,15 +278,26 @@ class Cluster:
             assert draw is not None, "a cluster file names it, or says of how many points to draw one"
             seed_set = draw(validation)
         owners = {
-            name: load_dataset(owner.data, self._reading(owner.columns))
+            name: load_dataset(owner.data, self._reading(owner.columns, sold=True))
             for name, owner in sorted(self.file.owners.items())
         }
         test = None if consumer.test is None else load_dataset(consumer.test, columns)
+        if self.file.session.labels is None and self.file.labels is None and validation.known is not None:
+            _require_labels(owners)
         return ClusterData(owners, validation, seed_set, test)
 
-    def _reading(self, section: DataSection) -> DataColumns:
-        bounds = self.features.lower, self.features.upper
-        return reading(section.columns(), self.schema, self.file.session.labels, self.file.labels, bounds)
+    def _reading(self, section: DataSection, *, sold: bool = False) -> DataColumns:
+        features, rule = self.features, self.file.acquisition
+        owners = len(self.file.owners)
+        return reading(
+            section.columns(),
+            self.schema,
+            self.file.session.labels,
+            self.file.labels,
+            (features.lower, features.upper),
+            identifiers=self.file.session.identifiers,
+            rooms=attribute_rooms(rule.rule, rule.parameters, features.columns, owners) if sold else None,
+        )
 
     @property
     def schema(self) -> Schema | None:
@@ -307,6 +320,23 @@ class Cluster:
             sealed=rule is not None and rule.sealed,
             schema=self.schema,
         )
+
+
+def _require_labels(owners: Mapping[str, Dataset]) -> None:
+    """Refuse owners' points without a label, of a consumer that has labels and whose file is silent of them.
+
+    Raises:
+        DataError: There are some.
+    """
+    for name, dataset in owners.items():
+        if dataset.unlabelled:
+            which = "has no labels" if dataset.labels is None else "has rows without a label"
+            raise DataError(
+                f"{dataset.name}, of {name}, {which}, and the validation set has labels: without them its "
+                "points teach a model nothing.",
+                advice="Name the label's column under `columns` in the owner's section. If points may come "
+                'without one, set session.labels = "optional".',
+            )
 
 
 def found_cluster(path: Path) -> Path:

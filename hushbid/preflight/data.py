@@ -17,13 +17,14 @@ from hushbid.consumer.process import kept_target
 from hushbid.owner.machine import OwnerMachine
 from hushbid.preflight.subject import NotChecked, Subject, Warned
 from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from hushbid.protocol.crypto.sealing import content_bytes
 from hushbid.protocol.data import Dataset, check_labels
+from hushbid.protocol.data.names import listed
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.privacy.accounting.validation import check_delta_of
 from hushbid.protocol.runtime.ledger.cap import Cap
 from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
 from hushbid.protocol.runtime.party import beginning, transcript_path
+from hushbid.protocol.session.boxes import boxed
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from hushbid.protocol.session.session import objections
 
@@ -58,6 +59,10 @@ def data(subject: Subject) -> str | Warned:
         check_delta_of(delta, subject.file.public_rows(len(protected)), "the data")
     paths = ", ".join(str(path) for path in subject.datasets)
     said = f"{paths}: {subject.session.space.columns} feature columns, all within the session's bounds"
+    first, *_ = subject.datasets.values()
+    if file.rows is None and first.feature_names is not None:
+        order = listed(first.feature_names)
+        said += f", taken in the order {order}: nothing but the numbers says whether it is the session's"
     notes = [note for dataset in subject.datasets.values() for note in dataset.notes]
     said = "; ".join([said, *notes])
     changed = [f"{each.name}: {each.changes.said}" for each in subject.datasets.values() if each.changes]
@@ -80,10 +85,7 @@ def boxes(subject: Subject) -> str | NotChecked:
     if not subject.session.rule.sealed:
         return NotChecked(f"the rule {subject.session.rule.name} seals nothing")
     [dataset] = subject.datasets.values()
-    table = dataset.features
-    subject.session.check_box(
-        content_bytes(table.shape[1], table.dtype, dataset.attribute_length), dataset.name
-    )
+    _ = boxed(subject.session, dataset)
     return f"a point with its label fits into the {subject.session.box_bytes} bytes of a box"
 
 

@@ -2,72 +2,63 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
-import numpy as np
-import numpy.typing as npt
-
+from hushbid.consumer.result import test_shared, test_shared_said
 from hushbid.preflight.subject import Subject, Warned
-from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.config.party import ConsumerFile
 from hushbid.protocol.data import Dataset
-from hushbid.protocol.data.rows import rows_as
+from hushbid.tables.row_faults import row_faults
 
 __all__ = ["rows"]
 
-_FEW = 20
-"""With fewer rows, equal ones say nothing."""
-_MOST = 0.9
-"""Share of the rows that are looked at for bounds: those from 5 % to 95 %."""
-_NARROW = 0.01
-"""Share of the bounds' span within which so many rows are not told apart."""
+_UNLABELLED = "Name the label's column (`--label`), or have the session say that labels are `optional`."
 
 
 def rows(subject: Subject) -> str | Warned:
     """Whether rows repeat, columns say nothing, bounds are far too wide, or labels are missing."""
-    dataset, *_ = subject.datasets.values()
-    found = [*_found(subject.session.file, dataset)]
+    found = [*_found(subject)]
     if found:
         return Warned(
             "; ".join(found), "Look at the file, and at the session's columns: it may be as it should be."
         )
+    file, (dataset, *_) = subject.session.file, subject.datasets.values()
+    if file.labels is None and file.session.labels is None:
+        if subject.role == "owner" and dataset.labels is None:
+            return Warned(
+                "rows have no label, and the session does not say whether it requires any: points without "
+                "one teach no model",
+                _UNLABELLED,
+            )
+        if subject.role == "consumer" and dataset.labels is not None:
+            return Warned(
+                "the validation set has labels, and the session requires none of owners: points may come "
+                "without",
+                'Have session.labels set, for all parties: "any", or "optional" if that is meant.',
+            )
     if dataset.labels is None:
         return "rows have no label, and the session requires none"
     return "rows do not repeat, and every column tells some apart"
 
 
-def _found(file: SessionFile, dataset: Dataset) -> Iterator[str]:
-    if len(dataset) >= _FEW and min(Counter(rows_as(dataset.features, np.float64)).values()) > 1:
-        yield "every row is there at least twice"
-    if dataset.identifiers is not None and len(np.unique(dataset.identifiers)) < len(dataset):
-        yield "an identifier stands in several rows"
-    for name, values, span in _columns(file, dataset):
-        if (values == values[0]).all():
-            yield f"column {name!r} has one value alone, or gaps alone"
-        elif values.shape[1] == 1 and span is not None and len(dataset) >= _FEW:
-            low, high = np.quantile(values[:, 0], [(1 - _MOST) / 2, (1 + _MOST) / 2])
-            if low < high < low + _NARROW * span:
-                yield (
-                    f"most values of column {name!r} lie within a hundredth of its bounds, where they hardly "
-                    "count: bounds that few rows reach are better drawn in"
-                )
-    if dataset.unlabelled and dataset.labels is not None:
-        yield "some rows have no label"
+def _found(subject: Subject) -> Iterator[str]:
+    file = subject.session.file
+    bounds = file.features.lower, file.features.upper
+    looked = _looked_at(subject)
+    for dataset in looked:
+        of = f"{dataset.name}: " if len(looked) > 1 else ""
+        for said in row_faults(dataset, file.rows, bounds):
+            yield f"{of}{said}"
+    if isinstance(subject.file, ConsumerFile) and len(looked) > 1:
+        if subject.file.test == subject.file.validation:
+            yield "the test rows are the validation set itself: what they judge looks better than it is"
+        elif said := test_shared_said(test_shared(*looked)):
+            yield f"{said[:1].lower()}{said[1:].rstrip('.')}"
 
 
-def _columns(
-    file: SessionFile, dataset: Dataset
-) -> Iterator[tuple[str, npt.NDArray[np.float64], float | None]]:
-    """Columns with a name: their numbers, shape (rows, width), and the span of their bounds, if any."""
-    features = dataset.features
-    if file.rows is not None:
-        for column, first in zip(file.rows.columns, file.rows.places, strict=True):
-            if column.kind != "image":
-                lower, upper = column.extremes
-                span = upper - lower if column.lower is not None else None
-                yield column.name, np.asarray(features[:, first : first + column.width], np.float64), span
-    elif dataset.feature_names is not None:
-        width = features.shape[1]
-        spans = np.broadcast_to(np.subtract(file.features.upper, file.features.lower), (width,))
-        for place, name in enumerate(dataset.feature_names):
-            yield name, np.asarray(features[:, place : place + 1], np.float64), float(spans[place])
+def _looked_at(subject: Subject) -> list[Dataset]:
+    """An owner's rows; the consumer's D_v, and its test rows if there are any."""
+    if not isinstance(subject.file, ConsumerFile):
+        return [*subject.datasets.values()]
+    test = subject.file.test
+    return [subject.validation, *([] if test is None else [subject.datasets[test]])]

@@ -107,7 +107,7 @@ class Subject:
         assert not isinstance(self.file, CuratorFile), "a curator has no data"
         if self.held is not None:
             return self.held
-        columns = self.session.file.reading(self.file.columns.columns())
+        columns = self.session.file.reading(self.file.columns.columns(), sold=self.role == "owner")
         read: dict[Path, Dataset] = {}
         for path in self.data_files:
             if isinstance(self.file, ConsumerFile) and self.drawn and path == drawn_path(self.file):

@@ -20,6 +20,7 @@ from hushbid.consumer.appraisal import Judgement, Quality
 from hushbid.consumer.course import Course
 from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
 from hushbid.consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
+from hushbid.consumer.result import missing_said, test_shared_said
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import NO_VERDICT, Verdict
 from hushbid.curator.ledger import Fault
@@ -98,6 +99,9 @@ class RunResult:
     verdict: Verdict = NO_VERDICT
     test_unlike: bool | None = None
     unlabelled: int = 0
+    unidentified: int = 0
+    unweighted: int = 0
+    test_shared: float | None = None
 
     @classmethod
     def told(
@@ -135,6 +139,9 @@ class RunResult:
             points_accessed_curator=curator["points_accessed"],
             points_delivered=consumer["points_delivered"],
             unlabelled=consumer["unlabelled"],
+            unidentified=consumer["unidentified"],
+            unweighted=consumer["unweighted"],
+            test_shared=consumer["test_shared"],
             disputed=consumer["disputed"],
             m=consumer["m"],
             seed_distance=None if apart is None else SeedDistance.from_json(apart),
@@ -216,6 +223,9 @@ class RunResult:
             "points_accessed_curator": self.points_accessed_curator,
             "points_delivered": self.points_delivered,
             "unlabelled": self.unlabelled,
+            "unidentified": self.unidentified,
+            "unweighted": self.unweighted,
+            "test_shared": self.test_shared,
             "disputed": self.disputed,
             "m": self.m,
             "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
@@ -345,6 +355,10 @@ def _facts(result: RunResult) -> Text:
     )
     if result.disputed:
         text.append(f"\n{result.disputed} delivered points do not match their features.", style="bold yellow")
+    if missing := missing_said(result.as_json()):
+        text.append(f"\nOf the delivered points{missing[1:]}.", style="yellow")
+    if shared := test_shared_said(result.test_shared):
+        text.append(f"\n{shared}", style="yellow")
     if result.seed_set_drawn:
         text.append("\nThe seed set was drawn within the public bounds.", style="yellow")
     if result.seed_distance is not None and result.seed_distance.far:

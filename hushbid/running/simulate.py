@@ -154,7 +154,14 @@ def simulate(
         reference,
         curator=curator_result(session.file, outcome.curator, cluster.file.run.price, seconds=seconds),
         consumer=consumer_result(
-            session.file, outcome.consumer, delivered, view, verdict, m=len(data.validation), drawn=drawn
+            session.file,
+            outcome.consumer,
+            delivered,
+            view,
+            verdict,
+            validation=data.validation,
+            test=data.test,
+            drawn=drawn,
         ),
         transcripts=transcripts,
         data=None if kept is None or kept.purchases is None else kept.path.resolve(),

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.consumer.delivered import delivered_table
+from hushbid.protocol.data.attribute_columns import attribute
 from hushbid.protocol.data.dataset import DataColumns
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.data.tables import attribute
 from hushbid.protocol.errors import DataError
 from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
@@ -38,9 +38,8 @@ def arrays_of(
             raise DataError(
                 f"{name} has no column {column!r}, or several.", advice="Correct the name, or name none."
             )
-        gaps = columns.label_gaps and array == "labels"
-        arrays[array], labelled = attribute(
-            table, column, name, columns, gaps=gaps, identifier=array == "identifiers"
+        arrays[array], labelled, _ = attribute(
+            table, column, name, columns, identifier=array == "identifiers"
         )
         if labelled is not None:
             arrays["labelled"] = labelled

@@ -230,7 +230,7 @@ def _owner(session: Session, name: str, config: Path, noise: RecordedNoise) -> N
     _, numerics = owner_party(
         session,
         name,
-        load_dataset(file.data, session.file.reading(file.columns.columns())),
+        load_dataset(file.data, session.file.reading(file.columns.columns(), sold=True)),
         identity=sealing_identity(session, pair, name),
         noise=noise,
         scratch=config.parent,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     Field,
@@ -21,13 +22,15 @@ from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.space.labels import LabelCode
 
-__all__ = ["SIMILARITY", "LabelsSection", "reading"]
+__all__ = ["SIMILARITY", "IdentifierKind", "LabelsSection", "reading"]
 
 SIMILARITY: Final = 0.5
 """Between 0.6 and 0.3, of which neither was better on nine datasets (docs/experiments.md has 0.5)."""
 MOST_CLASSES: Final = 1_000
 _OR_LEAVE: Final = "Or leave [labels] out, for all parties: points are then chosen by their features alone."
 
+IdentifierKind: TypeAlias = Literal["integer", "text", "any"]
+"""What a session may declare identifiers to be; "any": they are required, of either type."""
 Amount = Annotated[float, Field(allow_inf_nan=False)]
 Class = (
     Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -123,9 +126,12 @@ class LabelsSection(Section):
 def reading(
     columns: DataColumns,
     schema: Schema | None,
-    kind: LabelKind | Literal["any"] | None,
+    kind: LabelKind | Literal["any", "optional"] | None,
     labels: LabelsSection | None,
     bounds: tuple[float | list[float], float | list[float]],
+    *,
+    identifiers: IdentifierKind | None = None,
+    rooms: Mapping[str, int] | None = None,
 ) -> DataColumns:
     """How a party's file is read in a session: by its columns, and what it declares of labels.
 
@@ -134,15 +140,22 @@ def reading(
         kind: `session.labels`, which decides about labels where it is declared.
         labels: Else by ``[labels]``: its classes are whole numbers or texts, and amounts numbers.
         bounds: Lower and upper ones of features.
+        identifiers: `session.identifiers`.
+        rooms: What boxes hold beside a point (`attribute_rooms`), where the rows are for sale.
     """
     classes = () if labels is None else labels.classes
     words = tuple(each for each in classes if isinstance(each, str))
-    read: LabelKind | None = None if kind == "any" else kind
+    read: LabelKind | None = None if kind in ("any", "optional") else kind
     if read is None and labels is not None:
         read = "text" if words else "integer" if classes else "number"
     allowed = None
     if columns.outside != "refuse":
-        allowed = Allowed(*bounds, None if labels is None else labels.code)
+        allowed = Allowed(*bounds, None if labels is None else labels.code, rooms or {})
     return replace(
-        columns, schema=schema or columns.schema, label_kind=read, label_words=words, allowed=allowed
+        columns,
+        schema=schema or columns.schema,
+        label_kind=read,
+        label_words=words,
+        identifier_kind=None if identifiers == "any" else identifiers,
+        allowed=allowed,
     )

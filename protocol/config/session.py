@@ -22,16 +22,19 @@ from pydantic import (
 )
 
 from hushbid.protocol import limits
+from hushbid.protocol.config.boxes import attribute_rooms
 from hushbid.protocol.config.completing import completed, features_of, with_columns
-from hushbid.protocol.config.labels import LabelsSection, reading
+from hushbid.protocol.config.labels import IdentifierKind, LabelsSection, reading
 from hushbid.protocol.config.meaning import digest_of, in_force
+from hushbid.protocol.config.network import NetworkSection, TimeoutSection
 from hushbid.protocol.config.section import PartyName, Section, matches
 from hushbid.protocol.config.wishes import WishesSection
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.commitment import opening_bytes
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from hushbid.protocol.data.checks import check_dataset, check_identifiers, check_labels
 from hushbid.protocol.data.column import Column, LabelKind
-from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels
+from hushbid.protocol.data.dataset import DataColumns, Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.privacy.acquisition import RULES, herds
 from hushbid.protocol.space.herding import MOST_HERDED
@@ -55,7 +58,6 @@ __all__ = [
 ]
 
 
-Seconds = Annotated[float, Field(gt=0, le=30 * 86400, allow_inf_nan=False)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
 PublicKeyText = Annotated[
     str,
@@ -119,9 +121,14 @@ class SessionSection(Section):
     """Required to be true for releases, rules or noise that protect nobody."""
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Distinguishes sessions with otherwise equal files."""
-    labels: LabelKind | Literal["any"] | None = None
+    labels: LabelKind | Literal["any", "optional"] | None = None
     """The type of every owner's labels (`hushbid.protocol.data.check_labels`), which every point then has;
-    "any": they are required, of whatever type; None: any, or no labels.
+    "any": they are required, of whatever type; "optional": any, or no labels. None: likewise, but whoever
+    knows that the consumer has labels requires them (`hushbid.cluster.file.Cluster.load`), or warns.
+    """
+    identifiers: IdentifierKind | None = None
+    """The type of every owner's identifiers, which every point then has; "any": they are required, of
+    whatever type; None: any, or no identifiers.
     """
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
     """Seconds from each broadcast to the next, whoever has answered; None: a round ends with its slowest
@@ -255,41 +262,6 @@ class NoiseSection(Section):
         return self
 
 
-class TimeoutSection(Section):
-    """``[timeouts]``: how long a party waits, in seconds."""
-
-    enrolment: Seconds = 60.0
-    """For owners, the consumer and its target to arrive."""
-    round: Seconds = 10.0
-    """For an owner's answer; an owner without one is absent."""
-    pause: Seconds = 300.0
-    """For enough owners to return."""
-    delivery: Seconds = 300.0
-    """For the consumer's receipt of a part."""
-    comeback: Seconds = 10.0
-    """For a peer whose connection is lost, before the round continues without it."""
-    closing: Seconds = 10.0
-    """For the farewells."""
-    beat: Seconds = 0.5
-    """Between signs of life."""
-    silence: Seconds = 3.0
-    """Until a silent peer counts as gone."""
-    abandon: Seconds = 60.0
-    """Until an owner or consumer gives up on a silent curator."""
-
-
-class NetworkSection(Section):
-    """``[network]``: the curator's address."""
-
-    address: Annotated[
-        str,
-        StringConstraints(max_length=300),
-        matches(r"tcp://.+:(\d+|\*)", "not an address: tcp://HOST:PORT"),
-    ]
-    insecure: bool = False
-    """Disables CURVE; on loopback only."""
-
-
 class DraftRoster(Section):
     """``[roster]`` while keys are being collected: its entries may still be replaced."""
 
@@ -375,10 +347,23 @@ class DraftSession(SessionTables):
                 values.pop(name, None)
         return values
 
-    def reading(self, columns: DataColumns) -> DataColumns:
-        """How this session reads a party's file: by the session's columns, and what it declares of labels."""
-        bounds = self.features.lower, self.features.upper
-        return reading(columns, self.rows, self.session.labels, self.labels, bounds)
+    def reading(self, columns: DataColumns, *, sold: bool = False) -> DataColumns:
+        """How this session reads a party's file: by the session's columns, and what it declares of labels.
+
+        Args:
+            sold: Whether the rows are an owner's, which have to fit into boxes.
+        """
+        features, rule = self.features, self.acquisition
+        owners = len(self.roster.owners)
+        return reading(
+            columns,
+            self.rows,
+            self.session.labels,
+            self.labels,
+            (features.lower, features.upper),
+            identifiers=self.session.identifiers,
+            rooms=attribute_rooms(rule.rule, rule.parameters, features.columns, owners) if sold else None,
+        )
 
     @cached_property
     def rows(self) -> Schema | None:
@@ -400,8 +385,12 @@ class DraftSession(SessionTables):
         check_dataset(dataset, columns=features.columns, **bounds, schema=self.rows if sold else None)
 
     def check_labels(self, dataset: Dataset) -> None:
-        """Raise `DataError` unless an owner's labels are of the declared type, and those of the choice."""
+        """Raise `DataError` unless an owner's labels and identifiers are of the declared types.
+
+        Labels that have a part in the choice must be those of ``[labels]``, too.
+        """
         check_labels(dataset, self.session.labels)
+        check_identifiers(dataset, self.session.identifiers)
         if self.labels is not None:
             self.labels.check_sold(dataset)
 

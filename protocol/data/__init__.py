@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from hushbid.protocol.data.attributes import read_attributes
-from hushbid.protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels, dataset_digest
+from hushbid.protocol.data.checks import check_dataset, check_labels
+from hushbid.protocol.data.dataset import DataColumns, Dataset, dataset_digest
 from hushbid.protocol.data.feature_file import feature_table
 from hushbid.protocol.data.formats import LOADERS, Loader, format_of
 from hushbid.protocol.data.outside import fitted

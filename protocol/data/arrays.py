@@ -10,8 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.protocol.data.dataset import DataColumns, Dataset
+from hushbid.protocol.data.dataset import DataColumns, Dataset, no_texts
 from hushbid.protocol.data.names import listed
+from hushbid.protocol.data.outside import IDENTIFIERS, LABELS, kept_rows
 from hushbid.protocol.errors import DataError
 
 __all__ = ["UNREADABLE", "load_npy", "load_npz"]
@@ -72,7 +73,33 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
             identifiers = _optional(path, archive, columns.identifier, "identifiers")
     if columns.label_gaps and labelled is None and labels is not None and labels.dtype.kind == "f":
         labelled = ~np.isnan(labels)
-    return Dataset.from_arrays(path.name, features, labels, identifiers, labelled=labelled)
+    unfit: dict[str, npt.NDArray[np.bool_]] = {}
+    if columns.outside == "drop":
+        labels, unfit[columns.label or LABELS] = _usable(labels, len(features), held=labelled)
+        identifiers, bad = _usable(identifiers, len(features))
+        unfit[columns.identifier or IDENTIFIERS] = bad
+        unfit = {name: flags for name, flags in unfit.items() if flags.any()}
+    dataset = Dataset.from_arrays(path.name, features, labels, identifiers, labelled=labelled)
+    return kept_rows(dataset, unfit, {}) if unfit else dataset
+
+
+def _usable(
+    values: npt.NDArray[Any] | None, rows: int, *, held: npt.NDArray[np.bool_] | None = None
+) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.bool_]]:
+    """Labels or identifiers with a good one in place of each that cannot travel, and where these are.
+
+    Args:
+        held: Which rows have one; None: all.
+    """
+    none: npt.NDArray[np.bool_] = np.zeros(rows, dtype=np.bool_)
+    if values is None or values.shape != (rows,) or values.dtype.kind not in "fU":
+        return values, none  # all can, or `Dataset.from_arrays` says what is wrong with all
+    bad = ~np.isfinite(values) if values.dtype.kind == "f" else no_texts(values)
+    if held is not None and held.shape == bad.shape:
+        bad &= held
+    if bad.all() or not bad.any():
+        return values, none
+    return np.where(bad, values[int((~bad).argmax())], values), bad
 
 
 def _features(path: Path, archive: np.lib.npyio.NpzFile, columns: DataColumns, name: str) -> npt.NDArray[Any]:

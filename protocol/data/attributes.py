@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import msgpack
+import numpy as np
+import numpy.typing as npt
 
 from hushbid.protocol import limits
 from hushbid.protocol.errors import DataError
 
-__all__ = ["Attributes", "pack_attributes", "packed_length", "read_attributes", "unpack_attributes"]
+__all__ = [
+    "Attributes",
+    "pack_attributes",
+    "packed_length",
+    "packed_lengths",
+    "read_attributes",
+    "unpack_attributes",
+]
 
 
 @dataclass(frozen=True)
@@ -24,6 +34,24 @@ class Attributes:
 def packed_length(value: int | float | str | None) -> int:
     """Packed size of a label or an identifier, in bytes."""
     return len(msgpack.packb(value, use_bin_type=True))
+
+
+def packed_lengths(values: npt.NDArray[Any] | None, rows: int) -> npt.NDArray[np.int64]:
+    """Packed size of each label or identifier, in bytes, shape (rows,); None: no row has one."""
+    if values is None:
+        return np.full(rows, packed_length(None), dtype=np.int64)
+    if values.dtype.kind == "U":
+        lengths = np.strings.str_len(np.strings.encode(values, "utf-8")).astype(np.int64)
+        heads = [packed_length("x" * length) - length for length in _TEXT_HEADS]
+        return np.asarray(lengths + np.asarray(heads)[np.minimum(np.searchsorted(_TEXT_HEADS, lengths), 2)])
+    if values.dtype.kind == "f":
+        return np.full(rows, packed_length(0.0), dtype=np.int64)
+    different, places = np.unique(values, return_inverse=True)
+    return np.array([packed_length(int(value)) for value in different], dtype=np.int64)[places.reshape(rows)]
+
+
+_TEXT_HEADS = (31, 255, 65535)
+"""Most bytes of texts that msgpack writes with a head of one, two and three bytes."""
 
 
 def pack_attributes(attributes: Attributes, length: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol import limits
-from hushbid.protocol.data.attributes import Attributes, pack_attributes, packed_length
+from hushbid.protocol.data.attributes import Attributes, pack_attributes, packed_length, packed_lengths
 from hushbid.protocol.data.column import LabelKind
 from hushbid.protocol.data.dialect import Dialect
-from hushbid.protocol.data.names import feature_column, listed
+from hushbid.protocol.data.names import listed
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.space.labels import LabelCode
@@ -29,10 +29,9 @@ __all__ = [
     "DataColumns",
     "Dataset",
     "Outside",
-    "check_dataset",
-    "check_labels",
     "dataset_digest",
     "first_empty",
+    "no_texts",
     "row_chunks",
 ]
 
@@ -58,13 +57,6 @@ _WIDENED: Final = {
 }
 
 _DIGEST_TAG: Final = b"hushbid dataset 1\0"
-_LABEL_KINDS: Final = {
-    "integer": ("whole numbers", "iu"),
-    "number": ("numbers", "iuf"),
-    "text": ("text", "U"),
-    "any": ("labels", "iufU"),
-}
-"""Kinds of labels that a session may declare: in words, and as kinds of arrays."""
 _CHUNK_BYTES: Final = 8 * 2**20
 _LISTED: Final = 10
 """Number of left-out columns that are named."""
@@ -81,20 +73,27 @@ class Changes:
     Attributes:
         clipped: Values set to the nearest bound, by column.
         dropped: Rows left out.
+        dropped_by: The rows of these that did not fit in a column, by column: a row may count in several.
     """
 
     clipped: Mapping[str, int]
     dropped: int
+    dropped_by: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def said(self) -> str:
         """What was changed, in words."""
         each = [f"{count} values of column {name!r} were clipped" for name, count in self.clipped.items()]
         rows = "1 row was" if self.dropped == 1 else f"{self.dropped} rows were"
-        return ", ".join([*each, *([f"{rows} dropped"] if self.dropped else [])])
+        by = ", ".join(f"{count} by column {name!r}" for name, count in self.dropped_by.items())
+        return ", ".join([*each, *([f"{rows} dropped ({by})"] if self.dropped else [])])
 
     def as_json(self) -> dict[str, Any]:
-        return {"clipped": dict(self.clipped), "dropped": self.dropped}
+        return {
+            "clipped": dict(self.clipped),
+            "dropped": self.dropped,
+            "dropped_by": dict(self.dropped_by),
+        }
 
 
 @dataclass(frozen=True)
@@ -104,11 +103,18 @@ class Allowed:
     Attributes:
         lower, upper: Bounds of features: one number, or one per column.
         labels: The classes or the range of labels; None: any.
+        rooms: The bytes that a box has for the packed label and identifier of a point, by the name of the
+            features' type; empty: points are not sealed, or these are not for sale.
     """
 
     lower: float | Sequence[float]
     upper: float | Sequence[float]
     labels: LabelCode | None = None
+    rooms: Mapping[str, int] = field(default_factory=dict)
+
+    def room(self, dtype: np.dtype[Any]) -> int:
+        """Bytes for the packed label and identifier of a point whose features are of this type."""
+        return min(limits.MAX_ATTRIBUTES, self.rooms.get(dtype.name, limits.MAX_ATTRIBUTES))
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,8 @@ class DataColumns:
     """What the session declares labels to be, by which the cells of a CSV file are read."""
     label_words: tuple[str, ...] = ()
     """Texts that the session declares to be classes: none of them is a gap."""
+    identifier_kind: LabelKind | None = None
+    """What the session declares identifiers to be, likewise."""
     dialect: Dialect | None = None
     """What the party says of its CSV files."""
     outside: Outside = "refuse"
@@ -165,6 +173,7 @@ class Dataset:
         left_out: Unnamed columns of a table that are no numbers, with reasons, for messages.
         notes: What its owner alone should know of how the file was read.
         changes: What was clipped or dropped, which is for its owner alone too; None: nothing.
+        room: Bytes that each row's packed label and identifier fit into (`within`); None: it is not known.
     """
 
     name: str
@@ -176,6 +185,7 @@ class Dataset:
     labelled: Array | None = None
     notes: tuple[str, ...] = ()
     changes: Changes | None = None
+    room: int | None = None
 
     @classmethod
     def from_arrays(
@@ -248,6 +258,11 @@ class Dataset:
         return 0 if self.labelled is None else int((~self.labelled).sum())
 
     @property
+    def unidentified(self) -> int:
+        """Number of rows without an identifier."""
+        return len(self) if self.identifiers is None else 0
+
+    @property
     def changed(self) -> Changes:
         """What was clipped or dropped, if anything."""
         return self.changes or Changes({}, 0)
@@ -265,15 +280,46 @@ class Dataset:
             said += " left out,"
         return said
 
+    @property
+    def attribute_lengths(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Bytes of each row's packed label, and of its packed identifier, both of shape (n,)."""
+        rows = len(self)
+        labels = packed_lengths(self.labels, rows)
+        if self.labelled is not None:
+            labels = np.where(self.labelled, labels, packed_length(None))
+        return labels, packed_lengths(self.identifiers, rows)
+
+    def within(self, room: int) -> Dataset:
+        """The dataset with labels and identifiers that are packed into so many bytes at most.
+
+        Raises:
+            DataError: A row needs more.
+        """
+        room = min(room, limits.MAX_ATTRIBUTES)
+        if 1 + _longest_packed(self.labels) + _longest_packed(self.identifiers) <= room:
+            return self
+        # The longest label and the longest identifier may stand in different rows.
+        labels, identifiers = self.attribute_lengths
+        needed = int((1 + labels + identifiers).max())
+        if needed > room:
+            raise DataError(
+                f"{self.name}: a label and an identifier take up to {needed} bytes, more than the"
+                f" {room} that may travel with a point.",
+                advice='Shorten the labels or identifiers, or leave such rows out (`outside = "drop"`).',
+            )
+        return replace(self, room=room)
+
     @cached_property
     def attribute_length(self) -> int:
-        """Bytes of every row's packed label and identifier: the longest of each.
+        """Bytes of every row's packed label and identifier: the longest of each, or `room` if that is less.
 
         Raises:
             DataError: It is over `limits.MAX_ATTRIBUTES`.
         """
         # A msgpack array of two has one byte of head.
         length = 1 + _longest_packed(self.labels) + _longest_packed(self.identifiers)
+        if self.room is not None:
+            length = min(length, self.room)
         if length > limits.MAX_ATTRIBUTES:
             raise DataError(
                 f"{self.name}: a label and an identifier take up to {length} bytes, more than the"
@@ -353,18 +399,34 @@ def _as_attribute(name: str, what: str, values: Array, rows: int, kinds: str) ->
 
 
 def _first_unencodable(texts: Array) -> int | None:
-    """The first row whose text has no UTF-8 encoding, such as half of a surrogate pair."""
+    """The first row whose text has no UTF-8 encoding."""
+    bad = _unencodable(texts)
+    return int(bad.argmax()) if bad.any() else None
+
+
+def _unencodable(texts: Array) -> npt.NDArray[np.bool_]:
+    """Which texts have no UTF-8 encoding, such as half of a surrogate pair."""
     codes = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("=")).view(np.uint32)
     bad = ((codes >= 0xD800) & (codes <= 0xDFFF)) | (codes > 0x10FFFF)
     if not bad.any():
-        return None
-    return int(bad.reshape(len(texts), -1).any(axis=1).argmax())
+        return np.zeros(len(texts), dtype=np.bool_)
+    return np.asarray(bad.reshape(len(texts), -1).any(axis=1))
+
+
+def _empty(texts: Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.strings.str_len(np.strings.strip(texts)) == 0)
 
 
 def first_empty(texts: Array) -> int | None:
     """The first row whose text is empty or only white space: a gap, as NaN is among numbers."""
-    empty = np.strings.str_len(np.strings.strip(texts)) == 0
+    empty = _empty(texts)
     return int(empty.argmax()) if empty.any() else None
+
+
+def no_texts(texts: Array) -> npt.NDArray[np.bool_]:
+    """Which texts can be no label or identifier: shape (n,)."""
+    bad = _unencodable(texts)
+    return bad | _empty(np.where(bad, "x", texts))
 
 
 def _type_name(dtype: np.dtype[Any]) -> str:
@@ -416,104 +478,3 @@ def dataset_digest(*datasets: Dataset) -> bytes:
                     digest.update(np.ascontiguousarray(array[start:stop]).tobytes())
                     let_go(array)
     return digest.digest()
-
-
-def check_dataset(
-    dataset: Dataset,
-    *,
-    columns: int,
-    lower: float | npt.ArrayLike,
-    upper: float | npt.ArrayLike,
-    schema: Schema | None = None,
-) -> None:
-    """Check a dataset against the session's public description of a point.
-
-    Args:
-        columns: Feature columns of a point.
-        lower: Smallest allowed value: one number, or one per column.
-        upper: Largest allowed value, likewise.
-        schema: The schema of the session's columns, if any; points have to be rows of it.
-
-    Raises:
-        DataError: The dataset is empty, has another number of columns, has a value that is missing (NaN),
-            infinite or out of bounds, or a row that does not fit the schema. Names the file, the first such
-            row and its column's place among the feature columns, both counted from 0, and never the value. A
-            float32 column is compared with the bound rounded to float32, so that a bound saved as float32 is
-            within it.
-    """
-    features, name = dataset.features, dataset.name
-    if len(dataset) == 0:
-        raise DataError(f"{name} holds no rows.", advice="Give a file with at least one row.")
-    if features.shape[1] != columns:
-        raise DataError(
-            f"{name} has {dataset.columns_found} where the session has {columns}.",
-            advice="Name the feature columns under `columns` in the party's file, or in its section of a "
-            "cluster file; a party's own verb takes `--features` too. Or correct the session file.",
-        )
-    floating = features.dtype.kind == "f"
-    dtype = features.dtype if floating else np.dtype(np.float64)
-    low = np.broadcast_to(np.asarray(lower, dtype=dtype), (columns,))
-    high = np.broadcast_to(np.asarray(upper, dtype=dtype), (columns,))
-    for start, stop in row_chunks(features):
-        chunk = features[start:stop]
-        within = ((chunk >= low) & (chunk <= high)).all()  # NaN is not within
-        if not (within and (not floating or np.isfinite(chunk).all())):
-            raise _bad_value(dataset, start, chunk, low, high)
-        if schema is not None and not (held := schema.holds(chunk)).all():
-            row, place = (int(index) for index in np.argwhere(~held)[0])
-            column = schema.columns[place]
-            raise DataError(
-                f"{name}: row {start + row} (counted from 0) has numbers of no {column.kind} where the "
-                f"session has its column {column.name!r}.",
-                advice="Give the table itself, or numbers that `hushbid schema encode` made of it.",
-            )
-        let_go(features)
-
-
-def check_labels(dataset: Dataset, kind: str | None) -> None:
-    """Check a dataset's labels against the session's public declaration.
-
-    Args:
-        dataset: Only the type of its labels is examined.
-        kind: "integer", "number" (whole or not), "text", or "any" of these; None: nothing is declared.
-
-    Raises:
-        DataError: There are no labels, some rows have none, or they are of another kind. Names the kinds,
-            and never a label.
-    """
-    if kind is None:
-        return
-    declared, kinds = _LABEL_KINDS[kind]
-    if dataset.labels is None or dataset.labelled is not None:
-        which = "has no labels" if dataset.labels is None else "has rows without a label"
-        raise DataError(
-            f'{dataset.name} {which} where the session requires {declared} (session.labels = "{kind}").',
-            advice="Name the label's column under `columns` in the party's file, or in its section of a "
-            "cluster file; a party's own verb takes `--label` too. Or leave the declaration out, for all.",
-        )
-    if dataset.labels.dtype.kind not in kinds:
-        own = next(name for name, of in _LABEL_KINDS.values() if dataset.labels.dtype.kind in of)
-        raise DataError(
-            f"{dataset.name}: its labels are {own} where the session declares {declared} "
-            f'(session.labels = "{kind}").',
-            advice="Save the labels as the session has them: the number 1 and the text 1 are two classes to "
-            "whoever learns from points of several owners. Or agree on another declaration.",
-        )
-
-
-def _bad_value(dataset: Dataset, start: int, chunk: Array, low: Array, high: Array) -> DataError:
-    bad = ~((chunk >= low) & (chunk <= high) & np.isfinite(chunk))
-    row, column = (int(index) for index in np.argwhere(bad)[0])
-    place = feature_column(column, dataset.feature_names)
-    where = f"{dataset.name}: row {start + row}, {place} (both counted from 0)"
-    value = chunk[row, column]
-    if np.isnan(value):
-        return DataError(f"{where} is missing (NaN).", advice=GAP_ADVICE)
-    if np.isinf(value):
-        return DataError(f"{where} is infinite.", advice="Correct it or remove the row.")
-    return DataError(
-        f"{where} is out of the session's public bounds.",
-        advice="Correct the row, clip the column, or agree on wider bounds in the session file. If the "
-        "columns are in another order than the session's, name them in its order (`columns` in the party's "
-        "file or in its section of a cluster file; a party's own verb takes `--features` too).",
-    )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +24,26 @@ if TYPE_CHECKING:
     from hushbid.protocol.data.table_faults import Fault
     from hushbid.protocol.space.labels import LabelCode
 
-__all__ = ["fitted", "kept_rows", "settled"]
+__all__ = ["IDENTIFIERS", "LABELS", "beyond", "fitted", "kept_rows", "none_of", "settled"]
+
+LABELS: Final = "labels"
+IDENTIFIERS: Final = "identifiers"
+"""What changes are told by where the column has no name of its own, as in .npz."""
 
 Flags = npt.NDArray[np.bool_]
 
 
+def none_of(unfit: Mapping[str, Flags], rows: int) -> Flags:
+    """The rows that are unfit in no column, shape (rows,)."""
+    fits = np.ones(rows, dtype=np.bool_)
+    for flags in unfit.values():
+        fits &= ~flags
+    return fits
+
+
 def settled(
     encoded: npt.NDArray[np.float64], faults: Sequence[Fault], schema: Schema, *, drop: bool
-) -> tuple[Flags, list[Fault], Changes]:
+) -> tuple[dict[str, Flags], list[Fault], dict[str, int]]:
     """What becomes of the faults of a table: numbers are clipped in place, or rows dropped.
 
     Args:
@@ -39,9 +51,9 @@ def settled(
         drop: Whether rows are dropped; otherwise numbers beyond their bounds are clipped.
 
     Returns:
-        The rows to keep, the faults that stay, and what was changed.
+        The rows to drop, by column; the faults that stay; and how many values were clipped, by column.
     """
-    keep = np.ones(len(encoded), dtype=np.bool_)
+    unfit: dict[str, Flags] = {}
     stay: list[Fault] = []
     clipped: Counter[str] = Counter()
     first = {column.name: place for column, place in zip(schema.columns, schema.places, strict=True)}
@@ -50,22 +62,27 @@ def settled(
         if fault.rows is None:
             stay.append(fault)
         elif drop:
-            keep &= ~fault.rows
+            unfit[fault.column] = unfit.get(fault.column, False) | fault.rows
         elif fault.beyond:
             place = first[fault.column]
             encoded[fault.rows, place] = np.clip(encoded[fault.rows, place], *kinds[fault.column].extremes)
             clipped[fault.column] += int(fault.rows.sum())
         else:
             stay.append(fault)
-    return keep, stay, Changes(dict(clipped), int((~keep).sum()))
+    return unfit, stay, dict(clipped)
 
 
-def kept_rows(dataset: Dataset, keep: Flags, changes: Changes) -> Dataset:
+def kept_rows(dataset: Dataset, unfit: Mapping[str, Flags], clipped: Mapping[str, int]) -> Dataset:
     """The rows of a dataset that are kept, with what was changed.
 
+    Args:
+        unfit: The rows to drop, by column.
+        clipped: How many values were clipped, by column.
+
     Raises:
-        DataError: None is.
+        DataError: No row is kept.
     """
+    keep = none_of(unfit, len(dataset))
     if not keep.any():
         raise DataError(
             f"{dataset.name}: no row fits the session's public columns, so that all would be dropped.",
@@ -84,10 +101,12 @@ def kept_rows(dataset: Dataset, keep: Flags, changes: Changes) -> Dataset:
             labelled=None if held.labelled is None else held.labelled[keep],
             notes=held.notes,
         )
-    before = dataset.changes or Changes({}, 0)
-    clipped = Counter(before.clipped)
-    clipped.update(changes.clipped)
-    return replace(held, changes=Changes(dict(clipped), before.dropped + changes.dropped))
+    before = dataset.changed
+    by = Counter(before.dropped_by)
+    by.update({name: int(flags.sum()) for name, flags in unfit.items()})
+    all_clipped = Counter(before.clipped)
+    all_clipped.update(clipped)
+    return replace(held, changes=Changes(dict(all_clipped), before.dropped + int((~keep).sum()), dict(by)))
 
 
 def _left(values: npt.NDArray[Any] | None, keep: Flags) -> npt.NDArray[Any] | None:
@@ -105,40 +124,75 @@ def fitted(dataset: Dataset, columns: DataColumns) -> Dataset:
     Raises:
         DataError: No row is left.
     """
-    allowed = columns.allowed
-    if allowed is None or columns.outside == "refuse":
+    if columns.outside == "refuse" or not _has_the_columns(dataset, columns):
         return dataset
-    if np.size(allowed.lower) not in (1, dataset.features.shape[1]):
-        return dataset  # of other columns than the session's
-    drop = columns.outside == "drop"
+    if columns.outside == "drop":
+        unfit = beyond(dataset, columns)
+        return kept_rows(dataset, unfit, {}) if unfit else dataset
+    features, clipped = _clipped_features(dataset, columns)
+    changed, labels = _clipped_labels(replace(dataset, features=features), columns)
+    if labels:
+        clipped[columns.label or LABELS] += labels
+    return kept_rows(changed, {}, clipped) if clipped else dataset
+
+
+def _has_the_columns(dataset: Dataset, columns: DataColumns) -> bool:
+    """Whether a dataset can be compared with what the session allows."""
+    allowed = columns.allowed
+    return allowed is not None and np.size(allowed.lower) in (1, dataset.features.shape[1])
+
+
+def beyond(dataset: Dataset, columns: DataColumns) -> dict[str, Flags]:
+    """The rows that do not fit the session's bounds, its labels or its boxes, by column; {} if all do.
+
+    Args:
+        columns: What is allowed; if that is not known, nothing is compared.
+    """
+    if not _has_the_columns(dataset, columns):
+        return {}
+    assert columns.allowed is not None, "it has the session's columns"
+    unfit: dict[str, Flags] = {}
+
+    def add(name: str, flags: Flags, start: int = 0) -> None:
+        if flags.any():
+            held = unfit.setdefault(name, np.zeros(len(dataset), dtype=np.bool_))
+            held[start : start + len(flags)] |= flags
+
     low, high = _bounds(dataset, columns)
-    keep = np.ones(len(dataset), dtype=np.bool_)
+    for start, stop in row_chunks(dataset.features):
+        chunk = dataset.features[start:stop]
+        bad = (chunk < low) | (chunk > high) | ~np.isfinite(chunk)
+        for place in np.flatnonzero(bad.any(axis=0)):
+            add(_name(dataset, columns, int(place)), bad[:, place], start)
+        if columns.schema is not None:
+            held = columns.schema.holds(chunk)
+            for place in np.flatnonzero(~held.all(axis=0)):
+                add(columns.schema.columns[place].name, ~held[:, place], start)
+    add(columns.label or LABELS, ~_labels_fit(dataset, columns))
+    labels, identifiers = dataset.attribute_lengths
+    long = 1 + labels + identifiers > columns.allowed.room(dataset.features.dtype)
+    add(columns.label or LABELS, long & (labels >= identifiers))
+    add(columns.identifier or IDENTIFIERS, long & (labels < identifiers))
+    return unfit
+
+
+def _clipped_features(dataset: Dataset, columns: DataColumns) -> tuple[npt.NDArray[Any], Counter[str]]:
+    """Features within their bounds, and how many were not, by column."""
     features: npt.NDArray[Any] = dataset.features
     clipped: Counter[str] = Counter()
+    low, high = _bounds(dataset, columns)
     for start, stop in row_chunks(dataset.features):
         chunk = features[start:stop]
         outside = (chunk < low) | (chunk > high)
-        if drop:
-            keep[start:stop] = ~(outside | ~np.isfinite(chunk)).any(axis=1)
-            if columns.schema is not None:
-                keep[start:stop] &= columns.schema.holds(chunk).all(axis=1)
-        elif outside.any():
+        if outside.any():
             if not features.flags.writeable:
                 features = np.array(features)
             features[start:stop] = np.clip(chunk, low, high)
             for place in np.flatnonzero(outside.any(axis=0)):
                 clipped[_name(dataset, columns, int(place))] += int(outside[:, place].sum())
-    changed = replace(dataset, features=features)
     if features is not dataset.features:
         features.setflags(write=False)
-    changed, labels = _labels(changed, columns, drop=drop)
-    if drop:
-        keep &= labels
-    elif (count := int((~labels).sum())) > 0:
-        clipped[columns.label or "labels"] += count
-    if keep.all() and not clipped:
-        return dataset
-    return kept_rows(changed, keep, Changes(dict(clipped), int((~keep).sum())))
+    return features, clipped
 
 
 def _bounds(dataset: Dataset, columns: DataColumns) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -180,33 +234,37 @@ def _name(dataset: Dataset, columns: DataColumns, place: int) -> str:
     return dataset.feature_names[place] if dataset.feature_names else feature_column(place, None)
 
 
-def _labels(dataset: Dataset, columns: DataColumns, *, drop: bool) -> tuple[Dataset, Flags]:
-    """The dataset with amounts clipped into their range, and which rows had a label that fits."""
+def _labels_fit(dataset: Dataset, columns: DataColumns) -> Flags:
+    """Which rows have a label that the session allows, or need none."""
     fits = np.ones(len(dataset), dtype=np.bool_)
-    known = dataset.known
-    code = columns.allowed.labels if columns.allowed is not None else None
-    if known is None:
-        return dataset, fits
+    if dataset.known is None:
+        return fits
     if not columns.label_gaps and dataset.labelled is not None:
         fits &= dataset.labelled  # an owner's row without a label
-    if code is None:
-        return dataset, fits if drop else np.ones_like(fits)
+    code = columns.allowed.labels if columns.allowed is not None else None
     labels = dataset.labels
     assert labels is not None, "some are known"
     held = np.ones_like(fits) if dataset.labelled is None else dataset.labelled
+    if code is None:
+        return fits
     if code.classes:
         classes = {*code.classes}
-        fits &= np.array(
-            [not has or value in classes for value, has in zip(labels.tolist(), held, strict=True)]
-        )
+        known = zip(labels.tolist(), held, strict=True)
+        fits &= np.array([not has or value in classes for value, has in known], dtype=np.bool_)
     elif labels.dtype.kind != "U":
-        fits &= ~held | ((labels >= code.lower) & (labels <= code.upper))
-    if drop:
-        return dataset, fits
-    if code.classes or labels.dtype.kind == "U" or fits.all():
-        return dataset, np.ones_like(fits)
+        fits &= np.asarray(~held | ((labels >= code.lower) & (labels <= code.upper)))
+    return fits
+
+
+def _clipped_labels(dataset: Dataset, columns: DataColumns) -> tuple[Dataset, int]:
+    """The dataset with amounts clipped into their range, and how many were not within it."""
+    code = columns.allowed.labels if columns.allowed is not None else None
+    labels = dataset.labels
+    if code is None or code.classes or labels is None or labels.dtype.kind == "U":
+        return dataset, 0
+    held = np.ones(len(dataset), dtype=np.bool_) if dataset.labelled is None else dataset.labelled
     # Whole numbers stay whole, so that a label does not show that another one was clipped.
     low, high = (code.lower, code.upper) if labels.dtype.kind == "f" else _range(labels, code)
     clipped = np.where(held, np.clip(labels, low, high), labels).astype(labels.dtype)
     clipped.setflags(write=False)
-    return replace(dataset, labels=clipped), fits
+    return replace(dataset, labels=clipped), int((clipped != labels).sum())

@@ -7,7 +7,7 @@ names cannot be a row of data: without a header, the first row's values are take
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,26 +18,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hushbid.protocol import limits
-from hushbid.protocol.data.cells import attribute_of, by_values, without_words
+from hushbid.protocol.data.attribute_columns import attribute, first_of, type_name
+from hushbid.protocol.data.cells import by_values, flags_of, numbers_of, without_words
 from hushbid.protocol.data.column import GAP_WORDS
-from hushbid.protocol.data.csv_files import (
-    ENCODING_ADVICE,
-    NO_TEXT,
-    UNPARSABLE,
-    damaged,
-    read_cells,
-    source_of,
-    unquoted,
-)
-from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, first_empty
+from hushbid.protocol.data.csv_files import UNPARSABLE, Source, damaged, read_cells, source_of
+from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset
 from hushbid.protocol.data.encoding import plain_types
 from hushbid.protocol.data.names import are_header, feature_column, found, is_index, is_number, listed
-from hushbid.protocol.data.outside import kept_rows, settled
+from hushbid.protocol.data.outside import beyond, kept_rows, none_of, settled
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.data.table_faults import check_present, refusal
+from hushbid.protocol.data.table_faults import Flags, check_present, refusal
 from hushbid.protocol.errors import DataError
 
-__all__ = ["attribute", "dataset_of", "read_csv", "read_parquet", "typed_by_values"]
+__all__ = ["dataset_of", "read_csv", "read_parquet", "typed_by_values"]
 
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _CODE: Final = r"^\s*[-+]?0\d"
@@ -178,21 +171,22 @@ def dataset_of(path: Path, table: Table, columns: DataColumns) -> Dataset:
     for name in (*chosen, columns.label, columns.identifier):
         _check_there(path, name, names)
     shown = tuple(chosen) if columns.features is not None or are_header(names) else None
-    numbers = [
-        _numbers(path, table.column(name), feature_column(index, shown)) for index, name in enumerate(chosen)
-    ]
-    features = np.empty((table.num_rows, len(chosen)), dtype=np.result_type(*numbers))
-    for index, values in enumerate(numbers):
-        features[:, index] = values
-    label, labelled, identifier = _attributes(path, cells, columns)
-    return Dataset.from_arrays(
-        path.name,
+    unfit = {}
+    if columns.outside == "drop":
+        unfit = {
+            feature_column(index, shown): flags
+            for index, name in enumerate(chosen)
+            if (flags := _no_numbers(cells.column(name), table.column(name), source)).any()
+        }
+    features = _features(path, table, cells, chosen, shown, unfit)
+    return _with_attributes(
+        path,
+        cells,
+        columns,
         features,
-        label,
-        identifier,
+        unfit,
         feature_names=shown,
         left_out=left_out,
-        labelled=labelled,
         notes=(source.said,) if source is not None and source.said else (),
     )
 
@@ -205,17 +199,101 @@ def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> 
         )
     for name in (columns.label, columns.identifier):
         _check_there(path, name, table.column_names)
-    label, labelled, identifier = _attributes(path, table, columns)
     source = source_of(table)
     notes = (source.said,) if source is not None and source.said else ()
     encoded, faults = schema.fitted(table)
-    keep, changes = np.ones(len(encoded), dtype=np.bool_), None
+    unfit: dict[str, Flags] = {}
+    clipped: dict[str, int] = {}
     if faults and columns.outside != "refuse":
-        keep, faults, changes = settled(encoded, faults, schema, drop=columns.outside == "drop")
+        unfit, faults, clipped = settled(encoded, faults, schema, drop=columns.outside == "drop")
     if faults:
+        _ = _attributes(path, table, columns, None)  # whose error goes first
         raise refusal(faults, path.name, table.column_names, source)
-    dataset = Dataset.from_arrays(path.name, encoded, label, identifier, labelled=labelled, notes=notes)
-    return dataset if changes is None else kept_rows(dataset, keep, changes)
+    dataset = _with_attributes(path, table, columns, encoded, unfit, notes=notes)
+    return kept_rows(dataset, {}, clipped) if clipped else dataset
+
+
+def _with_attributes(
+    path: Path,
+    table: Table,
+    columns: DataColumns,
+    features: npt.NDArray[Any],
+    unfit: dict[str, Flags],
+    **about: Any,
+) -> Dataset:
+    """The dataset of a table with these features, without rows that are unfit.
+
+    What a row's label says may decide in which type all others are read. So they are read again without those
+    that are left out, until none is: what is kept is then what it is without them.
+
+    Args:
+        unfit: Which rows have no features, by column; rows that are left out for another reason are added.
+        about: What else a dataset has.
+
+    Raises:
+        DataError: A label or an identifier cannot be used, or no row is left.
+    """
+    if columns.outside != "drop":
+        label, labelled, identifier, _ = _attributes(path, table, columns, None)
+        return Dataset.from_arrays(path.name, features, label, identifier, labelled=labelled, **about)
+    while True:
+        rows = none_of(unfit, len(features))
+        label, labelled, identifier, found = _attributes(path, table, columns, rows)
+        dataset = Dataset.from_arrays(path.name, features, label, identifier, labelled=labelled, **about)
+        more = [*found.items(), *beyond(dataset, columns).items()]
+        if not any((flags & rows).any() for _, flags in more):
+            return kept_rows(dataset, unfit, {}) if unfit else dataset
+        for name, flags in more:
+            if (flags & rows).any():
+                unfit[name] = unfit.get(name, False) | (flags & rows)
+
+
+def _attributes(
+    path: Path, table: Table, columns: DataColumns, rows: Flags | None
+) -> tuple[npt.NDArray[Any] | None, Flags | None, npt.NDArray[Any] | None, dict[str, Flags]]:
+    """Labels, which rows have one (None: all), identifiers, and the rows that are unfit, by column."""
+    label = labelled = identifier = None
+    unfit: dict[str, Flags] = {}
+    if columns.label is not None:
+        read = attribute(table, columns.label, path.name, columns, rows=rows)
+        label, labelled, unfit[columns.label] = read
+    if columns.identifier is not None:
+        read = attribute(table, columns.identifier, path.name, columns, identifier=True, rows=rows)
+        identifier, _, bad = read
+        unfit[columns.identifier] = unfit.get(columns.identifier, False) | bad
+    return label, labelled, identifier, unfit
+
+
+def _no_numbers(cells: Column, typed: Column, source: Source | None) -> Flags:
+    """Rows whose feature is a gap or no number."""
+    if source is not None and pa.types.is_string(typed.type):
+        found = numbers_of(without_words(cells, GAP_WORDS), decimal=source.dialect.decimal or ".")
+        return np.isnan(found.values) | found.inexact
+    return flags_of(pc.is_null(typed, nan_is_null=True))
+
+
+def _features(
+    path: Path,
+    table: Table,
+    cells: Table,
+    chosen: Sequence[str],
+    shown: Sequence[str] | None,
+    unfit: Mapping[str, Flags],
+) -> npt.NDArray[Any]:
+    """The feature columns as numbers, shape (rows, columns); zero in rows that are unfit."""
+    rows = none_of(unfit, table.num_rows)
+    if unfit:  # read again, so that the type is that of the rows that are kept
+        kept = pa.array(rows)
+        table = typed_by_values(
+            cells.select([cells.column_names.index(name) for name in chosen]).filter(kept)
+        )
+    numbers = [
+        _numbers(path, table.column(name), feature_column(index, shown)) for index, name in enumerate(chosen)
+    ]
+    features = np.zeros((len(rows), len(chosen)), dtype=np.result_type(*numbers))
+    for index, values in enumerate(numbers):
+        features[rows, index] = values
+    return features
 
 
 def _check_once(path: Path, wanted: Sequence[str], names: list[str]) -> None:
@@ -236,95 +314,6 @@ def _check_there(path: Path, name: str | None, names: list[str]) -> None:
         )
 
 
-def _attributes(
-    path: Path, table: Any, columns: DataColumns
-) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.bool_] | None, npt.NDArray[Any] | None]:
-    """Labels, which rows have one (None: all), and identifiers."""
-    label = labelled = None
-    if columns.label is not None:
-        gaps = columns.label_gaps or columns.outside == "drop"
-        label, labelled = attribute(table, columns.label, path.name, columns, gaps=gaps)
-    identifier = None
-    if columns.identifier is not None:
-        identifier, _ = attribute(table, columns.identifier, path.name, columns, identifier=True)
-    return label, labelled, identifier
-
-
-def attribute(
-    table: Table,
-    name: str,
-    where: str,
-    columns: DataColumns,
-    *,
-    gaps: bool = False,
-    identifier: bool = False,
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """The labels or the identifiers of a table: integers, floats or text.
-
-    Args:
-        name: The column, which is there once.
-        where: The table's name in messages.
-        gaps: Whether rows may have none.
-        identifier: Whether these are identifiers.
-
-    Returns:
-        The values, and which rows have one; None: all. Others have any value.
-
-    Raises:
-        DataError: One is missing, or of a type that cannot travel or that the session does not declare.
-    """
-    column, source = table.column(name), source_of(table)
-    if source is not None:
-        if not pa.types.is_string(column.type):
-            raise DataError(f"{where}: column {name!r} {NO_TEXT}.", advice=ENCODING_ADVICE)
-        kind = None if identifier else columns.label_kind
-        column = _without_label_gaps(table, name, () if identifier else columns.label_words, kind)
-        found = attribute_of(column, kind, decimal=source.dialect.decimal or ".", label=not identifier)
-        if isinstance(found, tuple):
-            row = int(found[0].argmax())
-            raise DataError(
-                f"{where}: row {row} (counted from 0; line {source.line(row)} of the file), column {name!r} "
-                f"{found[1]}, as the session declares its labels.",
-                advice="Correct the label, or agree on another declaration.",
-            )
-        column = found
-    labelled = None
-    if gaps:
-        column, labelled = without_gaps(column)
-    return _attribute(where, column, name), labelled
-
-
-def _without_label_gaps(table: Table, name: str, classes: Sequence[str], kind: str | None) -> Column:
-    """Cells with null for gaps: words in quotes are none where the cells may be text."""
-    cells = table.column(name)
-    words = GAP_WORDS.difference(classes)
-    found = without_words(cells, words)
-    if kind in (None, "text") and found.null_count > without_words(cells, ("",)).null_count:
-        quoted = pc.invert(unquoted(table, name, words))
-        text = pc.and_(pc.not_equal(pc.utf8_trim_whitespace(cells), ""), quoted)
-        found = pc.if_else(text, cells, found)
-    return found
-
-
-def without_gaps(column: Any) -> tuple[Any, npt.NDArray[np.bool_] | None]:
-    """A column of Arrow with its gaps filled by a value that it has, and which rows had none; None: all.
-
-    A gap is null, NaN, or text that is empty or only white space.
-    """
-    gaps = pc.is_null(column, nan_is_null=True)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        texts = pc.cast(column, kind)
-        gaps = pc.or_(gaps, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(texts), ""), fill_value=False))
-    found = np.asarray(gaps.to_numpy(zero_copy_only=False) if isinstance(gaps, pa.Array) else gaps.to_numpy())
-    if not found.any():
-        return column, None
-    if found.all():
-        return pa.chunked_array([pa.array(np.zeros(len(column), dtype=np.int8))]), ~found
-    first = column[int((~found).argmax())]
-    return pc.if_else(gaps, first, column), ~found
-
-
 def _may_be_feature(kind: Any) -> bool:
     # A CSV column without any value has the type "null": an error to report, not a column to pass over.
     # Booleans are features, as those of an .npz file are.
@@ -337,7 +326,7 @@ def _why_left_out(name: str, column: Column) -> str:
     if is_index(name):
         return f"{listed([name])} (an index of pandas)"
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return f"{listed([name])} (of {_type_name(kind)})"
+        return f"{listed([name])} (of {type_name(kind)})"
     numbers = pc.match_substring_regex(column, _NUMBER)
     if not pc.any(numbers).as_py():
         return f"{listed([name])} (text)"
@@ -352,7 +341,7 @@ def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
     """A feature column without gaps, as numbers; `where` is its name in messages."""
     kind = column.type
     if column.null_count:
-        missing = _first(pc.is_null(column))
+        missing = first_of(pc.is_null(column))
         raise DataError(
             f"{path.name}: row {missing}, {where} (both counted from 0) is missing (empty, NA or NaN).",
             advice=GAP_ADVICE,
@@ -369,55 +358,8 @@ def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
         )
     elif not _is_numeric(kind):
         raise DataError(
-            f"{path.name}: {where} is of {_type_name(kind)}, not numeric.",
+            f"{path.name}: {where} is of {type_name(kind)}, not numeric.",
             advice="Name numeric feature columns; categories and times must be encoded as numbers.",
         )
     values: npt.NDArray[Any] = column.to_numpy()
     return values
-
-
-def _attribute(where: str, column: Any, name: str) -> npt.NDArray[Any]:
-    """A label or identifier column without gaps, as integers, floats or text."""
-    if pa.types.is_dictionary(column.type):
-        column = pc.cast(column, column.type.value_type)
-    kind = column.type
-    gaps = pc.is_null(column, nan_is_null=True)
-    if pc.any(gaps).as_py():
-        raise _gap(where, _first(gaps), name)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        long = pc.greater(pc.binary_length(column), limits.MAX_ATTRIBUTES)
-        if pc.any(long).as_py():
-            raise DataError(
-                f"{where}: row {_first(long)} (counted from 0) has a {name!r} of more than"
-                f" {limits.MAX_ATTRIBUTES} bytes, which may not travel with a point.",
-                advice="Shorten it, or do not name the column.",
-            )
-        texts = np.asarray(column.to_pylist(), dtype=np.str_)
-        if (empty := first_empty(texts)) is not None:
-            raise _gap(where, empty, name)
-        return texts
-    if pa.types.is_boolean(kind):
-        column = pc.cast(column, pa.int8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise DataError(
-            f"{where}: the column {name!r} is of {_type_name(kind)}, which cannot travel with a point.",
-            advice="Convert it to integers or text, or do not name the column.",
-        )
-    values: npt.NDArray[Any] = column.to_numpy()
-    return values
-
-
-def _gap(where: str, row: int, name: str) -> DataError:
-    return DataError(
-        f"{where}: row {row} (counted from 0), column {name!r} is missing (empty, NA or NaN).",
-        advice="Fill it in, remove the row, or do not name the column.",
-    )
-
-
-def _type_name(kind: Any) -> str:
-    # A nested type's full name lists its fields.
-    return "a nested type" if pa.types.is_nested(kind) else f"type {kind}"
-
-
-def _first(flags: Column) -> int:
-    return int(pc.index(flags, True).as_py())

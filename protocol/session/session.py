@@ -236,15 +236,6 @@ class Session:
                 advice="Sell a part of them, or have acquisition.commitment_depth raised, for all parties.",
             )
 
-    def check_box(self, needed: int, name: str) -> None:
-        """Raise `DataError` unless points of `needed` bytes, labels included, fit the session's boxes."""
-        if needed > self.box_bytes:
-            raise DataError(
-                f"{name}: a point with its label takes {needed} bytes, and the session's boxes hold "
-                f"{self.box_bytes}.",
-                advice=f"Have acquisition.box_bytes of the session file raised to {needed}, for all parties.",
-            )
-
     def public_identity(self, party: str) -> PublicIdentity:
         """The public identity of a party ("curator", "consumer" or an owner's name), from the roster.
 

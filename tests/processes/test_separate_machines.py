@@ -26,8 +26,6 @@ from tests.processes.cluster import PATIENCE, Cluster, free_port
 from tests.processes.forked import ForkedProcess, PartyProcess
 
 PARTIES = ("curator", "consumer", "north", "south")
-FEATURES = "share,score,age"
-"""Of the example in configs/separate."""
 
 
 class Machines:
@@ -158,7 +156,7 @@ class Machines:
             return ("--session", "session.toml", "--config", "curator.toml")
         if party == "consumer":
             return ("--invitation", "consumer.invitation", "--config", "consumer.toml")
-        columns = ("--features", FEATURES, "--label", "product", "--identifier", "customer")
+        columns = ("--label", "product", "--identifier", "customer")
         budget = ("--budget-epsilon", "10")
         return ("--invitation", f"{party}.invitation", "--data", "customers.csv", *columns, *budget)
 

@@ -12,6 +12,7 @@ from hushbid.cluster.containers import set_up
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.appraisal import Judgement, Quality, Weighted
 from hushbid.consumer.model_figures import NO_MODEL
+from hushbid.consumer.result import missing_said
 from hushbid.consumer.verdict import Rehearsal, Staged, Verdict
 from hushbid.protocol.session.session import open_session
 from tests.conftest import ROOT
@@ -98,3 +99,16 @@ def test_it_is_a_table_with_privacy_and_places(
         "the consumer's validation set, from the owners and the curator: ε = 3 at δ = 1e-05.",
     ):
         assert line in out
+
+
+@pytest.mark.parametrize(
+    ("figures", "said"),
+    [
+        ({}, ""),
+        ({"unlabelled": 5, "unidentified": 5}, ""),
+        ({"unlabelled": 2}, ", 2 without a label"),
+        ({"unlabelled": 2, "unidentified": 3}, ", 2 without a label, 3 without an identifier"),
+    ],
+)
+def test_points_that_lack_what_others_have_are_told(figures: dict[str, int], said: str) -> None:
+    assert missing_said({"points_delivered": 5, **figures}) == said

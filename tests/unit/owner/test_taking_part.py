@@ -29,6 +29,7 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "job", "kind": "category", "categories": ["clerk", "nurse"]},
 ]
 GOOD = "30,clerk,no\n40,nurse,yes\n50,nurse,no\n60,clerk,yes\n"
+WHOLE = GOOD.replace("no", "0").replace("yes", "1")
 PRIVATE = {"mechanism": "gaussian", "epsilon": 3.0}
 NONE: dict[str, Any] = {}
 DROP, CLIP = {"columns": {"outside": "drop"}}, {"columns": {"outside": "clip"}}
@@ -56,11 +57,12 @@ CASES = {
     "a gap where the column has none": Case("30,,no\n", (DROP,), NONE),
     "a cell that is no number": Case("many,clerk,no\n", (DROP,), NONE),
     "a label that is none of the session's": Case("30,clerk,maybe\n", (DROP,), NONE),
-    "a label that cannot travel, or is of another kind than declared; an identifier that is missing": Case(
-        f"30,clerk,{'n' * 5000}\n", (), NONE
+    "a label or an identifier that cannot travel, or is of another kind than declared": Case(
+        f"30,clerk,{'n' * 5000}\n31,clerk,2.5\n", (DROP,), {"labels": None, "session.labels": "integer"}
     ),
-    "a label that does not fit into a box": Case(
-        f"30,clerk,{'n' * 200}\n", (), {"labels": None, "acquisition.box_bytes": 128}
+    "an identifier that is missing": Case("30,clerk,no,\n", (DROP,), {"session.identifiers": "any"}),
+    "a label and an identifier that do not fit into a box": Case(
+        f"30,clerk,{'n' * 200}\n", (DROP,), {"labels": None, "acquisition.box_bytes": 128}
     ),
     "more rows than the tree of a commitment has room for": Case(
         GOOD, (), {"acquisition.commitment_depth": 2}
@@ -87,10 +89,17 @@ def opened(place: Path, **changes: Any) -> Session:
 def take_part(session: Session, place: Path, rows: str, said: dict[str, Any]) -> None:
     """All that an owner's process does with its rows before it says hello."""
     path = place / "rows.csv"
-    path.write_text(f"age,job,y\n{rows}")
-    values = {**said, "columns": {"label": "y", **said.get("columns", {})}}
+    names = {"label": "y"}
+    if session.file.session.identifiers:
+        names["identifier"] = "id"
+        lines = rows.splitlines()
+        rows = "".join(
+            f"{line}\n" if line.count(",") > 2 else f"{line},{row}\n" for row, line in enumerate(lines)
+        )
+    path.write_text(f"age,job,y{',id' * ('identifier' in names)}\n{rows}")
+    values = {**said, "columns": {**names, **said.get("columns", {})}}
     file = OwnerFile.model_validate({"name": NAME, "state": place, "data": path, **values})
-    dataset = load_dataset(path, session.file.reading(file.columns.columns()))
+    dataset = load_dataset(path, session.file.reading(file.columns.columns(), sold=True))
     identity, noise = session.simulated_identity(NAME), SimulatedNoise(0, NAME)
     owner_party(session, NAME, dataset, identity=identity, noise=noise, scratch=None, memory_limit=2**20)
     machine = OwnerMachine(session, name=NAME)
@@ -110,14 +119,15 @@ def test_the_cases_are_those_of_the_page() -> None:
 def test_a_row_decides_unless_the_owner_has_said_what_becomes_of_it(tmp_path: Path, name: str) -> None:
     case = CASES[name]
     session = opened(tmp_path, **case.session)
+    good = WHOLE if session.file.session.labels == "integer" else GOOD
     if case.rows:
-        take_part(session, tmp_path, GOOD, NONE)
+        take_part(session, tmp_path, good, NONE)
     with pytest.raises((DataError, ConfigError)):
-        take_part(session, tmp_path, GOOD + case.rows, NONE)
+        take_part(session, tmp_path, good + case.rows, NONE)
     if name.startswith("a δ"):
         return
     for said in case.said:
-        take_part(session, tmp_path, GOOD + case.rows, said)
+        take_part(session, tmp_path, good + case.rows, said)
 
 
 @pytest.mark.parametrize(("delta", "refused"), [(0.26, True), (0.24, False)])
@@ -136,5 +146,7 @@ def test_a_delta_is_refused_by_what_is_said_of_the_rows_alone(
 
 @pytest.mark.parametrize("said", [DROP])
 def test_one_word_is_enough_for_all_rows_that_do_not_fit(tmp_path: Path, said: dict[str, Any]) -> None:
-    rows = "".join(case.rows for case in CASES.values() if said in case.said)
+    fitting = [case.rows for case in CASES.values() if said in case.said and not case.session]
+    rows = "".join(fitting)
+    assert rows.count("\n") == len(fitting) > 4
     take_part(opened(tmp_path), tmp_path, GOOD + rows, said)

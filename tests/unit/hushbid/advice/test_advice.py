@@ -324,6 +324,12 @@ def test_columns_of_few_values_may_share_rows_with_the_seed_set(place: Path) -> 
     assert load_toml(DraftSession, place / "session.toml").session.column_values == 256
 
 
+@pytest.mark.parametrize("labelled", [False, True])
+def test_a_session_requires_labels_where_the_validation_set_has_them(place: Path, labelled: bool) -> None:
+    write_session(place / "session.toml", advised(), name="ours", labelled=labelled)
+    assert load_toml(DraftSession, place / "session.toml").session.labels == ("any" if labelled else None)
+
+
 # -- options ---------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -259,8 +260,9 @@ def test_the_files_for_separate_machines_hold_once_keys_are_filled_in() -> None:
     consumer = load_toml(ConsumerFile, separate / "consumer.toml")
     load_toml(CuratorFile, separate / "curator.toml")
     assert owner.name in session.file.owners
-    assert owner.columns.features == consumer.columns.features
-    assert len(owner.columns.features or ()) == session.file.features.columns
+    assert session.file.rows is not None, "columns go by their names, whatever order a party has them in"
+    assert owner.columns.label == consumer.columns.label
+    assert session.file.session.labels == "any"
 
 
 # -- the directory of a run ------------------------------------------------------------------------------
@@ -464,3 +466,39 @@ def test_a_limit_on_open_files_is_met_before_the_simulation_not_in_it(
     with pytest.raises(ConfigError, match="71 open files"):
         simulate(open_cluster(DIGITS), record=tmp_path / "record")
     assert not (tmp_path / "record").exists()
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        ({}, "data-1.npz, of beta, has no labels, and the validation set has labels"),
+        ({"labels": np.arange(9), "labelled": np.arange(9) > 0}, "data-1.npz, of beta, has rows without a"),
+        ({"labels": np.arange(9)}, None),
+    ],
+    ids=["none", "some", "all"],
+)
+def test_owners_have_labels_where_the_consumer_has(
+    tmp_path: Path, labels: dict[str, Any], says: str | None
+) -> None:
+    rows = np.random.default_rng(0).random((4, 9, 2))
+    np.savez(tmp_path / "data-0.npz", features=rows[0], labels=np.arange(9))
+    np.savez(tmp_path / "data-1.npz", features=rows[1], **labels)
+    np.savez(tmp_path / "wanted.npz", features=rows[2], labels=np.arange(9))
+    np.savez(tmp_path / "seeds.npz", features=rows[3])
+    values: dict[str, Any] = {
+        "session": {"name": "s", "points": 2, "allow_nonprivate": True},
+        "features": {"gamma": 1.0, "columns": 2, "seed": 1},
+        "target": {"mechanism": "exact"},
+        "acquisition": {"rule": "ask-all"},
+        "owners": {"alpha": {"data": "data-0.npz"}, "beta": {"data": "data-1.npz"}},
+        "consumer": {"validation": "wanted.npz", "seed_set": "seeds.npz"},
+    }
+    (tmp_path / "cluster.toml").write_text(tomli_w.dumps(values))
+    held = nullcontext() if says is None else pytest.raises(DataError, match=says)
+    with held:
+        open_cluster(tmp_path / "cluster.toml").load()
+    owners = open_cluster(tmp_path / "cluster.toml", settings={"session.labels": "optional"}).load().owners
+    assert [*owners] == ["alpha", "beta"]
+    if says is not None:
+        with pytest.raises(DataError, match=r'requires labels \(session.labels = "any"'):
+            simulate(open_cluster(tmp_path / "cluster.toml", settings={"session.labels": "any"}))

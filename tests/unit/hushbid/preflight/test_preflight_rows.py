@@ -78,6 +78,51 @@ def test_rows_with_labels_and_without_are_told_apart(party: Any) -> None:
     assert table(one, y=[row % 2 for row in range(40)])["said"].startswith("rows do not repeat")
     one.own["columns"] = {}
     said = table(one, d=[0] * 40)
+    assert (said["status"], said["said"][:24]) == ("warning", "rows have no label, and ")
+    assert "points without one teach no model" in said["said"]
+    one.session["session"]["labels"] = "optional"
+    said = table(one, d=[0] * 40)
     assert (said["status"], said["said"]) == ("ok", "rows have no label, and the session requires none")
+    checks = one.preflight("--offline").checks
+    assert "taken in the order 'a', 'b', 'c': nothing but the numbers says" in checks["data"]["said"]
     one.session["session"]["labels"] = "any"
     wrong(one.preflight("--offline"), "data", 4, says="has no labels where the session requires labels")
+
+
+@pytest.mark.parametrize(
+    ("test", "says"),
+    [
+        ("validation", "the test rows are the validation set itself"),
+        ("same", "all test rows are rows of the validation set, too"),
+        ("half", "many test rows are rows of the validation set, too"),
+        ("other", None),
+    ],
+)
+def test_test_rows_that_are_the_validation_set_s_are_a_warning(
+    party: Any, test: str, says: str | None
+) -> None:
+    one = party("consumer")
+    rows, others = (np.random.default_rng(seed).random((20, 3)) for seed in (1, 2))
+    files = {
+        "validation": rows,
+        "same": rows[::-1],
+        "half": np.concatenate([rows[:10], others[:10]]),
+        "other": others,
+    }
+    for name, features in files.items():
+        np.savez(one.place / f"{name}.npz", features=features)
+    one.own["test"] = f"{test}.npz"
+    found = one.preflight("--offline", "--no-rehearsal").checks["rows"]
+    assert (found["status"] == "warning") == (says is not None)
+    assert (says or "") in found["said"]
+
+
+def test_the_consumer_is_told_that_its_session_requires_no_labels(party: Any) -> None:
+    one = party("consumer")
+    rows = np.random.default_rng(1).random((20, 3))
+    np.savez(one.place / "validation.npz", features=rows, labels=np.arange(20) % 2)
+    said = one.preflight("--offline", "--no-rehearsal").checks["rows"]
+    assert (said["status"], said["said"][:29]) == ("warning", "the validation set has labels")
+    for declared in ("any", "optional"):
+        one.session["session"]["labels"] = declared
+        assert one.preflight("--offline", "--no-rehearsal").checks["rows"]["status"] == "ok"

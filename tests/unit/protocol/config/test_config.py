@@ -361,6 +361,7 @@ OTHERS: dict[str, Any] = {
     "session.allow_nonprivate": False,
     "session.nonce": "again",
     "session.labels": "text",
+    "session.identifiers": "text",
     "session.fixed_cadence": 2.5,
     "session.column_values": 6,
     "features.map": "cosine",
