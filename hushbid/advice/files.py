@@ -235,7 +235,7 @@ def check_started(path: Path) -> None:
             f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, which no "
             "proposal says.",
             advice='Add them: `name = "ours"` in [session], `rule = "tender"` in [acquisition]. Or give '
-            "a new file with --write, and this one with --session, for its [[columns]].",
+            "a new file with --output, and this one with --session, for its [[columns]].",
         )
 
 

@@ -96,7 +96,9 @@ def advise_command(
     rehearsal: Annotated[
         bool, typer.Option(help="Play each setting with owners made of the validation set.")
     ] = True,
-    write: Annotated[Path | None, typer.Option(help="Write a new session file here.", metavar="FILE")] = None,
+    write: Annotated[
+        Path | None, typer.Option("--output", help="Write a new session file here.", metavar="FILE")
+    ] = None,
     name: Annotated[str, typer.Option(help="The session's name in that file.")] = "advised",
     into: Annotated[
         Path | None,
@@ -133,7 +135,7 @@ def advise_command(
         keep_one_blas_thread()
         if write is not None and into is not None:
             raise ConfigError(
-                "--write is for a new file, and --into for one that is there.", advice="Give one."
+                "--output is for a new file, and --into for one that is there.", advice="Give one."
             )
         if write is not None:
             check_new_file(write)

@@ -219,5 +219,5 @@ def _allow_open_files(transcripts: int) -> None:
     if allowed is not None and allowed < needed:
         raise ConfigError(
             f"Recording takes {needed} open files, and this system allows a process {allowed}.",
-            advice="Raise the limit (ulimit -n), simulate fewer owners, or leave --record out.",
+            advice="Raise the limit (ulimit -n), simulate fewer owners, or leave --output out.",
         )
