@@ -218,6 +218,21 @@ def write_session(path: Path, advice: Advice, *, name: str) -> None:
     write_new_file(path, text)
 
 
+def check_name(name: str) -> None:
+    """Refuse a session's name that its file could not have.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    try:
+        TypeAdapter(PartyName).validate_python(name)
+    except ValidationError:
+        raise ConfigError(
+            f"--name: {name!r} cannot be a session's name.",
+            advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
+        ) from None
+
+
 def check_started(path: Path) -> None:
     """Refuse a file that proposals cannot complete: one that cannot be read, or lacks a name or a rule.
 

@@ -116,6 +116,7 @@ def advise_command(
     def body() -> dict[str, Any]:
         from hushbid.advice.files import (
             bounds_of,
+            check_name,
             check_started,
             next_steps,
             owners_of,
@@ -129,6 +130,7 @@ def advise_command(
         from hushbid.protocol.data import DataColumns, load_dataset
         from hushbid.protocol.data.names import split_names
         from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+        from hushbid.protocol.session.guarantee import weak_epsilon
         from hushbid.tables.delivery import gaps_told
         from hushbid.text_files import check_new_file
 
@@ -139,6 +141,7 @@ def advise_command(
             )
         if write is not None:
             check_new_file(write)
+            check_name(name)
         if into is not None:
             check_started(into)
         bounds, schema, source = bounds_of(lower, upper), None, session or into
@@ -179,6 +182,8 @@ def advise_command(
             in_rounds=source is not None and rounds_in(source),
             rehearse=rehearsal,
         )
+        if epsilon is not None and (warning := weak_epsilon(epsilon)):
+            say(warning)
         advice = advise(request, say=say)
         written = _written(advice, write, into, name)
         nonlocal found, steps

@@ -21,7 +21,7 @@ from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from hushbid.protocol.crypto.identity import PublicIdentity
 from hushbid.protocol.data import Dataset, load_dataset
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.runtime.files.signed_files import check_begun_or_in_force, read_session
 from hushbid.protocol.runtime.given_tables import path_of
 from hushbid.protocol.runtime.keys import KeyPair
@@ -179,7 +179,7 @@ def open_subject(options: PartyOptions) -> Subject:
         session_file, invited = given.file, given.invited
         if invited not in (None, role):
             raise ConfigError(
-                f"{options.invitation} is for {invited}, and {options.config} is the file of a {role}.",
+                f"{options.invitation} is for {invited}, and {options.config} is the file of {an(role)}.",
                 advice="Give those of one party.",
             )
         name = role
