@@ -6,27 +6,41 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hushbid.consumer.role import Consumer
-from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, show_figures, takes, tell
-from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
+from hushbid.protocol.runtime.command import (
+    JsonOption,
+    LogFormatOption,
+    LogLevelOption,
+    log_to_stderr,
+    run_verb,
+    show_figures,
+    takes,
+    tell,
+)
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
 
 __all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
 
 
 @takes(Consumer)
 def command(
-    consumer: Consumer, log_format: LogFormatOption = LogFormat.TEXT, as_json: JsonOption = False
+    consumer: Consumer,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
+    as_json: JsonOption = False,
 ) -> None:
     """Take part in a session as its consumer, on this machine. Only `hushbid consumer` rehearses it first."""
-    run_consumer_verb(consumer, log_format, as_json=as_json)
+    run_consumer_verb(consumer, log_format, log_level, as_json=as_json)
 
 
-def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: bool) -> None:
+def run_consumer_verb(
+    consumer: Consumer, log_format: LogFormat, log_level: LogLevel, *, as_json: bool
+) -> None:
     """Run a consumer as a process of its own."""
 
     def body() -> dict[str, Any]:
         from hushbid.protocol.runtime.party import settle_process
 
-        set_up_logging("consumer", log_format)
+        log_to_stderr("consumer", log_format, log_level)
         settle_process()
         return consumer.run().as_json()
 

@@ -47,6 +47,9 @@ EXPECTED_HOPELESS: Final = 1.0
 says hopeless.
 """
 
+_DIGITS: Final = 2
+"""Decimals of these ratios where people read them. They are judged as they are printed."""
+
 _MEANING: Final[Mapping[Word, str]] = {
     "good": "where owners have little of what is wanted, it buys far better than at random",
     "uncertain": "whether it buys better than at random depends on what owners have",
@@ -171,7 +174,7 @@ class Rehearsal:
         return (
             self.word == "hopeless"
             and bool(self.staged)
-            and min(each.ratio_plain for each in self.staged) < HOPELESS
+            and round(min(each.ratio_plain for each in self.staged), _DIGITS) < HOPELESS
         )
 
     @property
@@ -187,14 +190,14 @@ class Rehearsal:
         if self.blind:
             return "hopeless"
         if not self.staged:
-            drowned = self.expected is not None and self.expected >= EXPECTED_HOPELESS
+            drowned = self.expected is not None and round(self.expected, _DIGITS) >= EXPECTED_HOPELESS
             return "hopeless" if drowned and not self.narrow else "uncertain"
-        if self.little <= GOOD:
+        if round(self.little, _DIGITS) <= GOOD:
             return "uncertain" if self.unseen else "good"
         ratios = [each.ratio for each in self.staged]
         # Among points that are easily told apart, weights scatter, so the ratios without them count too.
         ratios += [each.ratio_plain for each in self.staged[3:]]
-        return "hopeless" if min(ratios) >= HOPELESS else "uncertain"
+        return "hopeless" if round(min(ratios), _DIGITS) >= HOPELESS else "uncertain"
 
     @property
     def meaning(self) -> str:
@@ -212,10 +215,10 @@ class Rehearsal:
             beside = "" if self.beside is None else f", of one and a seed {self.beside:.3g}"
             return [f"nothing was played: the mean kernel value of two rows is {self.kernel:.3g}{beside}"]
         if not self.staged:
-            expected = f"{self.expected:.2g} times a uniform choice's MMD²"
+            expected = f"{self.expected:.2f} times a random choice's MMD²"
             return [f"nothing was played: the rule of thumb of `hushbid plan` has {expected}"]
         return [
-            "MMD² over a uniform choice's, with weights (and without), if owners have",
+            "MMD² over a random choice's, with weights (and without), if owners have",
             *(f"  {each.ratio:.2f} ({each.ratio_plain:.2f})  {each.owners}" for each in self.staged),
         ]
 
@@ -389,9 +392,9 @@ class Verdict:
         if self.rehearsal is None:
             return f"none: {self.why}"
         ratios = ", ".join(f"{each.ratio:.2f}" for each in self.rehearsal.staged)
-        figures = f": {ratios} of a uniform choice's MMD², with weights" if ratios else ""
+        figures = f": {ratios} of a random choice's MMD², with weights" if ratios else ""
         if self.rehearsal.expected is not None:
-            figures = f": {self.rehearsal.expected:.2f} of a uniform choice's MMD², by the rule of thumb"
+            figures = f": {self.rehearsal.expected:.2f} of a random choice's MMD², by the rule of thumb"
         return f"{self.rehearsal.word}{', and gone on with anyway' if self.anyway else ''}{figures}"
 
     def as_json(self) -> dict[str, Any]:

@@ -9,8 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from hushbid.curator.role import Curator
-from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
-from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
+from hushbid.protocol.runtime.command import (
+    JsonOption,
+    LogFormatOption,
+    LogLevelOption,
+    log_to_stderr,
+    run_verb,
+    takes,
+)
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
 
 __all__ = ["command"]
 
@@ -19,6 +26,7 @@ __all__ = ["command"]
 def command(
     curator: Curator,
     log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
     as_json: JsonOption = False,
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -27,7 +35,7 @@ def command(
     def body() -> dict[str, Any]:
         from hushbid.protocol.runtime.party import settle_process
 
-        set_up_logging("curator", log_format)
+        log_to_stderr("curator", log_format, log_level)
         settle_process()
         return curator.run(progress_fd=progress_fd).as_json()
 

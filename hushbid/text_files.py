@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,15 @@ from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.files.durable import in_place_of, is_there, write_new
 
-__all__ = ["PUBLIC", "check_new_file", "one_at_a_time", "replace_file", "write_new_file"]
+__all__ = [
+    "PUBLIC",
+    "check_directory_place",
+    "check_file_place",
+    "check_new_file",
+    "one_at_a_time",
+    "replace_file",
+    "write_new_file",
+]
 
 PUBLIC: Final = 0o644
 """Mode of a new file that anybody may read."""
@@ -35,12 +44,48 @@ def check_new_file(path: Path) -> None:
     """
     if os.path.lexists(path):
         raise is_there(path)
+    check_file_place(path)
+
+
+def check_file_place(path: Path) -> None:
+    """Find out beforehand whether a file can be written, or written anew: before work is done for it.
+
+    Raises:
+        ConfigError: It is no regular file, or its directory is not there, or takes no file.
+    """
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path} is not a regular file.", advice="Name another with --output.")
     directory = path.absolute().parent
-    if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
+    if not directory.is_dir() or _takes_no_file(directory):
         raise ConfigError(
             f"{path}: there is no directory {directory} that this user can write to.",
             advice="Make it, or name another file.",
         )
+
+
+def check_directory_place(path: Path) -> None:
+    """Find out beforehand whether a directory is there, or can be made, and takes files.
+
+    Raises:
+        ConfigError: Neither.
+    """
+    place = path.absolute()
+    nearest = next(each for each in (place, *place.parents) if os.path.lexists(each))
+    if not nearest.is_dir():
+        raise ConfigError(f"{nearest} is no directory.", advice="Name another with --output.")
+    if why := _takes_no_file(nearest):
+        raise ConfigError(
+            f"{path}: nothing can be written to {nearest}: {why}.", advice="Name another with --output."
+        )
+
+
+def _takes_no_file(directory: Path) -> str:
+    """Why a directory takes no file; empty: it does. Permissions alone do not tell, as root has them all."""
+    try:
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return ""
 
 
 @contextlib.contextmanager

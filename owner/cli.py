@@ -6,22 +6,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from hushbid.owner.role import Owner
-from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes, tell
-from hushbid.protocol.runtime.telemetry.logs import LogFormat, set_up_logging
+from hushbid.protocol.runtime.command import (
+    JsonOption,
+    LogFormatOption,
+    LogLevelOption,
+    log_to_stderr,
+    run_verb,
+    takes,
+    tell,
+)
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
 
 __all__ = ["command"]
 
 
 @takes(Owner)
-def command(owner: Owner, log_format: LogFormatOption = LogFormat.TEXT, as_json: JsonOption = False) -> None:
+def command(
+    owner: Owner,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
+    as_json: JsonOption = False,
+) -> None:
     """Take part in a session as an owner, on this machine."""
 
     def body() -> dict[str, Any]:
         from hushbid.protocol.runtime.party import settle_process
 
-        set_up_logging("owner", log_format)
+        log_to_stderr("owner", log_format, log_level)
         session, file = owner.files()
-        set_up_logging(file.name, log_format)
+        log_to_stderr(file.name, log_format, log_level)
         settle_process()
         return owner.run_as(session, file).as_json()
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["CONSUMER", "CURATOR", "listed"]
+__all__ = ["CONSUMER", "CURATOR", "an", "listed"]
 
 CURATOR: Final = "curator"
 CONSUMER: Final = "consumer"
+
+_VOWELS: Final = frozenset("aeiou")
+
+
+def an(noun: str) -> str:
+    """A noun of these programs with its indefinite article."""
+    return f"{'an' if noun[:1].lower() in _VOWELS else 'a'} {noun}"
 
 
 def listed(names: Sequence[str], most: int, *, rest: str = "more") -> str:

@@ -225,6 +225,21 @@ def write_session(path: Path, advice: Advice, *, name: str, labelled: bool = Fal
     write_new_file(path, text)
 
 
+def check_name(name: str) -> None:
+    """Refuse a session's name that its file could not have.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    try:
+        TypeAdapter(PartyName).validate_python(name)
+    except ValidationError:
+        raise ConfigError(
+            f"--name: {name!r} cannot be a session's name.",
+            advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
+        ) from None
+
+
 def check_started(path: Path) -> None:
     """Refuse a file that proposals cannot complete: one that cannot be read, or lacks a name or a rule.
 
@@ -242,7 +257,7 @@ def check_started(path: Path) -> None:
             f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, which no "
             "proposal says.",
             advice='Add them: `name = "ours"` in [session], `rule = "tender"` in [acquisition]. Or give '
-            "a new file with --write, and this one with --session, for its [[columns]].",
+            "a new file with --output, and this one with --session, for its [[columns]].",
         )
 
 

@@ -457,7 +457,7 @@ def _alternatives(trials: Trials, proposed: Trial, searched: int) -> list[Trial]
 
 def _epsilon_proposal(request: Request, trials: Trials, proposed: Trial) -> Proposal:
     by = "a rehearsal came to" if trials.rehearses else "the rule of thumb has"
-    came = f"{by} {proposed.ratio:.2g} of a uniform choice's MMD²"
+    came = f"{by} {proposed.ratio:.2g} of a random choice's MMD²"
     source: Source = "public" if request.public is not None or not trials.rehearses else "validation"
     if request.epsilon is not None:
         return Proposal("ε", proposed.epsilon, f"As given: {came}.", "given")

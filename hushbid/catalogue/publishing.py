@@ -223,5 +223,5 @@ def _make_directory(directory: Path) -> None:
     if not writable:
         raise ConfigError(
             f"{directory}: no directory that this user can make and write entries to.",
-            advice="Name another with `--out`. Nothing was charged.",
+            advice="Name another with `--output`. Nothing was charged.",
         )

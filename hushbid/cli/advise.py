@@ -96,7 +96,9 @@ def advise_command(
     rehearsal: Annotated[
         bool, typer.Option(help="Play each setting with owners made of the validation set.")
     ] = True,
-    write: Annotated[Path | None, typer.Option(help="Write a new session file here.", metavar="FILE")] = None,
+    write: Annotated[
+        Path | None, typer.Option("--output", help="Write a new session file here.", metavar="FILE")
+    ] = None,
     name: Annotated[str, typer.Option(help="The session's name in that file.")] = "advised",
     into: Annotated[
         Path | None,
@@ -114,6 +116,7 @@ def advise_command(
     def body() -> dict[str, Any]:
         from hushbid.advice.files import (
             bounds_of,
+            check_name,
             check_started,
             next_steps,
             owners_of,
@@ -127,16 +130,18 @@ def advise_command(
         from hushbid.protocol.data import DataColumns, load_dataset
         from hushbid.protocol.data.names import split_names
         from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+        from hushbid.protocol.session.guarantee import weak_epsilon
         from hushbid.tables.delivery import gaps_told
         from hushbid.text_files import check_new_file
 
         keep_one_blas_thread()
         if write is not None and into is not None:
             raise ConfigError(
-                "--write is for a new file, and --into for one that is there.", advice="Give one."
+                "--output is for a new file, and --into for one that is there.", advice="Give one."
             )
         if write is not None:
             check_new_file(write)
+            check_name(name)
         if into is not None:
             check_started(into)
         bounds, schema, source = bounds_of(lower, upper), None, session or into
@@ -177,6 +182,8 @@ def advise_command(
             in_rounds=source is not None and rounds_in(source),
             rehearse=rehearsal,
         )
+        if epsilon is not None and (warning := weak_epsilon(epsilon)):
+            say(warning)
         advice = advise(request, say=say)
         written = _written(advice, write, into, name, labelled=known.labels is not None)
         nonlocal found, steps

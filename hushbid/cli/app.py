@@ -7,91 +7,151 @@ from __future__ import annotations
 
 import sys
 from collections import UserDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+from hushbid.cli.spellings import meant, present
 from hushbid.protocol import __version__
-from hushbid.protocol.runtime.command import json_line, run_app, tell
+from hushbid.protocol.runtime.command import HELP_OPTIONS, json_line, run_app, tell, with_quiet
 
-__all__ = ["app", "main"]
+__all__ = ["EVIDENCE", "GROUPS", "app", "main"]
 
 _EXIT_CODES: Final = (
     "Exit codes: 0 done, 1 the job failed, 2 connection or authentication, 3 time-out, "
-    "4 usage, configuration or data, 5 a bug in hushbid, 130 a run or simulation was interrupted. "
+    "4 usage, configuration or data, 5 a bug in hushbid, 6 the system is short of something, "
+    "130 a run or simulation was interrupted. "
     "Options go before HUSHBID_ variables, and these before files. "
     "With --json every verb prints one JSON object on stdout, and text for people on stderr."
 )
 
-_VERBS: Final = {
-    "run": "run:run_command",
-    "simulate": "run:simulate_command",
-    "curator": "parties:curator_command",
-    "owner": "parties:owner_command",
-    "consumer": "consumer:consumer_command",
-    "keys": "keys:keys_app",
-    "invite": "invite:invite_command",
-    "preflight": "preflight:preflight_command",
-    "interop": "interop:interop_app",
-    "transcript": "transcript:transcript_app",
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Prepare": {
+        "advise": "advise:advise_command",
+        "plan": "plan:plan_command",
+        "schema": "schema:schema_app",
+        "publish": "publish:publish_app",
+        "screen": "screen:screen_command",
+        "keys": "keys:keys_app",
+        "invite": "invite:invite_command",
+        "preflight": "preflight:preflight_command",
+    },
+    "Take part": {
+        "run": "run:run_command",
+        "simulate": "run:simulate_command",
+        "owner": "parties:owner_command",
+        "consumer": "consumer:consumer_command",
+        "curator": "parties:curator_command",
+    },
+    "Look back": {
+        "report": "report:report_command",
+        "weigh": "weigh:weigh_command",
+        "train": "train:train_command",
+        "value": "value:value_command",
+        "transcript": "transcript:transcript_app",
+    },
+    "Operate": {
+        "status": "status:status_command",
+        "ledger": "ledger:ledger_command",
+        "setup": "setup:setup_command",
+        "evidence": "app:evidence_app",
+    },
+}
+"""Where each verb is, by what it is for: a module of `hushbid.cli`, and its function, or its typer with more
+verbs.
+"""
+EVIDENCE: Final[Mapping[str, str]] = {
+    "audit": "audit:audit_command",
     "bench": "bench:bench_app",
     "experiment": "experiment:experiment_app",
+    "interop": "interop:interop_app",
     "sweep": "sweep:sweep_app",
-    "health": "health:health_command",
-    "status": "status:status_command",
-    "watch": "watch:watch_command",
-    "ledger": "ledger:ledger_command",
-    "audit": "audit:audit_command",
-    "advise": "advise:advise_command",
-    "plan": "plan:plan_command",
-    "report": "report:report_command",
-    "publish": "publish:publish_app",
-    "schema": "schema:schema_app",
-    "screen": "screen:screen_command",
-    "weigh": "weigh:weigh_command",
-    "train": "train:train_command",
-    "value": "value:value_command",
-    "setup": "setup:setup_command",
 }
-"""Where each verb is: a module of `hushbid.cli`, and its function, or its typer with more verbs."""
+"""The verbs below `evidence`, likewise. Each may also be called without that word, as it was before."""
+_BEFORE: Final = {"health": "health:health_command", "watch": "watch:watch_command", **EVIDENCE}
+"""Verbs as they were called before. They work, and help does not list them."""
 
 
 class _Parsers(UserDict[str, Any]):
-    """The parser of each verb, made when it is asked for: to make all takes longer than most verbs do."""
+    """The parser of each verb, made when it is asked for: to make all takes longer than most verbs do.
+
+    Args:
+        verbs: As `EVIDENCE`.
+        panels: The panel of help that a verb is listed in; a verb without one is hidden.
+    """
+
+    def __init__(self, verbs: Mapping[str, str], panels: Mapping[str, str]) -> None:
+        super().__init__(verbs)
+        self._panels = panels
 
     def __getitem__(self, verb: str) -> Any:
         found = self.data[verb]
         if isinstance(found, str):
             module, _, name = found.partition(":")
-            found = self.data[verb] = _parser(verb, getattr(import_module(f"hushbid.cli.{module}"), name))
+            found = _parser(verb, getattr(import_module(f"hushbid.cli.{module}"), name))
+            found.hidden = verb not in self._panels
+            found.rich_help_panel = self._panels.get(verb)
+            self.data[verb] = found
         return found
 
 
 def _parser(verb: str, what: typer.Typer | Callable[..., None]) -> Any:
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     if isinstance(what, typer.Typer):
-        alone.add_typer(what, name=verb)
-        return typer.main.get_group(alone).commands[verb]
+        alone.add_typer(what, name=verb, no_args_is_help=True)
+        return with_quiet(typer.main.get_group(alone).commands[verb])
     alone.command(verb, epilog=_EXIT_CODES)(what)
-    return typer.main.get_command(alone)
+    return with_quiet(typer.main.get_command(alone))
 
 
 class _Verbs(TyperGroup):
     """Typer's parser of the command line, with those of verbs as above."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings | {"commands": _Parsers(_VERBS)})
+        groups = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
+        listed = {verb: place for verbs in GROUPS.values() for verb, place in verbs.items()}
+        super().__init__(**settings | {"commands": _Parsers(listed | _BEFORE, groups)})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer does, of spellings of before as well."""
+        return super().parse_args(ctx, present(args))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As Typer does; a word that is no verb is answered with the verb that does what it asks for."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(meant(args[0], [verb for verbs in GROUPS.values() for verb in verbs]))
+        return super().resolve_command(ctx, args)
+
+
+class _Evidence(TyperGroup):
+    """The parser of `hushbid evidence`."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"commands": _Parsers(EVIDENCE, dict.fromkeys(EVIDENCE, "Commands"))})
+
+
+evidence_app = typer.Typer(
+    cls=_Evidence,
+    help="Attack hushbid, measure it, work out the documents' figures, test other implementations.",
+    no_args_is_help=True,
+)
+
+
+@evidence_app.callback()
+def _evidence() -> None:
+    pass
 
 
 app = typer.Typer(
     name="hushbid",
     cls=_Verbs,
     help="Buy training data without anyone showing their data first.",
-    epilog=_EXIT_CODES,
-    add_completion=False,
+    epilog=f"`hushbid VERB -h` says what a verb takes. {_EXIT_CODES}",
+    context_settings={"help_option_names": list(HELP_OPTIONS)},
+    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 

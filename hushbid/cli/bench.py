@@ -228,7 +228,7 @@ def _owners(
         bool, typer.Option("--blind", help="A blind curator in place of a sealed rule's.")
     ] = False,
     directory: Annotated[
-        Path, typer.Option(help="Where the parties' data and the run's directory are made.")
+        Path, typer.Option("--output", help="Where the parties' data and the run's directory are made.")
     ] = Path("runs"),
 ) -> dict[str, Any]:
     """Run a session of many owners with a process for each on this machine, with CURVE and records."""

@@ -6,18 +6,21 @@ from dataclasses import replace
 
 from hushbid.consumer.cli import run_consumer_verb
 from hushbid.parties import Consumer
-from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, say, takes
-from hushbid.protocol.runtime.telemetry.logs import LogFormat, logs_json
+from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, LogLevelOption, say, takes
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel, logs_json
 
 __all__ = ["consumer_command"]
 
 
 @takes(Consumer)
 def consumer_command(
-    consumer: Consumer, log_format: LogFormatOption = LogFormat.TEXT, as_json: JsonOption = False
+    consumer: Consumer,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
+    as_json: JsonOption = False,
 ) -> None:
     """Take part in a session as its consumer, on this machine."""
-    run_consumer_verb(replace(consumer, say=_say), log_format, as_json=as_json)
+    run_consumer_verb(replace(consumer, say=_say), log_format, log_level, as_json=as_json)
 
 
 def _say(line: str) -> None:

@@ -48,7 +48,9 @@ for _kind in OPTIONS.values():
 
 @experiment_app.command("run")
 def _declared(
-    file: Annotated[Path, typer.Argument(help="What declares it, as --out leaves it.", metavar="FILE.toml")],
+    file: Annotated[
+        Path, typer.Argument(help="What declares it, as --output leaves it.", metavar="FILE.toml")
+    ],
     out: OutOption = None,
     jobs: JobsOption = 1,
     scheduler: SchedulerOption = None,

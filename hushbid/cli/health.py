@@ -1,4 +1,7 @@
-"""`hushbid health`: whether the parties of state directories live, for checks of containers and units."""
+"""`hushbid status --check`: whether parties live, for checks of containers and units.
+
+`hushbid health` is its former name.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,10 @@ __all__ = [
     "MAX_AGE_SECONDS",
     "StateOption",
     "StatesArgument",
+    "check_health",
     "health_command",
     "named_places",
+    "show_health",
     "statuses_in",
     "trouble",
 ]
@@ -38,13 +43,14 @@ StateOption: TypeAlias = Annotated[
 ]
 
 
-def _show(found: Mapping[str, Any]) -> None:
+def show_health(found: Mapping[str, Any]) -> None:
+    """Print who is alive."""
     for status in found["parties"]:
         line = f"{status['party']} is alive: {status['busy'] or status['phase']}."
         tell(line)
 
 
-@verb(show=_show)
+@verb(show=show_health)
 def health_command(
     context: typer.Context,
     states: StatesArgument = None,
@@ -61,7 +67,16 @@ def health_command(
     ] = MAX_AGE_SECONDS,
 ) -> dict[str, Any]:
     """Whether the parties of state directories are alive: exit code 0 if all are, 1 if not."""
-    statuses = statuses_in(named_places(context, states, state))
+    return check_health(named_places(context, states, state), ready=ready, max_age=max_age)
+
+
+def check_health(places: Sequence[Path], *, ready: bool, max_age: float) -> dict[str, Any]:
+    """The statuses of parties that are alive.
+
+    Raises:
+        HushbidError: One is not, or is not `ready` if that is asked for.
+    """
+    statuses = statuses_in(places)
     now = time.time()
     wrong = [(each.party, trouble(each, now, max_age=max_age, ready=ready)) for each in statuses]
     said = [f"{party} {what}." for party, what in wrong if what is not None]

@@ -34,7 +34,9 @@ def invite_command(
     ],
     owner: Annotated[str | None, typer.Option(help="Which owner, as on the roster.")] = None,
     consumer: Annotated[bool, typer.Option("--consumer", help="The consumer, in place of an owner.")] = False,
-    out: Annotated[Path | None, typer.Option(help="The file to write; default: NAME.invitation.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--output", help="The file to write; default: NAME.invitation.")
+    ] = None,
     key: Annotated[
         Path | None,
         typer.Option(help="The curator's secret key; default: curator.key beside the session file."),

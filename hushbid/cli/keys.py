@@ -43,7 +43,7 @@ def _show_new(made: Mapping[str, Any]) -> None:
 @verb(show=_show_new)
 def _new(
     name: Annotated[str, typer.Argument(help="The party's name, which the files are named by.")],
-    directory: Annotated[Path, typer.Option(help="Where to write the two files.")] = Path(),
+    directory: Annotated[Path, typer.Option("--output", help="Where to write the two files.")] = Path(),
 ) -> dict[str, Any]:
     """Make a key: NAME.key, which stays with the party, and NAME.pub, which the roster needs."""
     _check_name(name)
@@ -83,7 +83,9 @@ def _request(
         Literal["owner", "consumer", "curator"], typer.Option(help="What it shall be in the session.")
     ],
     key: Annotated[Path | None, typer.Option(help="Its secret key file; default: NAME.key.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The file to write; default: NAME.request.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--output", help="The file to write; default: NAME.request.")
+    ] = None,
     session_name: Annotated[
         str | None,
         typer.Option(

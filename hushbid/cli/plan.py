@@ -18,7 +18,7 @@ __all__ = ["plan_command"]
 def plan_command(options: PlanOptions, as_json: JsonOption = False) -> dict[str, Any]:
     """Say what a session would come to: noise, error, points seen, bytes, time, and whether to run it.
 
-    Options go before what the file says. Without a file --owners, --points, --validation, and both ε, are
+    Options go before what the file says. Without a file --owners, --points, --validation, and --epsilon, are
     needed.
     """
     from hushbid.plan.result import render

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hushbid.protocol.machine.progress import Progress as SessionProgress
 from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.runtime.command import is_quiet
 from hushbid.protocol.runtime.command import say as say_line
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def session_progress(console: Console | None = None) -> Iterator[Callable[[Sessi
     from hushbid.cli.terminal import Terminal
 
     console = Terminal(stderr=True) if console is None else console
-    if not console.is_terminal:
+    if is_quiet() or not console.is_terminal:
         yield None
         return
     with Live(console=console, transient=True) as live:
@@ -113,7 +114,7 @@ def job_progress(doing: str, unit: str) -> Iterator[JobProgress]:
 
     console = Terminal(stderr=True)
     shown: dict[str, Any] = {}
-    if not console.is_terminal:
+    if is_quiet() or not console.is_terminal:
 
         def say(job: str, _done: int, total: int) -> None:
             if job not in shown:

@@ -21,7 +21,7 @@ _TOO_SMALL: Final = (
     "the entry. It has been charged. Publish more points, or at a larger ε."
 )
 
-OutOption: TypeAlias = Annotated[Path, typer.Option(help="The catalogue's directory.")]
+OutOption: TypeAlias = Annotated[Path, typer.Option("--output", help="The catalogue's directory.")]
 
 
 def _show(made: Mapping[str, Any]) -> None:

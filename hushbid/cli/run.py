@@ -66,7 +66,9 @@ def run_command(
     options: _ClusterOptions,
     directory: Annotated[
         Path | None,
-        typer.Option(help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"),
+        typer.Option(
+            "--output", help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> dict[str, Any]:
@@ -91,7 +93,9 @@ def simulate_command(
         int | None,
         typer.Option(min=1, help="Points of each of --owners, drawn with replacement; default: dealt out."),
     ] = None,
-    record: Annotated[Path | None, typer.Option(help="Directory for the parties' transcripts.")] = None,
+    record: Annotated[
+        Path | None, typer.Option("--output", help="Directory for the parties' transcripts.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> dict[str, Any]:
     """Run a whole cluster in one process: the same machines and messages, no network."""

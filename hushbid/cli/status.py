@@ -1,14 +1,13 @@
-"""`hushbid status`: what the parties of some state directories, or of a run, do now."""
+"""`hushbid status`: what the parties of some state directories, or of a run, do: now, live, or as a check."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -17,21 +16,15 @@ from hushbid.cli.health import (
     StateOption,
     StatesArgument,
     named_places,
-    statuses_in,
     trouble,
 )
-from hushbid.protocol.printable import printable
-from hushbid.protocol.runtime.command import json_line, run_verb
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.runtime.command import fail, json_line, run_verb
 from hushbid.protocol.runtime.telemetry.status_file import Status
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = ["described", "json_lines", "status_command", "until"]
 
 _T = TypeVar("_T")
-
-_Parties: TypeAlias = list[dict[str, Any]]
 
 WATCH_SECONDS: Final = 1.0
 """Between two looks of `--watch`."""
@@ -42,31 +35,54 @@ def status_command(
     states: StatesArgument = None,
     state: StateOption = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Look again every second, until all have ended.")
+        bool,
+        typer.Option("--watch", "-w", help="Go on until the session is over, from before it begins."),
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="For health checks: exit code 1 unless all that are named are alive."),
+    ] = False,
+    ready: Annotated[
+        bool,
+        typer.Option(
+            "--ready",
+            help="With --check: a curator also listens, an owner or the consumer has its data loaded.",
+        ),
+    ] = False,
+    max_age: Annotated[
+        float,
+        typer.Option(
+            min=0, help="With --check: seconds since its loop's last turn after which a party is not alive."
+        ),
+    ] = MAX_AGE_SECONDS,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object on stdout; with --watch one a look.")
     ] = False,
 ) -> None:
-    """Show what parties do now: phase, round, who is here, and whether their loops turn."""
+    """Say what the parties of a run or of state directories do: round, points, who is missing."""
+    _check_options(watch=watch, check=check, ready=ready, max_age=max_age, as_json=as_json)
+    if check:
+        from hushbid.cli.health import check_health, show_health
 
-    def body() -> dict[str, Any]:
-        places = named_places(context, states, state)
-        if not watch:
-            return {"parties": _look(places)}
-        with json_lines(_as_json, _all_ended) if as_json else _live() as shows:
-            return _as_json(until(lambda: _look(places), _all_ended, shows))
+        run_verb(
+            lambda: check_health(named_places(context, states, state), ready=ready, max_age=max_age),
+            as_json=as_json,
+            show=show_health,
+        )
+    from hushbid.cli.watch import look_once, watched
 
-    run_verb(body, as_json=as_json, show=None if watch else _show)
-
-
-def _look(places: Sequence[Path]) -> _Parties:
-    now = time.time()
-    return [described(status, now) for status in statuses_in(places)]
+    looks = watched if watch else look_once
+    run_verb(lambda: looks(named_places(context, states, state), as_json=as_json), as_json=as_json)
 
 
-def _as_json(parties: _Parties) -> dict[str, Any]:
-    return {"parties": parties}
+def _check_options(*, watch: bool, check: bool, ready: bool, max_age: float, as_json: bool) -> None:
+    if watch and check:
+        wrong = ConfigError("--watch goes on, and --check looks once.", advice="Give one of them.")
+    elif not check and (ready or max_age != MAX_AGE_SECONDS):
+        wrong = ConfigError("--ready and --max-age belong to --check.", advice="Give --check too.")
+    else:
+        return
+    fail(wrong, as_json=as_json)
 
 
 def described(status: Status, now: float) -> dict[str, Any]:
@@ -99,44 +115,3 @@ def json_lines(
             sys.stdout.flush()
 
     yield show
-
-
-@contextmanager
-def _live() -> Iterator[Callable[[_Parties], None]]:
-    from rich.live import Live
-
-    from hushbid.cli.terminal import Terminal
-
-    with Live(console=Terminal(), auto_refresh=False) as live:
-        yield lambda parties: live.update(_table(parties), refresh=True)
-
-
-def _all_ended(found: _Parties) -> bool:
-    return all(party["finished"] for party in found)
-
-
-def _show(found: Mapping[str, Any]) -> None:
-    from hushbid.cli.terminal import Terminal
-
-    Terminal().print(_table(found["parties"]))
-
-
-def _table(found: _Parties) -> Table:
-    from rich.table import Table
-
-    table = Table("party", "phase", "round", "owners here", "last turn", "", box=None, pad_edge=False)
-    for party in found:
-        phase = "paused" if party["paused"] else party["phase"]
-        done = "" if party["busy_share"] is None else f", {party['busy_share']:.0%}"
-        busy = f" ({party['busy']}{done})" if party["busy"] not in (None, phase) else ""
-        missing = f"missing: {', '.join(party['missing'])}" if party["missing"] else ""
-        sees_rounds = party["round"] or party["role"] != "consumer"  # which sees them only where it weighs
-        table.add_row(
-            printable(party["party"]),
-            printable(phase + busy),
-            f"{party['round']} of {party['rounds']}" if sees_rounds else "–",
-            "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
-            "ended" if party["finished"] else f"{party['age']:.1f} s ago",
-            printable(party["trouble"] or missing),
-        )
-    return table

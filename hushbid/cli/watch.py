@@ -1,4 +1,7 @@
-"""`hushbid watch`: a live view of a session from its parties' status files, until it is over."""
+"""`hushbid status --watch`: a live view of a session from its parties' status files, until it is over.
+
+`hushbid watch` is its former name.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from hushbid.protocol.runtime.telemetry.status_file import Status, status_files
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["Look", "Party", "Watcher", "shown", "view", "watch_command"]
+__all__ = ["Look", "Party", "Watcher", "look_once", "shown", "view", "watch_command", "watched"]
 
 WIDE: Final = 110
 """Columns of a terminal from which on every figure has a column of its own."""
@@ -39,17 +42,28 @@ def watch_command(
     ] = False,
 ) -> dict[str, Any]:
     """Watch a session until it is over: how far it is, how fast, and who is missing."""
+    looks = look_once if once else watched
+    return looks(named_places(context, states, state), as_json=as_json)
+
+
+def look_once(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
+    """Show what parties do now; all must have started."""
     from hushbid.cli.terminal import Terminal
 
-    if once:
-        statuses = statuses_in(named_places(context, states, state))
-        now = time.time()
-        found = Look(tuple(Party(status, now) for status in statuses), ())
-        if not as_json:
-            console = Terminal()
-            console.print(view(found, console.width))
-        return found.as_json()
-    watcher = Watcher(named_places(context, states, state))
+    statuses = statuses_in(places)
+    now = time.time()
+    found = Look(tuple(Party(status, now) for status in statuses), ())
+    if not as_json:
+        console = Terminal()
+        console.print(view(found, console.width))
+    return found.as_json()
+
+
+def watched(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
+    """Show what parties do, until their session is over; they need not have started yet."""
+    from hushbid.cli.terminal import Terminal
+
+    watcher = Watcher(places)
     with json_lines(Look.as_json, _is_over) if as_json else shown(Terminal()) as show:
         return until(lambda: watcher.look(time.time()), _is_over, show).as_json()
 

@@ -36,7 +36,11 @@ __all__ = [
 JobsOption: TypeAlias = Annotated[int, typer.Option(min=1, help="Processes that share the work.")]
 OutOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="Write results, figures and a page here; what is done already is kept.", metavar="DIR"),
+    typer.Option(
+        "--output",
+        help="Write results, figures and a page here; what is done already is kept.",
+        metavar="DIR",
+    ),
 ]
 SchedulerOption: TypeAlias = Annotated[
     str | None,

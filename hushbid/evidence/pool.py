@@ -80,7 +80,7 @@ def _of_cluster(
         except KilledWorker as error:
             raise HushbidError(
                 f"The cluster of {scheduler} lost the same work several times: its workers died.",
-                advice="Look into the workers' logs, for memory above all; what is done is kept with --out.",
+                advice="Look into the workers' logs, for memory above all; --output keeps what is done.",
             ) from error
 
 

@@ -29,7 +29,7 @@ from hushbid.protocol.crypto.sealing import (
     verify_signature,
 )
 from hushbid.protocol.errors import HushbidError, RemoteProtocolError, TimedOut, VectorMismatch
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.runtime.network.router import Arrival, RouterEndpoint
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.blind import BlindBid
@@ -87,7 +87,7 @@ class Difference:
     why: str = ""
 
     def __str__(self) -> str:
-        where = f"frame {self.frame}, a {self.kind}, field {self.field}"
+        where = f"frame {self.frame}, {an(self.kind)}, field {self.field}"
         if self.byte is None:
             return f"{where}: {self.why}"
         due, came = self.expected or "the end", self.actual or "the end"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final, Literal
 
 import typer
 
+from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import option
 
 __all__ = ["PlanFlags"]
+
+_SIDES: Final = frozenset({"owners", "consumer", "asks"})
 
 
 def _owner_count(text: str) -> int:
@@ -41,11 +44,15 @@ class PlanFlags:
     owner_points: int | None = option(int | None, min=1, help="Points of each owner; default: 10,000.")
     seed_points: int | None = option(int | None, min=1, help="Points of the public seed set; default: 150.")
     columns: int | None = option(int | None, min=1, help="Columns of a point; default: 100.")
-    epsilon_owners: float | None = option(float | None, help="ε of one record of one owner, over all rounds.")
-    epsilon_consumer: float | None = option(float | None, help="ε of one record of the validation set.")
-    epsilon_asks: float | None = option(
-        float | None, help="ε of the rules that ask by one: logistic, published."
+    epsilon: float | str | None = option(
+        str | None,
+        help="ε of one record of each side that the rule charges, or of sides by name: consumer=1,owners=3; "
+        "asks=E for the rules that ask by one.",
+        metavar="E",
     )
+    epsilon_owners: float | None = option(float | None, hidden=True, help="As --epsilon owners=E.")
+    epsilon_consumer: float | None = option(float | None, hidden=True, help="As --epsilon consumer=E.")
+    epsilon_asks: float | None = option(float | None, hidden=True, help="As --epsilon asks=E.")
     delta: float | None = option(float | None, help="δ of every ε; default: 1e-5.")
     rule: str | None = option(
         str | None,
@@ -59,3 +66,40 @@ class PlanFlags:
         """The fields that are not None, by name."""
         values = {each.name: getattr(self, each.name) for each in fields(PlanFlags)}
         return {name: value for name, value in values.items() if value is not None}
+
+    def epsilon_of(
+        self, side: Literal["owners", "consumer", "asks"], *, charged: bool = True
+    ) -> float | None:
+        """The ε that is asked for, of a side.
+
+        Args:
+            charged: Whether an ε of no side by name is this side's too.
+
+        Raises:
+            ConfigError: The same side's twice, or no number.
+        """
+        sides, all_sides = self._epsilons()
+        own: float | None = getattr(self, f"epsilon_{side}")
+        if own is not None and (side in sides or all_sides is not None):
+            raise ConfigError(f"The ε of {side} is given twice.", advice=f"Give --epsilon {side}=E alone.")
+        if own is not None:
+            return own
+        return sides.get(side, all_sides if charged and side != "asks" else None)
+
+    def _epsilons(self) -> tuple[dict[str, float], float | None]:
+        """What `epsilon` says of sides by name, and of all."""
+        if not isinstance(self.epsilon, str):
+            return {}, self.epsilon
+        try:
+            if "=" not in self.epsilon:
+                return {}, float(self.epsilon)
+            pairs = [each.split("=") for each in self.epsilon.split(",")]
+            sides = {name.strip(): float(value) for name, value in pairs}
+        except ValueError:
+            sides, pairs = {}, []
+        if not sides or not sides.keys() <= _SIDES or len(sides) < len(pairs):
+            raise ConfigError(
+                f"--epsilon: {self.epsilon!r} is neither a number nor sides with one each.",
+                advice="Give a number, such as 1, or consumer=1,owners=3; asks=E is for rules that ask.",
+            )
+        return sides, None

@@ -75,12 +75,16 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
     from hushbid.plan.verdict import Rehearsing
     from hushbid.plan.with_data import rehearsed
     from hushbid.protocol.runtime.blas_threads import one_blas_thread
+    from hushbid.protocol.session.guarantee import weak_lines
+    from hushbid.protocol.session.session import open_session
 
     with one_blas_thread():  # as the parties' processes do
         setting = plan_setting(path_of(options.file), options, data=path_of(options.data))
         how = Rehearsing(
             wanted=options.rehearsal, drawn=setting.drawn, say=options.say or (lambda _line: None)
         )
+        for line in weak_lines(open_session(setting.file).privacy()):
+            how.say(line)
         played = rehearsed(setting, how)
         speed = measure_speed(setting)
         return make_plan(

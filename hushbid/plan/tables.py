@@ -45,7 +45,11 @@ _SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
 
 def _rule_of(flags: PlanFlags) -> str:
     """The rule where no file and no flag names one. What only rounds have asks for `sealed`."""
-    rounds = flags.epsilon_owners is not None or flags.batch is not None or flags.seed_weight is not None
+    rounds = (
+        flags.epsilon_of("owners", charged=False) is not None
+        or flags.batch is not None
+        or flags.seed_weight is not None
+    )
     return Sealed.name if rounds else default_rule(flags.points or 1)
 
 
@@ -108,11 +112,12 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
     # Only the rule decides whether the map is secret; the plan needs no particular one.
     rule = RULES.get(str(tables["acquisition"].get("rule")))
     features["seed"] = None if rule is not None and rule.sealed else 0
+    herds = rule is not None and rule.herds
     for name, flag, epsilon in (
-        ("target", "--epsilon-consumer", flags.epsilon_consumer),
-        ("summary", "--epsilon-owners", flags.epsilon_owners),
+        ("target", "--epsilon consumer=E", flags.epsilon_of("consumer")),
+        ("summary", "--epsilon owners=E", flags.epsilon_of("owners", charged=not herds)),
     ):
-        if name == "summary" and rule is not None and rule.herds and epsilon is None:
+        if name == "summary" and herds and epsilon is None:
             tables[name] = summary_like(tables["target"])  # none is released
         else:
             tables[name] = _with_release(name, tables[name], flags.release, epsilon, flag)
@@ -130,14 +135,14 @@ def _need_tables(tables: Mapping[str, Any]) -> None:
 def _rule_table(table: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
     kept = flags.rule is None or flags.rule == table.get("rule")
     rule: dict[str, Any] = dict(table) if kept else {"rule": flags.rule}
-    if flags.epsilon_asks is not None:
-        rule["epsilon"] = flags.epsilon_asks
+    if (asks := flags.epsilon_of("asks")) is not None:
+        rule["epsilon"] = asks
     known = RULES.get(str(rule.get("rule")))
     epsilon = None if known is None else known.Parameters.model_fields.get("epsilon")
     if known is not None and epsilon is not None and epsilon.is_required() and "epsilon" not in rule:
         raise ConfigError(
             f"acquisition.epsilon is missing: the rule {known.name} asks by it.",
-            advice="Give --epsilon-asks E.",
+            advice="Give --epsilon asks=E.",
         )
     return rule
 
@@ -155,7 +160,7 @@ def _with_release(
     if epsilon is None:
         epsilon = table.get("epsilon")
     if epsilon is None:
-        raise ConfigError(f"[{name}]: the ε of {mechanism} is missing.", advice=f"Give {flag} E.")
+        raise ConfigError(f"[{name}]: the ε of {mechanism} is missing.", advice=f"Give {flag}.")
     if release is None and table:
         if table.get("calibration") == "published":
             raise ConfigError(

@@ -25,6 +25,7 @@ from hushbid.protocol.data.dataset import Array
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import Hopeless, HushbidError
 from hushbid.protocol.privacy.releases.exact import ExactRelease
+from hushbid.protocol.session.guarantee import weak_lines
 from hushbid.protocol.session.session import Session
 
 __all__ = ["NOT_REHEARSING", "Rehearsing", "Sets", "nothing_to_choose", "prospect_of", "what_is_wrong"]
@@ -173,6 +174,17 @@ def prospect_of(session: Session, given: Sets) -> Prospect:
         seed=0,
         amounts=session.file.labels_are_amounts,
     )
+
+
+def warn(session: Session, rows: Mapping[str, int], say: Callable[[str], object] | None) -> None:
+    """Say before a session of all parties that nothing is chosen, or that an ε protects nobody.
+
+    Args:
+        rows: How many points each owner has.
+    """
+    for line in (nothing_to_choose(session, rows), *weak_lines(session.privacy())):
+        if line and say is not None:
+            say(line)
 
 
 def nothing_to_choose(session: Session, rows: Mapping[str, int]) -> str:

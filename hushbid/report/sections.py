@@ -208,7 +208,7 @@ def _verdict(figures: Figures) -> Iterable[Html]:
         for each in (() if verdict.rehearsal is None else verdict.rehearsal.staged)
     ]
     if rows:
-        ratios = _numbers("MMD² over a uniform choice's, with weights", "without weights")
+        ratios = _numbers("MMD² over a random choice's, with weights", "without weights")
         yield table([*_text("made-up owners have"), *ratios], rows)
 
 

@@ -12,6 +12,7 @@ from hushbid.curator.machine import CuratorMachine
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.names import an
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header
@@ -111,6 +112,6 @@ def _open_redacted(path: Path, session: Session, course: Course) -> Source:
         else:
             return Source(path, reader.header, session, None, course, reader.torn_bytes)
     raise DataError(
-        f"{path}: its records are not those of a {reader.header.role} ({reason}).",
+        f"{path}: its records are not those of {an(reader.header.role)} ({reason}).",
         advice="Read it with the version of hushbid that recorded it.",
     )

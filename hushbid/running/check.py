@@ -16,7 +16,7 @@ from typing import Any, Final
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import shares
 from hushbid.consumer.verdict import Verdict
-from hushbid.plan.verdict import Rehearsing, nothing_to_choose
+from hushbid.plan.verdict import Rehearsing, warn
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.subject import Subject
 from hushbid.protocol.config.key_request import Role
@@ -69,8 +69,7 @@ def check_run(
             if cluster.partition is None:  # else a ledger begins with the run
                 budget(subject, warn=False)  # the party's process says it
     rows = {name: sum(map(len, subjects[name].datasets.values())) for name in cluster.owners}
-    if say is not None and (warning := nothing_to_choose(session, rows)):
-        say(warning)
+    warn(session, rows, say)
     return rehearsing.verdict(session, lambda: subjects[CONSUMER].sets)
 
 

@@ -172,5 +172,5 @@ def _new_directory(parent: Path, name: str) -> Path:
 def _cannot_write(path: Path, error: OSError) -> ConfigError:
     return ConfigError(
         f"The run directory cannot be made in {path}: {error.strerror}.",
-        advice="Make room, or name another place with --directory.",
+        advice="Make room, or name another place with --output.",
     )

@@ -37,6 +37,7 @@ from hushbid.running.process import PartyFailed, PartyProcess
 from hushbid.running.report import with_report
 from hushbid.running.results import RunResult
 from hushbid.running.simulate import AfterRound, Follow, baselines, both
+from hushbid.text_files import check_directory_place
 
 __all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
 
@@ -103,7 +104,9 @@ def run(
         nonlocal verdict
         verdict = check_run(cluster, session, rehearsing, say)
 
-    prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY, check=check)
+    parent = directory or cluster.file.run.directory or DEFAULT_DIRECTORY
+    check_directory_place(parent)  # a rehearsal may take long
+    prepared = prepare(cluster, parent, check=check)
     try:
         session = open_session(prepared.session)
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse

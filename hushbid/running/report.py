@@ -19,6 +19,7 @@ from hushbid.report.figures import Figures, figures_of
 from hushbid.report.html import FIRST_BYTES
 from hushbid.report.own_rows import Wanted, own_rows
 from hushbid.report.sources import open_sources
+from hushbid.text_files import check_file_place
 
 if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
@@ -100,6 +101,7 @@ def _check_free(output: Path) -> None:
 
     Only regular files are opened: a pipe would wait for a writer.
     """
+    check_file_place(output)
     try:
         if not stat.S_ISREG(output.stat().st_mode):
             raise ConfigError(f"{output} is not a regular file.", advice="Name another file with --output.")

@@ -20,7 +20,7 @@ from hushbid.consumer.store import PurchaseFile, keep_table, keep_verdict
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.progress import Follower
 from hushbid.curator.result import curator_result
-from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
+from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing, Sets, warn
 from hushbid.protocol import platform
 from hushbid.protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from hushbid.protocol.errors import ConfigError
@@ -34,6 +34,7 @@ from hushbid.protocol.transcript.journal import Journal
 from hushbid.running.report import with_report
 from hushbid.running.results import RunResult
 from hushbid.simulation.simulator import Simulation
+from hushbid.text_files import check_directory_place
 
 __all__ = ["AfterRound", "Follow", "baselines", "both", "simulate"]
 
@@ -87,8 +88,7 @@ def simulate(
     if record is not None:
         _check_unused(record)
     rows = {name: len(each) for name, each in data.owners.items()}
-    if say is not None and (warning := nothing_to_choose(session, rows)):
-        say(warning)
+    warn(session, rows, say)
     drawn = cluster.file.consumer.seed_points is not None
     verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn, cluster.model))
     if record is not None:
@@ -217,6 +217,7 @@ def _check_unused(directory: Path) -> None:
     """Refuse before hours are spent: transcripts never replace others."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError(f"{directory} is there already and not empty.", advice="Name another directory.")
+    check_directory_place(directory)
 
 
 def _allow_open_files(transcripts: int) -> None:
@@ -226,5 +227,5 @@ def _allow_open_files(transcripts: int) -> None:
     if allowed is not None and allowed < needed:
         raise ConfigError(
             f"Recording takes {needed} open files, and this system allows a process {allowed}.",
-            advice="Raise the limit (ulimit -n), simulate fewer owners, or leave --record out.",
+            advice="Raise the limit (ulimit -n), simulate fewer owners, or leave --output out.",
         )

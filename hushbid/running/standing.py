@@ -63,9 +63,15 @@ class Standing:
     def rank(self) -> Rank:
         if self.alike:
             return "unmeasured"
-        if self.ratio <= CLOSER:
+        shown = float(self._shown)
+        if shown <= CLOSER:
             return "closer"
-        return "farther" if self.ratio >= FARTHER else "alike"
+        return "farther" if shown >= FARTHER else "alike"
+
+    @property
+    def _shown(self) -> str:
+        """The ratio as people read it, by which it is judged: what is printed alike is called alike."""
+        return f"{self.ratio:#.2g}".rstrip(".")  # 1.0 and not 1, but 12
 
     def sentence(self) -> str:
         words, how = _WORDS[self.rank], " with weights" if self.weighted else ""
@@ -73,8 +79,7 @@ class Standing:
             return f"The bought points {words}."
         against = "held-out points" if self.held_out else "the validation set"
         against += " (which the test points are unlike)" if self.unlike else ""
-        times = f"{self.ratio:#.2g}".rstrip(".")  # 1.0 and not 1, but 12
-        said = f"The bought points {words}: their MMD² to {against}{how} is {times} times as large"
+        said = f"The bought points {words}: their MMD² to {against}{how} is {self._shown} times as large"
         return f"{said}."
 
     def as_json(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from hushbid.consumer.training_weights import Kind
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import need
 from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
+from hushbid.text_files import check_file_place
 
 __all__ = ["Fitted", "Trained", "train"]
 
@@ -227,6 +228,7 @@ def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:
         )
     if any(is_same(place, Path(other)) for other in read if other is not None):
         raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
+    check_file_place(place)
     return place
 
 

@@ -18,6 +18,7 @@ from hushbid.protocol.data.formats import WRITTEN
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.delivery import MASKED, NOT_OURS, Delivery, is_same, writing
 from hushbid.tables.options import WeighOptions
+from hushbid.text_files import check_file_place
 
 if TYPE_CHECKING:
     from hushbid.tables.frames import ArrowTable
@@ -44,7 +45,6 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     strength = LABEL_WEIGHT if options.label_weight is None else options.label_weight
     check_label_weight(strength)
     check_model(options.model, trained=False)  # whether there are labels to judge by, is seen later
-    found = Delivery.read(delivered, options.session, (options.features, options.label))
     place = options.output or delivered
     if any(is_same(place, other) for other in (options.validation, test)):
         raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
@@ -53,6 +53,8 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
             f"{place}: nothing is written to files of that name.",
             advice=f"Name one that ends with {', '.join(_ENDINGS)}.",
         )
+    check_file_place(place)
+    found = Delivery.read(delivered, options.session, (options.features, options.label))
     width = found.gamma(options.gamma)
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
     points = found.points

@@ -41,7 +41,7 @@ from hushbid.protocol.data import load_dataset
 from hushbid.protocol.errors import DataError, ReplayDivergence
 from hushbid.protocol.machine.machine import Computation, Event, HeadSigned
 from hushbid.protocol.machine.weighing import NoiseDrawn, WeightsComputed
-from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.names import CONSUMER, an
 from hushbid.protocol.privacy.noise import RecordedNoise
 from hushbid.protocol.runtime.driver import Numerics
 from hushbid.protocol.runtime.party import own_keys, sealing_identity
@@ -290,7 +290,7 @@ def _comparable(value: Any) -> Any:
 
 def _differs(event: Event, name: str) -> ReplayDivergence:
     return ReplayDivergence(
-        f"Recomputed from the party's data, a {event.KIND} has another {name} than was recorded.",
+        f"Recomputed from the party's data, {an(event.KIND)} has another {name} than was recorded.",
         advice="Give the data and the party's file that the session was run with.",
         expected=f"the recorded {name}",
         actual=f"another {name}",

@@ -25,6 +25,7 @@ from hushbid.protocol.data.images import encoded_images, table_images
 from hushbid.protocol.data.moments import DAY, is_moment, moments_of, table_dates, table_times
 from hushbid.protocol.data.table_faults import Fault, Flags
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.names import an
 
 __all__ = ["encoded_column", "plain_types", "table_of"]
 
@@ -160,13 +161,13 @@ def _misfit(column: Column, values: Any) -> str | None:
     whole = pa.types.is_integer(kind) or (pa.types.is_floating(kind) and _are_whole(values))
     if column.kind in MOMENTS:
         fits = is_moment(kind) or pa.types.is_string(kind)
-        return None if fits else f"holds values of type {kind}, where the schema has a {column.kind}"
+        return None if fits else f"holds values of type {kind}, where the schema has {an(column.kind)}"
     if column.kind not in LISTED:
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         boolean = pa.types.is_boolean(kind)
         if numeric or (boolean and column.kind == "boolean"):
             return None
-        return f"holds values of type {kind}, where the schema has a {column.kind}"
+        return f"holds values of type {kind}, where the schema has {an(column.kind)}"
     if not isinstance(categories[0], str):
         return None if whole else f"holds values of type {kind}, where its categories are integers"
     fits = (

@@ -20,6 +20,7 @@ from hushbid.protocol.data.images import arrays_as_lists, is_gap
 from hushbid.protocol.data.names import are_header, listed
 from hushbid.protocol.data.table_faults import check_present
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.names import an
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "library_of"]
 
@@ -74,7 +75,7 @@ def as_arrow(frame: Frame, name: str, columns: DataColumns | None = None) -> Arr
             _what_is_mixed(frame, name),
             advice="Give every column a name of its own and one type: numbers, booleans or text.",
         ) from None
-    raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
+    raise DataError(f"{name} is {an(type(frame).__name__)}, and no table.", advice=_ADVICE)
 
 
 def _differing_lengths(columns: Mapping[Any, Any]) -> str:

@@ -12,7 +12,18 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, Final, Generic, NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Final,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+)
 
 import typer
 from typer.exceptions import TyperException
@@ -22,23 +33,27 @@ from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
 from hushbid.protocol.printable import printable, printable_in, printable_lines, printable_source
 from hushbid.protocol.runtime.interrupts import end_interrupted
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
-from hushbid.protocol.runtime.telemetry.logs import LogFormat, log, logs_json
+from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel, log, logs_json, set_up_logging
 from hushbid.protocol.shortage import as_shortage, shortage_of
 
 __all__ = [
+    "HELP_OPTIONS",
     "OPTION",
     "JsonOption",
     "KeyOption",
     "KeywordFunction",
     "LogFormatOption",
+    "LogLevelOption",
     "MetricsOption",
     "StateOption",
     "built",
     "by_option",
     "fail",
     "finite",
+    "is_quiet",
     "json_line",
     "keywords_of",
+    "log_to_stderr",
     "option",
     "run_app",
     "run_command",
@@ -48,6 +63,7 @@ __all__ = [
     "takes",
     "tell",
     "verb",
+    "with_quiet",
 ]
 
 KeyOption: TypeAlias = Annotated[
@@ -58,6 +74,12 @@ StateOption: TypeAlias = Annotated[
 ]
 LogFormatOption: TypeAlias = Annotated[
     LogFormat, typer.Option(help="How the log is written.", envvar="HUSHBID_LOG_FORMAT")
+]
+LogLevelOption: TypeAlias = Annotated[
+    LogLevel,
+    typer.Option(
+        help="The least that the log has; --quiet: warnings and errors.", envvar="HUSHBID_LOG_LEVEL"
+    ),
 ]
 MetricsOption: TypeAlias = Annotated[
     str | None,
@@ -70,6 +92,10 @@ MetricsOption: TypeAlias = Annotated[
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 """Options of every party's verb."""
 
+
+HELP_OPTIONS: Final = ("-h", "--help")
+_WARNING: Final = "WARNING"
+"""A line for people that begins so is told to those who want no remarks, too."""
 
 _Options = TypeVar("_Options")
 _Arguments = ParamSpec("_Arguments")
@@ -230,8 +256,8 @@ def run_verb(
                 advice="Please report it.",
             )
         else:
-            say(traceback.format_exc().rstrip("\n"))
-            say("This is a bug in hushbid: please report it with the lines above.")
+            _write_to_stderr(traceback.format_exc().rstrip("\n"))
+            _write_to_stderr("This is a bug in hushbid: please report it with the lines above.")
         if as_json:
             _print_error("bug", "An unexpected error; see stderr.", "Report it.", ExitCode.BUG)
         sys.exit(ExitCode.BUG)
@@ -278,8 +304,71 @@ def _stdout_is_full() -> bool:
     return False
 
 
+class _Remarks:
+    """Whether remarks and progress are written: of the whole process, as its stderr is."""
+
+    wanted: ClassVar[bool] = True
+
+
+def is_quiet() -> bool:
+    """Whether `--quiet` was given: no progress and no remarks, but warnings and errors."""
+    return not _Remarks.wanted
+
+
+def with_quiet(command: Any) -> Any:
+    """Give a parser, and those below it, the option `--quiet`; returns it."""
+    below = getattr(command, "commands", None)
+    if isinstance(below, dict):
+        for each in below:
+            with_quiet(below[each])
+    elif below is None and not any("--quiet" in parameter.opts for parameter in command.params):
+        command.params.append(_quiet_option())
+    return command
+
+
+def _quieten(wanted: bool) -> None:
+    if wanted:
+        _Remarks.wanted = False
+
+
+@cache
+def _quiet_option() -> Any:
+    """The parser's option, which Typer makes of a function that takes it."""
+    alone = typer.Typer(add_completion=False)
+
+    @alone.command()
+    def _taker(
+        _quiet: Annotated[
+            bool,
+            typer.Option(
+                "--quiet",
+                "-q",
+                help="No progress and no remarks on stderr: only warnings and errors.",
+                callback=_quieten,
+                expose_value=False,
+                is_eager=True,
+            ),
+        ] = False,
+    ) -> None:
+        pass
+
+    [found] = typer.main.get_command(alone).params
+    return found
+
+
+def log_to_stderr(party: str, form: LogFormat, level: LogLevel) -> None:
+    """Set up a party's log (`set_up_logging`), as its options and `--quiet` say."""
+    set_up_logging(party, form, LogLevel.WARNING if is_quiet() and level is LogLevel.INFO else level)
+
+
 def say(text: str) -> None:
-    """Write a line for people, or several, to stderr."""
+    """Write a line for people, or several, to stderr; of `--quiet` only what begins with WARNING."""
+    if is_quiet() and not text.startswith(_WARNING):
+        return
+    _write_to_stderr(text)
+
+
+def _write_to_stderr(text: str) -> None:
     sys.stderr.write(f"{printable_lines(text)}\n")
     sys.stderr.flush()
 
@@ -327,17 +416,24 @@ def _tell(error: HushbidError) -> None:
 
 def run_command(command: Callable[..., None]) -> NoReturn:
     """Run one verb as a program of its own."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": list(HELP_OPTIONS)},
+    )
     app.command()(command)
     run_app(app)
 
 
 def run_app(app: typer.Typer) -> NoReturn:
     """Run a command line and end the process with the verb's exit code; usage errors end with 4."""
+    _Remarks.wanted = True
     try:
         code = built(app)(standalone_mode=False)
     except TyperException as error:
-        usage = ConfigError(error.format_message(), advice="`--help` lists what can be given.")
+        if not (said := error.format_message()):  # nothing was asked for, and the help is printed
+            sys.exit(ExitCode.USAGE)
+        usage = ConfigError(said, advice="`--help` lists what can be given.")
         fail(usage, as_json="--json" in sys.argv[1:])
     except typer.Abort:
         end_interrupted(as_json="--json" in sys.argv[1:])
@@ -347,7 +443,8 @@ def run_app(app: typer.Typer) -> NoReturn:
 @cache
 def built(app: typer.Typer) -> Callable[..., Any]:
     """The parser of a command line, made once in a process: making that of forty verbs takes 0.1 s."""
-    return typer.main.get_command(app)
+    command = typer.main.get_command(app)
+    return command if hasattr(command, "commands") else with_quiet(command)  # verbs' parsers are made later
 
 
 def finite(value: Any) -> Any:

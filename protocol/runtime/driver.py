@@ -28,6 +28,7 @@ from hushbid.protocol.machine.machine import (
     Started,
     TimerFired,
 )
+from hushbid.protocol.names import an
 from hushbid.protocol.transcript.journal import JournalLike, NullJournal
 from hushbid.protocol.transcript.record import Record
 from hushbid.protocol.transcript.replay import EventReader, Replay
@@ -338,7 +339,7 @@ class Driver:
             if self._charge is not None:
                 self._charge(effect)
         else:
-            raise LocalProtocolError(f"No driver carries out a {effect.KIND}.")
+            raise LocalProtocolError(f"No driver carries out {an(effect.KIND)}.")
 
 
 def _offended(peer: str, sequence: int, acknowledged: int, error: RemoteProtocolError) -> Offended:

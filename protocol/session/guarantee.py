@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
-__all__ = ["CONSUMERS_DATA", "NO_NOISE", "OWNERS_DATA", "TRUSTED", "PrivacyStatement", "privacy_lines"]
+__all__ = [
+    "CONSUMERS_DATA",
+    "NO_NOISE",
+    "OWNERS_DATA",
+    "TRUSTED",
+    "WEAK",
+    "PrivacyStatement",
+    "privacy_lines",
+    "weak_epsilon",
+    "weak_lines",
+]
 
 NO_NOISE: Final = "none"
 """The name of the noise of a release without noise."""
@@ -14,6 +24,20 @@ OWNERS_DATA: Final = "the records of every owner"
 CONSUMERS_DATA: Final = "the consumer's validation set"
 TRUSTED: Final = "the curator and the consumer"
 """Parties that see more of the owners' data than ε covers; the statement's `why` says what."""
+
+
+WEAK: Final = 20.0
+"""An ε above it protects nobody in practice: e^20 is 485 million."""
+
+
+def weak_epsilon(epsilon: float, protects: str = "whose data it is of") -> str:
+    """A warning of an ε that protects nobody; empty: it is not so large."""
+    if epsilon <= WEAK:
+        return ""
+    return (
+        f"WARNING: ε = {epsilon:.4g} does not protect {protects}: one record may make what others see "
+        f"e^{epsilon:.4g} times as likely. ε of 1 to 10 is usual."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +88,12 @@ class PrivacyStatement:
     def without_guarantee(self, why: str) -> Self:
         """The same with one more reason against a guarantee."""
         return replace(self, epsilon=None, why=f"{self.why}; {why}" if self.why else why)
+
+
+def weak_lines(statements: Sequence[PrivacyStatement]) -> list[str]:
+    """Warnings of guarantees whose ε protects nobody, a line each."""
+    found = [weak_epsilon(each.epsilon, each.protects) for each in statements if each.epsilon is not None]
+    return [line for line in found if line]
 
 
 def privacy_lines(statements: Sequence[Mapping[str, Any]]) -> list[str]:

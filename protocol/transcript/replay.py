@@ -31,6 +31,7 @@ from hushbid.protocol.machine.machine import (
     Started,
     TimerFired,
 )
+from hushbid.protocol.names import an
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.wire.blind import Award, BlindCandidate
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message, read_message
@@ -149,7 +150,7 @@ class Replay:
             if isinstance(effect, Finish) and effect.final:
                 self.finished = effect
         if recorded:
-            raise _diverged(record, f"a {recorded[0].kind}", "nothing")
+            raise _diverged(record, an(recorded[0].kind), "nothing")
         self._head = record.digest
         return effects
 
@@ -168,7 +169,7 @@ class Replay:
         outcome: Event | None = None
         if effect.HAS_OUTCOME:
             if not recorded:
-                raise _diverged(record, "nothing", f"a {effect.KIND}")
+                raise _diverged(record, "nothing", an(effect.KIND))
             outcome = self._read(recorded.popleft())
             if isinstance(outcome, HeadSigned) and self._head not in (None, outcome.head):
                 raise _diverged(record, "another head of the transcript", "the chain's own")
@@ -180,10 +181,10 @@ class Replay:
 def _compare(record: Record, effect: Effect, recorded: RecordedItem | None) -> None:
     """Raise `ReplayDivergence` unless an effect equals the recorded one, byte for byte."""
     if recorded is None:
-        raise _diverged(record, "nothing", f"a {effect.KIND}")
+        raise _diverged(record, "nothing", an(effect.KIND))
     item = effect.item()
     if item.kind != recorded.kind:
-        raise _diverged(record, f"a {recorded.kind}", f"a {item.kind}")
+        raise _diverged(record, an(recorded.kind), an(item.kind))
     if isinstance(effect, Send):
         different = _different_fields(item.private["frame"], recorded.private.get("frame"))  # type: ignore[arg-type]
     else:
@@ -264,7 +265,7 @@ def _with_fillers(delivery: Delivery | Award | Picked) -> Delivery | Award | Pic
 def _told(effect: Effect, recorded: RecordedItem, different: list[str]) -> tuple[str, str]:
     """The recorded and the actual effect, by kind and names of differing fields: values may be private."""
     what = ", ".join(different)
-    message = f" of a {effect.kind}" if isinstance(effect, Send) else ""
+    message = f" of {an(effect.kind)}" if isinstance(effect, Send) else ""
     return f"{recorded.kind}{message}", f"{effect.KIND}{message} with another {what}"
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError, RemoteProtocolError
 from hushbid.protocol.machine.machine import HeadSigned, Received, Send
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.session.points import signs_head
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.reader import TranscriptReader
@@ -166,7 +166,7 @@ def frame_of(item: RecordedItem) -> RecordedFrame | None:
     try:
         frame = RecordedFrame(**fields)  # type: ignore[arg-type]  # anything else is a TypeError, too
     except TypeError:
-        raise MalformedRecord(f"a {item.kind} has no frame") from None
+        raise MalformedRecord(f"{an(item.kind)} has no frame") from None
     texts, numbers = (frame.peer, frame.message), (frame.sequence, frame.acknowledged)
     if not (
         all(type(text) is str for text in texts)
@@ -174,7 +174,7 @@ def frame_of(item: RecordedItem) -> RecordedFrame | None:
         and type(frame.body) is bytes
         and type(frame.digest) in (bytes, type(None))
     ):
-        raise MalformedRecord(f"a {item.kind} has a frame with a field of another type")
+        raise MalformedRecord(f"{an(item.kind)} has a frame with a field of another type")
     return frame
 
 
@@ -251,7 +251,7 @@ class _Heads:
         except RemoteProtocolError:
             message = None
         if not isinstance(message, Close | Farewell):
-            self._fault(record, f"a {frame.message} was {'sent' if sent else 'received'} that is none")
+            self._fault(record, f"{an(frame.message)} was {'sent' if sent else 'received'} that is none")
         elif sent:
             self._take_told(record, message)
         else:

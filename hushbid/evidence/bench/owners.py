@@ -19,6 +19,7 @@ from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.running.simulate import Follow
+from hushbid.text_files import check_directory_place
 
 __all__ = ["bench_owners"]
 
@@ -49,6 +50,7 @@ def bench_owners(
         PartyFailed: The run failed.
     """
     platform.check_linux("A session of many processes")
+    check_directory_place(place)
     place.mkdir(parents=True, exist_ok=True)
     plain = write_cluster(
         place, owners=owners, points=_POINTS, columns=_COLUMNS, rounds=_ROUNDS, batch=_BATCH, whole=True

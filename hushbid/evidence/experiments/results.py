@@ -254,7 +254,7 @@ def _page(title: str, figure: Sequence[str], rows: Sequence[Any], measured: Mapp
             *figure,
             f"`{ROWS}` has the rows above; `{TABLE}.csv` and `{TABLE}.parquet` have a row for each "
             f"configuration and seed, {len(measured)} in all. `experiment.toml` declares the experiment: "
-            "`hushbid experiment run experiment.toml --out .` makes this page again.",
+            "`hushbid experiment run experiment.toml --output .` makes this page again.",
             "",
             "| software, data | version, SHA-256 |",
             "|---|---|",

@@ -27,6 +27,7 @@ from hushbid.evidence.experiments.cells import (
 from hushbid.evidence.experiments.results import Figure, write_results
 from hushbid.evidence.pool import results_of
 from hushbid.protocol.errors import ConfigError
+from hushbid.text_files import check_directory_place
 
 __all__ = ["DECLARATION", "Experiment", "Outcome", "refuse_none", "refuse_unknown", "run"]
 
@@ -106,6 +107,8 @@ def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outco
     options = options.settled()
     options.check()
     cells = list({cell.digest: cell for cell in _cells(experiment, options)}.values())
+    if options.out is not None:
+        check_directory_place(options.out)
     files = CellFiles(options.out)
     if options.out is not None:
         write_whole(options.out / DECLARATION, declaration(options).encode())

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hushbid.protocol.errors import DataError, RemoteProtocolError
 from hushbid.protocol.machine.machine import Received, Send
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import MalformedRecord, Record
@@ -213,9 +213,9 @@ class Account:
             elif isinstance(awards, Choices) and isinstance(message, Picked):
                 awards.take_picked(record, message)
             else:
-                self._fault(record, f"{_named(frame)} is called a {frame.message} and is none")
+                self._fault(record, f"{_named(frame)} is called {an(frame.message)} and is none")
         except (RemoteProtocolError, LookupError, ValueError):
-            self._fault(record, f"{_named(frame)} is called a {frame.message} and is none")
+            self._fault(record, f"{_named(frame)} is called {an(frame.message)} and is none")
 
     def _fault(self, record: int, what: str) -> None:
         self.faults.append(Fault(record, what))

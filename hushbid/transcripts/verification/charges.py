@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.machine.machine import Charge
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.privacy.accounting.costs import Cost, cost_from_record
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import Session
@@ -57,7 +57,7 @@ class Charges:
             return
         if number > self._charged.get(neighbours, 0):
             self._charged[neighbours] = number  # once is enough
-            self._fault(record, f"a {message} left before what it costs was charged")
+            self._fault(record, f"{an(message)} left before what it costs was charged")
 
     def _compare(self, record: int, public: Any) -> None:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hushbid.protocol.errors import RemoteProtocolError
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.session.points import signs_rows
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.verify import RecordedFrame
@@ -48,7 +48,7 @@ class Commitments:
             if owner not in (known or ()):
                 self._fault(record, f"a map came to {owner} before its rows were committed to")
         elif self._told is None:
-            self._fault(record, f"a {frame.message} left before the owners' rows were committed to")
+            self._fault(record, f"{an(frame.message)} left before the owners' rows were committed to")
 
     def _commit(self, record: int, owner: str, body: bytes) -> None:
         message = _decoded(Direction.OWNER_TO_CURATOR, body)

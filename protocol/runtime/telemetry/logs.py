@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LINES_PER_MINUTE",
     "LogFormat",
+    "LogLevel",
     "SessionLog",
     "ending_event",
     "log",
@@ -51,11 +52,19 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-def set_up_logging(party: str, form: LogFormat = LogFormat.TEXT) -> None:
+class LogLevel(StrEnum):
+    """The least that a log has."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def set_up_logging(party: str, form: LogFormat = LogFormat.TEXT, level: LogLevel = LogLevel.INFO) -> None:
     """Log to stderr, one line an event, with the party's name. No log line has a private value."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines(party) if form is LogFormat.JSON else _TextLines(party))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=level.name, handlers=[handler], force=True)
 
 
 def log(event: LogEvent, *, trace: bool = False, **fields: Any) -> None:

@@ -22,7 +22,7 @@ Row: TypeAlias = Mapping[str, str]
 
 
 def rows_of(name: str, kept: Path = KEPT) -> list[Row]:
-    """The rows of an experiment, as `hushbid experiment NAME --out DIR` leaves them in rows.csv."""
+    """The rows of an experiment, as `hushbid experiment NAME --output DIR` leaves them in rows.csv."""
     with (kept / f"{name}.csv").open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
 

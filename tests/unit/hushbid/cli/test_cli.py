@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,11 @@ import numpy as np
 import pytest
 from typer.main import get_command
 
-from hushbid.cli.app import app, main
+from hushbid.cli import spellings
+from hushbid.cli.app import EVIDENCE, GROUPS, app, main
 from hushbid.cluster.file import open_cluster
 from hushbid.protocol import __version__
+from hushbid.protocol.runtime.command import say
 from hushbid.protocol.runtime.keys import read_public, read_secret
 from hushbid.running.simulate import simulate
 from tests.conftest import ROOT
@@ -36,7 +39,8 @@ def verbs(command: Any, *names: str) -> Iterator[str]:
         yield from verbs(each, *names, name)
 
 
-VERBS = [*verbs(get_command(app))]
+VERBS = [verb for verb in verbs(get_command(app)) if not verb.startswith("evidence ")]  # as before it
+LISTED = sorted(verb for group in GROUPS.values() for verb in group)
 
 
 class Ended:
@@ -98,9 +102,95 @@ def test_brackets_in_help_are_printed_and_are_no_markup(
 
 def test_the_help_lists_the_verbs_and_the_exit_codes(hushbid: Any) -> None:
     text = " ".join(hushbid("--help").out.split())
-    for verb in VERBS:
-        assert verb.split()[0] in text
+    for word in (*GROUPS, *LISTED):
+        assert f" {word} " in text
+    for verb in ("health", "watch", *EVIDENCE):  # as they were called before
+        assert f"│ {verb} " not in text
     assert "130 a run or simulation was interrupted" in text
+
+
+@pytest.mark.parametrize("verb", [(), ("keys",), ("evidence",), ("bench",), ("evidence", "bench")])
+def test_who_asks_for_nothing_is_shown_what_there_is(hushbid: Any, verb: tuple[str, ...]) -> None:
+    ended = hushbid(*verb)
+    assert (ended.code, ended.err) == (4, "")
+    assert ended.out.strip() == hushbid(*verb, "--help").out.strip() != ""
+
+
+@pytest.mark.parametrize("verb", [(), ("run",), ("keys", "new"), ("evidence", "bench", "rules")])
+def test_help_has_a_short_name(hushbid: Any, verb: tuple[str, ...]) -> None:
+    assert hushbid(*verb, "-h").out == hushbid(*verb, "--help").out != ""
+
+
+@pytest.mark.parametrize(
+    ("word", "verb"),
+    [
+        ("start", "hushbid run digits"),
+        ("procure", "hushbid run CLUSTER.toml"),
+        ("Doctor", "hushbid preflight"),
+        ("logs", "hushbid status"),
+        ("advice", "hushbid advise"),
+        ("simulat", "hushbid simulate"),
+    ],
+)
+def test_a_word_that_is_no_verb_is_answered_with_one(hushbid: Any, word: str, verb: str) -> None:
+    ended = hushbid(word)
+    assert ended.code == 4
+    assert f"There is no verb {word!r}" in ended.err
+    assert f"`{verb}" in ended.err
+
+
+def test_verbs_that_are_suggested_are_there() -> None:
+    named = {verb for answer in spellings.MEANT.values() for verb in re.findall(r"`hushbid ([a-z]+)", answer)}
+    assert len(named) > 15
+    assert named <= set(LISTED)
+
+
+def test_words_that_are_answered_are_no_verbs() -> None:
+    words = [word for words in spellings.MEANT for word in words.split()]
+    assert len(set(words)) == len(words)
+    assert not {*words} & {*get_command(app).commands}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("verb", "options"), spellings.BEFORE.items())
+def test_options_as_they_were_spelled_before_are_taken(verb: str, options: dict[str, str]) -> None:
+    command: Any = get_command(app)
+    for word in verb.split():
+        command = command.commands[word]
+    for leaf in getattr(command, "commands", {"": command}).values():
+        taken = {option for parameter in leaf.params for option in parameter.opts}
+        assert taken >= set(options.values())
+        assert not taken & set(options)
+    for old, new in options.items():
+        for given in (verb.split(), ["evidence", *verb.split()]):
+            assert spellings.present([*given, old, "a", "--", old]) == [*given, new, "a", "--", old]
+            assert spellings.present([*given, f"{old}=a"]) == [*given, f"{new}=a"]
+
+
+def test_a_shell_completes_verbs_without_those_of_before(
+    hushbid: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = {"_HUSHBID_COMPLETE": "complete_bash", "COMP_WORDS": "hushbid s", "COMP_CWORD": "1"}
+    for name, value in shell.items():
+        monkeypatch.setenv(name, value)
+    ended = hushbid()
+    assert set(ended.out.split()) == {verb for verb in LISTED if verb.startswith("s")}
+
+
+def test_quiet_leaves_remarks_out_and_keeps_warnings_results_and_errors(
+    hushbid: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    quiet = hushbid("simulate", DIGITS, *SHORT, "--quiet")  # which rehearses first
+    say("a remark")
+    say("WARNING: this is told")
+    assert capfd.readouterr().err == "WARNING: this is told\n"
+    assert (quiet.code, quiet.err) == (0, "")
+    assert "greedy" in quiet.out
+    refused = hushbid("keys", "show", str(tmp_path / "nobody.key"), "-q")
+    assert refused.code == 4
+    assert "nobody.key" in refused.err
+    hushbid("--version")
+    say("a remark")
+    assert capfd.readouterr().err == "a remark\n", "it is of one call alone"
 
 
 def test_the_version_is_the_package_s(hushbid: Any) -> None:
@@ -123,14 +213,12 @@ def test_json_of_no_verb_and_no_version_is_refused(hushbid: Any) -> None:
 
 
 USAGE = [
-    pytest.param((), "Missing command", id="nothing"),
     pytest.param(("procure",), "procure", id="unknown verb"),
     pytest.param(("run",), "CLUSTER.toml", id="no cluster file"),
     pytest.param(("run", DIGITS, "--fast"), "--fast", id="unknown option"),
     pytest.param(("simulate", DIGITS, "--owners", "many"), "--owners", id="no number"),
     pytest.param(("simulate", DIGITS, "--owners", "0"), "--owners", id="out of range"),
     pytest.param(("owner",), "--session", id="no session"),
-    pytest.param(("keys",), "Missing command", id="group"),
     pytest.param(("simulate", DIGITS, "--set", "session.points=none"), "session.points", id="bad setting"),
     pytest.param(("run", "missing.toml"), "missing.toml", id="no such file"),
 ]
@@ -145,9 +233,7 @@ def test_a_usage_error_ends_with_4_and_names_the_fault(
     assert named in ended.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"), [case for case in USAGE if case.id not in ("nothing", "group")]
-)
+@pytest.mark.parametrize(("arguments", "named"), USAGE)
 def test_with_json_a_usage_error_is_an_object_too(
     hushbid: Any, arguments: tuple[str, ...], named: str
 ) -> None:

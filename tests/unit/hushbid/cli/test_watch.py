@@ -320,8 +320,27 @@ def test_looking_once_takes_no_absence(tmp_path: Path) -> None:
     assert watch().exit_code == 4
 
 
+def test_status_is_a_look_a_watch_and_a_check(tmp_path: Path) -> None:
+    write(tmp_path, replace(CURATOR, beat=time.time()))
+
+    def status(*options: str) -> Any:
+        return CliRunner().invoke(app, ["status", str(tmp_path), *options])
+
+    looked, once = status("--json"), watch(str(tmp_path), "--once", "--json")
+    assert json.loads(looked.stdout).keys() == json.loads(once.stdout).keys()
+    assert "is alive" in status("--check").stdout
+    assert status("--check", "--ready").exit_code == 0
+    write(tmp_path, replace(CURATOR, finished=True, exit_code=3))
+    assert status("--check").exit_code == 1
+    assert (status().exit_code, status("--watch").exit_code) == (0, 0)
+    for wrong, said in ((["--watch", "--check"], "Give one of them"), (["--ready"], "Give --check too")):
+        ended = status(*wrong, "--json")
+        assert ended.exit_code == 4
+        assert said in json.loads(ended.stdout)["error"]["advice"]
+
+
 def test_status_names_the_missing_too(tmp_path: Path) -> None:
     write(tmp_path, replace(CURATOR, beat=time.time()))
     assert (
-        "missing: magpie" in CliRunner().invoke(app, ["status", str(tmp_path)], env={"COLUMNS": "120"}).stdout
+        "missing: magpie" in CliRunner().invoke(app, ["status", str(tmp_path)], env={"COLUMNS": "90"}).stdout
     )

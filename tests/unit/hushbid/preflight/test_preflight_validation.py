@@ -110,7 +110,7 @@ def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
     assert (report.code, check["status"]) == (4, "problem"), "as the consumer ends"
     lines = check["problem"].split("\n")
     assert (lines[0], len(lines)) == ("hopeless", 7)
-    assert lines[1].startswith("MMD² over a uniform choice's, with weights")
+    assert lines[1].startswith("MMD² over a random choice's, with weights")
     assert lines[-1] == "This follows from the validation set: keep it to yourself"
     assert "more rows of validation data, a larger epsilon (of the target first)" in check["fix"]
     shown = [line for line in report.err.splitlines() if any(each in line for each in lines)]

@@ -1,0 +1,88 @@
+"""What people type for what they mean: options as they were spelled before, and words that are no verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+__all__ = ["BEFORE", "MEANT", "meant", "present"]
+
+_OUT: Final = {"--out": "--output"}
+_DIRECTORY: Final = {"--directory": "--output"}
+BEFORE: Final[Mapping[str, Mapping[str, str]]] = {
+    "advise": {"--write": "--output"},
+    "bench owners": _DIRECTORY,
+    "experiment": _OUT,
+    "invite": _OUT,
+    "keys new": _DIRECTORY,
+    "keys request": _OUT,
+    "publish kme": _OUT,
+    "publish race": _OUT,
+    "run": _DIRECTORY,
+    "simulate": {"--record": "--output"},
+}
+"""Options of verbs, or of all verbs of a group, as they were spelled before: they go on working."""
+
+MEANT: Final[Mapping[str, str]] = {
+    "buy procure purchase": "`hushbid run CLUSTER.toml` buys on this machine, `hushbid consumer` as one of "
+    "several parties; `hushbid plan` says first what it would come to",
+    "start begin launch go demo": "`hushbid run digits` runs the demonstration, `hushbid run CLUSTER.toml` a "
+    "session on this machine; `hushbid curator`, `owner` and `consumer` start one party each",
+    "init new create quickstart": "`hushbid advise` proposes a session for a validation set, and writes its "
+    "file; `hushbid schema draft` begins a schema",
+    "serve server host coordinator": "`hushbid curator` runs a session's rounds",
+    "join sell seller offer enrol enroll client": "`hushbid owner` takes part as an owner",
+    "buyer": "`hushbid consumer` takes part as the consumer",
+    "check doctor validate test ping diagnose": "`hushbid preflight` checks whether a party can take part "
+    "from this machine; `hushbid transcript verify` checks transcripts",
+    "log logs ps list monitor top progress": "`hushbid status DIR` says what parties do, and "
+    "`hushbid status DIR --watch` goes on doing so",
+    "key keygen genkey register": "`hushbid keys new NAME` makes a key, and `hushbid keys request` asks for "
+    "a place on the roster",
+    "budget spent epsilon privacy accounting": "`hushbid ledger FILE` says what was spent",
+    "suggest recommend tune settings configure config": "`hushbid advise` proposes settings for a session",
+    "estimate cost price preview dry-run": "`hushbid plan` says what a session would come to",
+    "rehearse rehearsal": "`hushbid plan CLUSTER.toml` and `hushbid preflight` rehearse a session",
+    "rank": "`hushbid screen` ranks owners by their catalogue entries",
+    "catalogue catalog": "`hushbid publish` makes catalogue entries, and `hushbid screen` ranks them",
+    "encode decode columns": "`hushbid schema encode` and `hushbid schema decode` do that",
+    "model fit": "`hushbid train` trains a model on delivered points",
+    "weights weight": "`hushbid weigh` weighs delivered points",
+    "shapley worth attribute": "`hushbid value` says what each owner's points are worth",
+    "results result outcome": "`hushbid report` writes a page on a session, and `hushbid train`, `weigh` and "
+    "`value` work with its points",
+    "page html plot": "`hushbid report` writes a page on a session",
+    "verify replay diff export redact": "`hushbid transcript verify`, `replay`, `diff` and `export` do that",
+    "resume continue restart": "`hushbid curator`, `owner` or `consumer` with the same state directory goes "
+    "on where it was",
+    "version": "`hushbid --version` says it",
+    "help": "`hushbid --help` lists the verbs, and `hushbid VERB --help` what one takes",
+}
+"""Words that people try, and the verbs that do what they ask for."""
+
+
+def present(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command line, with options of before as they are spelled now."""
+    words = [each for each in arguments[:3] if not each.startswith("-")]
+    words = words[1:] if words[:1] == ["evidence"] else words
+    spellings: dict[str, str] = {}
+    for verb in (" ".join(words[:1]), " ".join(words[:2])):
+        spellings |= BEFORE.get(verb, {})
+    rewritten, end = [], False
+    for each in arguments:
+        end = end or each == "--"
+        name, equals, value = each.partition("=")
+        rewritten.append(each if end else f"{spellings.get(name, name)}{equals}{value}")
+    return rewritten
+
+
+def meant(word: str, verbs: Sequence[str]) -> str:
+    """An answer to a word that is no verb: the verb that was meant, as far as that can be told."""
+    said = f"There is no verb {word!r}."
+    for words, answer in MEANT.items():
+        if word.lower() in words.split():
+            return f"{said} {answer}."
+    from difflib import get_close_matches
+
+    alike = get_close_matches(word, verbs, n=3)
+    return f"{said} Did you mean {' or '.join(f'`hushbid {each}`' for each in alike)}?" if alike else said

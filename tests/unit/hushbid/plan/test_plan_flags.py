@@ -1,0 +1,48 @@
+"""`hushbid plan --epsilon`: one option for every side's ε, and the former three beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hushbid.plan.flags import PlanFlags
+from hushbid.plan.tables import whole_tables, with_flags
+from hushbid.protocol.errors import ConfigError
+
+
+def epsilons(**given: Any) -> dict[str, Any]:
+    """The ε of each table of a session that is planned without a file."""
+    flags = PlanFlags(owners=5, points=50, **given)
+    tables = with_flags(whole_tables(flags), flags)
+    found = {name: tables[name].get("epsilon") for name in ("target", "summary", "acquisition")}
+    return {**found, "rule": tables["acquisition"]["rule"]}
+
+
+def test_one_number_is_of_the_sides_that_the_rule_charges() -> None:
+    assert epsilons(epsilon="2") == epsilons(epsilon=2.0) == epsilons(epsilon_consumer=2.0)
+    assert epsilons(epsilon=2.0)["rule"] == "tender"
+    sealed = epsilons(epsilon=2.0, rule="sealed")
+    assert sealed == epsilons(epsilon_consumer=2.0, epsilon_owners=2.0, rule="sealed")
+    assert (sealed["target"], sealed["summary"]) == (2.0, 2.0)
+
+
+def test_sides_by_name_are_as_their_former_options() -> None:
+    named = epsilons(epsilon="consumer=1, owners=3")
+    assert named == epsilons(epsilon_consumer=1.0, epsilon_owners=3.0)
+    assert (named["target"], named["summary"], named["rule"]) == (1.0, 3.0, "sealed")
+    asked = epsilons(epsilon="consumer=1,owners=3,asks=0.5", rule="logistic")
+    assert asked["acquisition"] == 0.5
+
+
+@pytest.mark.parametrize("wrong", ["much", "consumer=", "buyer=1", "consumer=1,consumer=2", "", "1,2", "=1"])
+def test_what_names_no_side_is_refused_with_what_can_be_given(wrong: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        epsilons(epsilon=wrong)
+    assert "consumer=1,owners=3" in refused.value.advice
+
+
+def test_one_side_twice_is_refused() -> None:
+    for epsilon in (1.0, "consumer=1"):
+        with pytest.raises(ConfigError, match="The ε of consumer is given twice"):
+            epsilons(epsilon=epsilon, epsilon_consumer=2.0)
