@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -13,9 +13,9 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from hushbid.protocol.runtime.control import Control, Watch
 from hushbid.protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
-from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
+    from hushbid.owner.result import OwnerResult
     from hushbid.protocol.config.party import BudgetSection, OwnerFile
     from hushbid.protocol.config.session import SessionFile
     from hushbid.protocol.data.frames import Frame
@@ -30,7 +30,6 @@ __all__ = [
     "LiftOption",
     "OutsideOption",
     "Owner",
-    "OwnerResult",
     "SessionOfTablesOption",
     "SessionOption",
     "stated_budget",
@@ -105,43 +104,6 @@ def stated_budget(
     return written
 
 
-class OwnerResult(PartyResult):
-    """An owner's result of a session. It does not say which points were bought: owners are not told."""
-
-    @property
-    def owner(self) -> str:
-        return str(self.figures["owner"])
-
-    @property
-    def points(self) -> int:
-        return int(self.figures["points"])
-
-    @property
-    def handed_over(self) -> int:
-        """Number of points it handed over."""
-        return int(self.figures["handed_over"])
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds it took part in."""
-        return int(self.figures["rounds"])
-
-    @property
-    def unlabelled(self) -> int:
-        """Number of its points without a label."""
-        return int(self.figures["unlabelled"])
-
-    @property
-    def outside(self) -> dict[str, Any]:
-        """What was changed of its rows: values that were clipped, by column, and rows that were dropped."""
-        return dict(self.figures["outside"])
-
-    @property
-    def ledger(self) -> Path:
-        """The data's lifetime ledger."""
-        return Path(self.figures["ledger"])
-
-
 @dataclass(frozen=True, eq=False)
 class Owner:
     """An owner that takes part in a session: ``Owner(invitation, data).run()``.
@@ -213,7 +175,7 @@ class Owner:
         with claimed(file.state, file.name):
             if self.data is not None and not is_path(self.data):
                 keep_table(self.data, file.data, session.reading(file.columns.columns()), what="data")
-            return OwnerResult(run_owner(session, file, self._control))
+            return run_owner(session, file, self._control)
 
     def stop(self) -> None:
         """End the run at the next turn of its loop; any thread may call it. `run` then raises `Stopped`.
