@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.balance import Group
 from hushbid.consumer.downstream import Labels, accuracy, known_labels, why_no_accuracy, wilson_interval
@@ -21,6 +23,7 @@ from hushbid.consumer.training_weights import Kind
 from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
 from hushbid.protocol.data import Dataset, read_attributes
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.points import within_bounds
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.mmd import Points, Vector, kernel_means
@@ -28,8 +31,8 @@ from hushbid.protocol.space.mmd import Points, Vector, kernel_means
 __all__ = ["Evaluation", "Judge", "Judgement", "Quality", "Weighted", "appraise", "usable"]
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+@figures(frozen=True, slots=True)
+class Quality(Figures):
     """How good a set of points is for a consumer, each point counted by its weight.
 
     Attributes:
@@ -49,8 +52,8 @@ class Quality:
     accuracy_interval: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Weighted:
+@figures(frozen=True, slots=True)
+class Weighted(Figures):
     """The same points with matching weights.
 
     Attributes:
@@ -60,14 +63,16 @@ class Weighted:
         label_weight: Strength of labels beside features; 0: there were none.
     """
 
+    FLAT: ClassVar[frozenset[str]] = frozenset({"quality"})
+
     quality: Quality
     ridge: float
     gap: float
     label_weight: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+@figures(frozen=True, slots=True)
+class Judgement(Figures):
     """How good a choice of points is, without weights and with matching weights.
 
     Attributes:
@@ -78,48 +83,17 @@ class Judgement:
             (`why_no_accuracy`); otherwise empty.
     """
 
+    FLAT: ClassVar[frozenset[str]] = frozenset({"plain"})
+
     plain: Quality = Quality()
     weighted: Weighted | None = None
-    why: str = ""
+    why: Annotated[str, Field(alias="weighted_why")] = ""
     labels_why: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """The figures by their attributes' names; those of the weighted points have a table of their own."""
-        weighted = self.weighted
-        figures = (
-            None
-            if weighted is None
-            else {
-                **_plain(weighted.quality),
-                "ridge": weighted.ridge,
-                "gap": weighted.gap,
-                "label_weight": weighted.label_weight,
-            }
-        )
-        why = self.why if weighted is None else ""
-        return {**_plain(self.plain), "weighted": figures, "weighted_why": why, "labels_why": self.labels_why}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        plain, weighted = _quality(values), values["weighted"]
-        labels_why = values.get("labels_why", "")  # older results have none
-        if weighted is None:
-            return cls(plain, None, values["weighted_why"], labels_why)
-        made = Weighted(
-            _quality(weighted), weighted["ridge"], weighted["gap"], weighted.get("label_weight", 0.0)
-        )
-        return cls(plain, made, labels_why=labels_why)
-
-
-def _plain(quality: Quality) -> dict[str, Any]:
-    interval = quality.accuracy_interval
-    return {**asdict(quality), "accuracy_interval": None if interval is None else list(interval)}
-
-
-def _quality(values: Mapping[str, Any]) -> Quality:
-    interval = values.get("accuracy_interval")  # older results have none
-    figures = {name: values[name] for name in Quality.__slots__ if name != "accuracy_interval"}
-    return Quality(**figures, accuracy_interval=None if interval is None else (interval[0], interval[1]))
+    @property
+    def best(self) -> Quality:
+        """With weights if there are any."""
+        return self.plain if self.weighted is None else self.weighted.quality
 
 
 @dataclass(frozen=True, eq=False, repr=False)

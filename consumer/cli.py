@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from hushbid.consumer.role import Consumer
 from hushbid.protocol.runtime.command import (
@@ -17,6 +17,10 @@ from hushbid.protocol.runtime.command import (
     tell,
 )
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
+
+if TYPE_CHECKING:
+    from hushbid.consumer.appraisal import Judgement, Quality
+    from hushbid.consumer.seed_distance import SeedDistance
 
 __all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
 
@@ -47,90 +51,66 @@ def run_consumer_verb(
     run_verb(body, as_json=as_json, show=show)
 
 
-def show(result: Mapping[str, Any]) -> None:
+def show(printed: Mapping[str, Any]) -> None:
     """Print a consumer's result for people."""
     from hushbid.consumer.disputes import told
-    from hushbid.consumer.result import missing_said, test_shared_said
-    from hushbid.consumer.verdict import Verdict
+    from hushbid.consumer.result import ConsumerResult, missing_said, test_shared_said
     from hushbid.protocol.session.guarantee import privacy_lines
-    from hushbid.protocol.space.prices import bill_lines
 
-    delivered = f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed"
+    result = ConsumerResult.from_json(printed)
+    delivered = f"{result.points_delivered} of {result.p}, {result.disputed} disputed"
+    warnings = [] if result.course is None else result.course.warnings()
     figures = {
         "points delivered": f"{delivered}{missing_said(result)}",
-        **({"test rows": shared} if (shared := test_shared_said(result.get("test_shared"))) else {}),
-        **({"disputed": told(result["faults"])} if result["faults"] else {}),
-        "model": result["model"]["sentence"],
-        **quality_lines(result),
-        **own_lines(result),
-        **seed_lines(result),
-        "rehearsal": Verdict.from_json(result).summary(),
-        **course_lines(result),
-        **dict(zip(("bill",), bill_lines(result.get("bill")), strict=False)),
-        "seconds": _figure(result["wall_seconds"], ".1f"),
-        "delivered points": result.get("table") or result["data"],
-        "ledger of the validation set": result["ledger"],
-        "transcript": result["transcript"],
+        **({"test rows": shared} if (shared := test_shared_said(result.test_shared)) else {}),
+        **({"disputed": told(result.faults)} if result.faults else {}),
+        **quality_lines(result.judgement),
+        **result.own.lines(result.judgement.plain.mmd2),
+        **seed_lines(result.seed_distance, drawn=result.seed_set_drawn),
+        "rehearsal": result.verdict.summary(),
+        **({"course": " ".join(warnings)} if warnings else {}),
+        **({} if result.bill is None else {"bill": result.bill.sentence()}),
+        "seconds": f"{result.wall_seconds:.1f}",
+        "delivered points": str(result.table or result.data),
+        "ledger of the validation set": str(result.ledger),
+        "transcript": str(result.transcript),
     }
-    tell(f"{result['session']}: what was procured")
+    tell("\n".join([result.session, *result.sentences]))
     show_figures(figures, indent="  ")
-    tell("\n".join(privacy_lines(result["privacy"])))
+    tell("\n".join(privacy_lines(result.privacy)))
 
 
-def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:
-    """How far the seed set lies from the validation set (`SeedDistance.as_json`), for people."""
-    from hushbid.consumer.seed_distance import SeedDistance
-
-    found = result.get("seed_distance")
+def seed_lines(found: SeedDistance | None, *, drawn: bool) -> dict[str, str]:
+    """How far the seed set lies from the validation set, for people."""
     if found is None:
         return {}
-    how = "drawn, " if result["seed_set_drawn"] else ""
-    return {"seed set": f"{how}{'far: ' if found['far'] else ''}{SeedDistance.from_json(found).sentence()}"}
+    return {"seed set": f"{'drawn, ' if drawn else ''}{'far: ' if found.far else ''}{found.sentence()}"}
 
 
-def course_lines(result: Mapping[str, Any]) -> dict[str, str]:
-    """What people should know of how the purchase went (`Course.as_json`)."""
-    course = result.get("course")
-    return {"course": " ".join(course["warnings"])} if course is not None and course["warnings"] else {}
-
-
-def own_lines(result: Mapping[str, Any]) -> dict[str, str]:
-    """Baselines, label shares and owners' parts (`OwnFigures.as_json`), for people."""
-    if "baselines" not in result:  # of an older version
-        return {}
-    from hushbid.consumer.own_figures import OwnFigures
-
-    return OwnFigures.from_json(result).lines(result["mmd2"])
-
-
-def quality_lines(result: Mapping[str, Any]) -> dict[str, str]:
-    """A judgement's figures for people (`Judgement.as_json`)."""
-    lines = _lines(result, "")
-    if result.get("labels_why"):
-        lines["labels"] = result["labels_why"]
-    weighted = result["weighted"]
+def quality_lines(judgement: Judgement) -> dict[str, str]:
+    """A judgement's figures for people."""
+    lines, weighted = _lines(judgement.plain, ""), judgement.weighted
+    if judgement.labels_why:
+        lines["labels"] = judgement.labels_why
     if weighted is None:
-        return lines | ({"weights": f"none: {result['weighted_why']}"} if result["weighted_why"] else {})
-    effective = _figure(weighted["effective_points"], ".0f")
+        return lines | ({"weights": f"none: {judgement.why}"} if judgement.why else {})
+    effective = _figure(weighted.quality.effective_points, ".0f")
     return {
         **lines,
-        **_lines(weighted, " with weights"),
-        "effective points": f"{effective} of {_figure(result['effective_points'], '.0f')}, "
-        f"with weights of λ = {weighted['ridge']:g}",
+        **_lines(weighted.quality, " with weights"),
+        "effective points": f"{effective} of {_figure(judgement.plain.effective_points, '.0f')}, "
+        f"with weights of λ = {weighted.ridge:g}",
     }
 
 
-def _lines(quality: Mapping[str, Any], how: str) -> dict[str, str]:
-    to_test = quality["mmd2_test"]
+def _lines(quality: Quality, how: str) -> dict[str, str]:
+    to_test, interval = quality.mmd2_test, quality.accuracy_interval
+    within = "" if interval is None else f" ({interval[0]:.3f} to {interval[1]:.3f})"
     return {
-        f"MMD² to the validation set{how}": _figure(quality["mmd2"], ".5f"),
+        f"MMD² to the validation set{how}": _figure(quality.mmd2, ".5f"),
         **({} if to_test is None else {f"MMD² to the test points{how}": _figure(to_test, ".5f")}),
-        f"accuracy{how}": _figure(quality["accuracy"], ".3f") + _interval(quality.get("accuracy_interval")),
+        f"accuracy{how}": f"{_figure(quality.accuracy, '.3f')}{within}",
     }
-
-
-def _interval(interval: Sequence[float] | None) -> str:
-    return "" if interval is None else f" ({interval[0]:.3f} to {interval[1]:.3f})"
 
 
 def _figure(value: float | None, form: str) -> str:

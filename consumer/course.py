@@ -8,13 +8,14 @@ where the true distance is 0.01 to 0.04.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.events import Delivered
+from hushbid.protocol.figures import Figures
 
 __all__ = ["Course", "course_of"]
 
@@ -24,8 +25,8 @@ AWAY_ROUNDS: Final = 10
 """Rounds after the closest one from which a few points no longer explain the difference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+@figures(frozen=True, slots=True)
+class Course(Figures):
     """How close the points came, from round to round.
 
     Attributes:
@@ -35,6 +36,8 @@ class Course:
         mmd2_closest: MMD² of the points bought up to that round.
         mmd2_end: MMD² of all points.
     """
+
+    TOLD: ClassVar[Mapping[str, str]] = {"moved_away": "moved_away", "warnings": "warnings"}
 
     rounds: int
     last: int
@@ -46,13 +49,6 @@ class Course:
     def moved_away(self) -> bool:
         """Whether later rounds undid what earlier ones had reached."""
         return self.last - self.closest >= AWAY_ROUNDS and self.mmd2_end >= AWAY * self.mmd2_closest
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "moved_away": self.moved_away, "warnings": self.warnings()}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        return cls(*(values[name] for name in cls.__slots__))
 
     def warnings(self) -> list[str]:
         """Warnings for people, in sentences; empty if all went well."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
+
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.events import Delivered
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.points import NOT_SIGNED
 from hushbid.protocol.wire.blind import BlindPurchase
 from hushbid.protocol.wire.messages import Candidate, Purchase, unfixed
@@ -18,8 +21,8 @@ _TOLD: Final = 3
 """Faults that people are told one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SellerFault:
+@figures(frozen=True, slots=True)
+class SellerFault(Figures):
     """A fault of one owner, and how many of the bought points it concerns."""
 
     owner: str
@@ -34,15 +37,6 @@ class SellerFault:
     def text(self) -> str:
         """What is wrong, and with how many points, for people."""
         return self.what if self.points == 1 else f"{self.what} ({self.points} points)"
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "owner": self.owner,
-            "round": self.round,
-            "bid_round": self.bid_round,
-            "what": self.what,
-            "points": self.points,
-        }
 
 
 class SellerFaults:
@@ -85,9 +79,8 @@ class SellerFaults:
             self._found[key] = replace(found, points=found.points + 1)
 
 
-def told(faults: Iterable[dict[str, Any]]) -> str:
-    """The faults of a consumer's result (`SellerFault.as_json`), for people; nothing if there are none."""
-    known = [SellerFault(**each) for each in faults]
-    found = [f"{fault.owner}, bid of round {fault.bid_round}: {fault.text}" for fault in known]
+def told(faults: Iterable[SellerFault]) -> str:
+    """The faults of sellers for people; nothing if there are none."""
+    found = [f"{fault.owner}, bid of round {fault.bid_round}: {fault.text}" for fault in faults]
     more = [f"and {len(found) - _TOLD} more"] if len(found) > _TOLD else []
     return "; ".join([*found[:_TOLD], *more])

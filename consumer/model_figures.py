@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BeforeValidator, PlainSerializer
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.downstream import (
     NORMAL,
@@ -40,6 +42,7 @@ from hushbid.consumer.training_weights import (
 )
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.extras import missing
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.space.mmd import Points, Vector
 
 __all__ = ["NO_MODEL", "Figure", "ModelFigures", "ModelJudge"]
@@ -51,23 +54,34 @@ _FEW: Final = 2
 """Test rows with an amount that R² needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+@figures(frozen=True, slots=True)
+class Figure(Figures):
     """A figure and its 95 % interval: of which rows it was judged on, for the one model."""
 
     value: float
     low: float
     high: float
 
-    def as_json(self) -> dict[str, float]:
-        return {"value": self.value, "low": self.low, "high": self.high}
+
+@figures(frozen=True, slots=True)
+class TrainingWeights(Figures):
+    """How bought points weigh in the training, where an own row weighs 1.
+
+    Attributes:
+        kind: The matching weights that they are made of.
+        total: Their sum.
+    """
+
+    kind: Kind
+    total: float
 
 
-_ARMS: Final = ("own", "bought", "own_and_bought", "uniform", "own_and_uniform", "trivial", "gain")
+_TOLD: Final = (BeforeValidator(lambda text: text or ""), PlainSerializer(lambda text: text or None))
+"""A text that is null in JSON where there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFigures:
+@figures(frozen=True, slots=True, kw_only=True)
+class ModelFigures(Figures):
     """How good the consumer's model is with what it learns from.
 
     Attributes:
@@ -85,14 +99,15 @@ class ModelFigures:
         trivial: Always the most frequent class, or the mean amount, of own rows, or of bought points if those
             have no labels.
         gain: `own_and_bought` less `own`, with the interval of the difference on the same rows.
-        kind: The matching weights that training weights are made of; empty if there are none.
-        total: The sum of the bought points' training weights, where an own row weighs 1.
+        training_weights: The bought points' part in it; None if nothing was bought that has a label.
         why: Why something could not be told; empty if all was.
     """
 
+    TOLD: ClassVar[Mapping[str, str]] = {"sentence": "sentence"}
+
     metric: Metric | None = None
-    estimator: str = ""
-    judged_on: JudgedOn = ""
+    estimator: Annotated[str, *_TOLD] = ""
+    judged_on: Annotated[JudgedOn, *_TOLD] = ""
     judged: int = 0
     own_rows: int = 0
     own: Figure | None = None
@@ -102,8 +117,7 @@ class ModelFigures:
     own_and_uniform: Figure | None = None
     trivial: Figure | None = None
     gain: Figure | None = None
-    kind: Kind | Literal[""] = ""
-    total: float = 0.0
+    training_weights: TrainingWeights | None = None
     why: str = ""
 
     @property
@@ -120,18 +134,24 @@ class ModelFigures:
         return replace(self, uniform=uniform.bought, own_and_uniform=uniform.own_and_bought)
 
     def sentence(self) -> str:
-        """Whether the model gets better, and by how much, for people."""
-        said = self._sentence()
+        """Whether the model gets better, and by how much, for people; beside as many at random."""
+        random = self.own_and_uniform or self.uniform
+        return self._sentence("" if random is None else f"; as many at random: {self._told(random)}")
+
+    def alone(self) -> str:
+        """The same without what only an operator could know: whoever has the purchase says it so."""
+        return self._sentence("")
+
+    def _sentence(self, beside: str) -> str:
+        said = self._said(beside)
         return f"{said} Note: {self.why}." if self.why and self.metric is not None else said
 
-    def _sentence(self) -> str:
+    def _said(self, beside: str) -> str:
         rows = f"{self.judged} {'test' if self.judged_on == 'test' else 'own'} rows"
         right = "" if self.metric == "r2" else " right"
-        random = self.own_and_uniform or self.uniform
-        beside = "" if random is None else f"; as many at random: {self._told(random)}"
         if self.own is not None and self.own_and_bought is not None and self.gain is not None:
             own, both, gain = self._told(self.own), self._told(self.own_and_bought), self.gain
-            if self.kind == "none":
+            if self.training_weights is not None and self.training_weights.kind == "none":
                 return (
                     "The model gets no better: by cross-validation on own rows bought points deserve no "
                     f"weight. Own rows alone give {own}{right} on {rows}{beside}."
@@ -164,41 +184,6 @@ class ModelFigures:
 
     def _change(self, value: float) -> str:
         return f"{value:+.3f}" if self.metric == "r2" else f"{100 * value:+.1f}"
-
-    def as_json(self) -> dict[str, Any]:
-        figures = {name: getattr(self, name) for name in _ARMS}
-        return {
-            "metric": self.metric,
-            "estimator": self.estimator or None,
-            "judged_on": self.judged_on or None,
-            "judged": self.judged,
-            "own_rows": self.own_rows,
-            **{name: None if found is None else found.as_json() for name, found in figures.items()},
-            "training_weights": None if not self.kind else {"kind": self.kind, "total": self.total},
-            "why": self.why,
-            "sentence": self.sentence(),
-        }
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        figures = {
-            name: None
-            if (found := values[name]) is None
-            else Figure(found["value"], found["low"], found["high"])
-            for name in _ARMS
-        }
-        weights = values["training_weights"] or {"kind": "", "total": 0.0}
-        return cls(
-            metric=values["metric"],
-            estimator=values["estimator"] or "",
-            judged_on=values["judged_on"] or "",
-            judged=values["judged"],
-            own_rows=values["own_rows"],
-            **figures,
-            kind=weights["kind"],
-            total=weights["total"],
-            why=values["why"],
-        )
 
 
 NO_MODEL: Final = ModelFigures(why="nothing was bought")
@@ -367,8 +352,7 @@ class _Judging:
                 own_and_bought=self._figure(both),
                 trivial=self._figure(self._trivial()),
                 gain=self._gain(alone, both),
-                kind="" if share is None else share.kind,
-                total=0.0 if share is None else share.total,
+                training_weights=None if share is None else TrainingWeights(share.kind, share.total),
                 why=said,
             ),
             self._training(share),

@@ -10,11 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from dataclasses import field
+from typing import Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.appraisal import Evaluation, Judgement, appraise, usable
 from hushbid.consumer.downstream import Labels, accuracy, known_labels, no_classes, wilson_interval
@@ -23,6 +24,7 @@ from hushbid.consumer.matching import Matching, match
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.printable import printable
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.mmd import Points, Vector, kernel_means
@@ -31,8 +33,11 @@ __all__ = [
     "MOST_SHOWN",
     "Baseline",
     "ClassShares",
+    "LabelShares",
+    "Majority",
     "OwnFigures",
     "OwnerPart",
+    "Unbought",
     "View",
     "own_figures",
     "own_view",
@@ -50,26 +55,30 @@ MOST_CLASSES: Final = 100
 Label: TypeAlias = int | float | str
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+@figures(frozen=True, slots=True)
+class Baseline(Figures):
     """An accuracy on the test points that needs no purchase, or no look at a point.
 
     Attributes:
         accuracy: From 0 to 1.
-        interval: Its 95 % interval (`hushbid.consumer.downstream.wilson_interval`).
+        accuracy_interval: Its 95 % interval (`hushbid.consumer.downstream.wilson_interval`).
     """
 
     accuracy: float
-    interval: tuple[float, float]
+    accuracy_interval: tuple[float, float]
 
     @classmethod
     def of(cls, share: float | None, tested: int) -> Self | None:
         """The baseline for a share of `tested` test points; None if there is nothing to judge."""
         return None if share is None or not tested else cls(share, wilson_interval(share, tested))
 
+    def of_class(self, label: Label) -> Majority:
+        """The same, of always predicting this class."""
+        return Majority(self.accuracy, self.accuracy_interval, label)
 
-@dataclass(frozen=True, slots=True)
-class ClassShares:
+
+@figures(frozen=True, slots=True)
+class ClassShares(Figures):
     """The share of a class among labelled points of several kinds.
 
     Attributes:
@@ -85,8 +94,8 @@ class ClassShares:
     weighted: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerPart:
+@figures(frozen=True, slots=True)
+class OwnerPart(Figures):
     """An owner's part of the gain, by exact kernels.
 
     Attributes:
@@ -103,30 +112,40 @@ class OwnerPart:
     weighted_mmd2_without: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFigures:
-    """All figures that the consumer computes alone.
+@figures(frozen=True, slots=True)
+class Majority(Baseline):
+    """The accuracy of always predicting one class."""
+
+    label: Label
+
+
+@figures(frozen=True, slots=True)
+class Unbought(Figures):
+    """Accuracies that need no purchase, or no look at a point.
 
     Attributes:
-        validation_only: Accuracy of a model trained on D_v's own rows; None if they have no labels.
-        majority: Accuracy of always predicting the most frequent class among the bought points' labels.
-        majority_label: That class; None if there is none.
-        wanted_from: The set whose labels give the wanted shares: ``validation``, ``test``, or empty.
-        classes: The class shares, most wanted first.
-        owners: Each owner that sold a point → its part of the gain.
-        weighing_why: Why no owner was left out with weights; empty if that was done, or there are no weights.
+        validation_only: Of a model trained on D_v's own rows; None if they have no labels.
+        majority: Of always predicting the most frequent class among the bought points' labels.
     """
 
     validation_only: Baseline | None = None
-    majority: Baseline | None = None
-    majority_label: Label | None = None
+    majority: Majority | None = None
+
+
+@figures(frozen=True, slots=True)
+class LabelShares(Figures):
+    """The shares of classes.
+
+    Attributes:
+        wanted_from: The set whose labels give the wanted shares: ``validation``, ``test``, or empty.
+        classes: Most wanted first.
+    """
+
     wanted_from: str = ""
     classes: tuple[ClassShares, ...] = ()
-    owners: Mapping[str, OwnerPart] | None = None
-    weighing_why: str = ""
 
-    def share_line(self, most: int) -> str:
-        """The class shares in per cent: wanted, bought and weighted, as far as they are known; or nothing.
+    def line(self, most: int) -> str:
+        """The shares in per cent: wanted, bought and weighted, as far as they are known; or nothing.
 
         Args:
             most: Most classes to list; unwanted classes are counted among the others.
@@ -145,19 +164,36 @@ class OwnFigures:
         told = (f"{name} {'/'.join(f'{100 * share:.0f}' for share in shares)}" for name, shares in rows)
         return f"{'/'.join(kinds)}: {', '.join(told)}"
 
+
+@figures(frozen=True, slots=True)
+class OwnFigures(Figures):
+    """All figures that the consumer computes alone.
+
+    Attributes:
+        baselines: Accuracies that need no purchase.
+        label_shares: The shares of classes.
+        by_owner: Each owner that sold a point → its part of the gain.
+        by_owner_why: Why no owner was left out with weights; empty if that was done, or there are no weights.
+    """
+
+    baselines: Unbought = Unbought()
+    label_shares: LabelShares = LabelShares()
+    by_owner: Mapping[str, OwnerPart] = field(default_factory=dict)
+    by_owner_why: str = ""
+
     def lines(self, distance: float | None) -> dict[str, str]:
         """The figures for people; `distance` is MMD² of all bought points."""
         found = {}
         for name, baseline in (
-            ("accuracy of the validation rows alone", self.validation_only),
-            ("accuracy of the class most bought", self.majority),
+            ("accuracy of the validation rows alone", self.baselines.validation_only),
+            ("accuracy of the class most bought", self.baselines.majority),
         ):
             if baseline is not None:
-                low, high = baseline.interval
+                low, high = baseline.accuracy_interval
                 found[name] = f"{baseline.accuracy:.3f} ({low:.3f} to {high:.3f})"
-        if shares := self.share_line(MOST_SHOWN):
+        if shares := self.label_shares.line(MOST_SHOWN):
             found["labels in %"] = shares
-        parts = sorted((self.owners or {}).items(), key=lambda item: -item[1].gain)
+        parts = sorted(self.by_owner.items(), key=lambda item: -item[1].gain)
         for owner, part in parts[:MOST_SELLERS]:
             sold = "1 point" if part.points == 1 else f"{part.points} points"
             told = f"{sold}, exact gain {part.gain:+.5f}"
@@ -169,47 +205,6 @@ class OwnFigures:
         if len(parts) > MOST_SELLERS:
             found["other owners"] = f"{len(parts) - MOST_SELLERS}, in the JSON"
         return found
-
-    def as_json(self) -> dict[str, Any]:
-        majority = None if self.majority is None else _plain(self.majority) | {"label": self.majority_label}
-        classes = [asdict(each) for each in self.classes]
-        return {
-            "baselines": {
-                "validation_only": None if self.validation_only is None else _plain(self.validation_only),
-                "majority": majority,
-            },
-            "label_shares": {
-                "wanted_from": self.wanted_from,
-                "classes": classes,
-            },
-            "by_owner": {owner: asdict(part) for owner, part in (self.owners or {}).items()},
-            "by_owner_why": self.weighing_why,
-        }
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        baselines, shares = values["baselines"], values["label_shares"]
-        majority = baselines["majority"]
-        return cls(
-            _baseline(baselines["validation_only"]),
-            _baseline(majority),
-            None if majority is None else majority["label"],
-            shares["wanted_from"],
-            tuple(ClassShares(**each) for each in shares["classes"]),
-            {owner: OwnerPart(**part) for owner, part in values["by_owner"].items()},
-            values["by_owner_why"],
-        )
-
-
-def _plain(baseline: Baseline) -> dict[str, Any]:
-    return {"accuracy": baseline.accuracy, "accuracy_interval": list(baseline.interval)}
-
-
-def _baseline(values: Mapping[str, Any] | None) -> Baseline | None:
-    if values is None:
-        return None
-    low, high = values["accuracy_interval"]
-    return Baseline(values["accuracy"], (low, high))
 
 
 class View(NamedTuple):
@@ -260,7 +255,7 @@ def own_figures(
     validation_only = Baseline.of(alone, tested)
     points, labels, sellers = usable(session, delivered)
     if not len(points):
-        return OwnFigures(validation_only)
+        return OwnFigures(Unbought(validation_only))
     weights = None if matching is None else matching.weights
     wanted_labels, wanted_from = _wanted(validation, test)
     amounts = session.file.labels_are_amounts
@@ -270,14 +265,12 @@ def own_figures(
     common = Counter(known_labels(labels)).most_common(1)
     label = common[0][0] if common else None
     share = None if judged is None or label is None else _share(known_labels(judged[1]), label)
+    majority = Baseline.of(share, tested)
     why = _why_not(len(set(sellers)), len(points)) if matching is not None else ""
     ridge = None if matching is None or why else matching.ridge
     return OwnFigures(
-        validation_only,
-        Baseline.of(share, tested),
-        label,
-        wanted_from,
-        _class_shares(wanted_labels, labels, weights),
+        Unbought(validation_only, None if majority is None or label is None else majority.of_class(label)),
+        LabelShares(wanted_from, _class_shares(wanted_labels, labels, weights)),
         _parts(points, sellers, wanted, scale(seed_set.features), session.space.gamma, ridge),
         why,
     )

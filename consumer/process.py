@@ -6,7 +6,7 @@ import zipfile
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from hushbid.consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
 from hushbid.consumer.learners import check_model
 from hushbid.consumer.own_figures import own_view
 from hushbid.consumer.party import check_disjoint, consumer_party
-from hushbid.consumer.result import consumer_result
+from hushbid.consumer.result import ConsumerResult, Purchase
 from hushbid.consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
 from hushbid.consumer.target import KeptTarget, check_kept
 from hushbid.protocol import limits
@@ -45,6 +45,7 @@ from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
 from hushbid.protocol.runtime.telemetry.vitals import Vitals
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from hushbid.protocol.session.odometer import promised
+from hushbid.protocol.session.results import Outside
 from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
@@ -52,11 +53,8 @@ __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 
 def run_consumer(
     session_file: SessionFile, file: ConsumerFile, control: Control | None = None
-) -> dict[str, Any]:
+) -> ConsumerResult:
     """Take part in a session as its consumer until it is over, and appraise the delivery.
-
-    Returns:
-        The consumer's result (docs/results.md).
 
     Raises:
         HushbidError: As `hushbid.protocol.errors` says.
@@ -72,7 +70,7 @@ def run_consumer(
 
 def _take_part(
     session_file: SessionFile, file: ConsumerFile, vitals: Vitals, stack: ExitStack
-) -> dict[str, Any]:
+) -> ConsumerResult:
     session = open_session(session_file)
     check_durability(session, file.durability)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
@@ -150,29 +148,22 @@ def _take_part(
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
     drawn = file.seed_points is not None
-    return {
-        "role": "consumer",
-        **consumer_result(
-            session_file,
-            machine,
-            machine.delivered,
-            view,
-            verdict,
-            validation=validation,
-            test=test,
-            drawn=drawn,
-        ),
-        "outside": validation.changed.as_json(),
-        "seed_rows_shared": check_disjoint(
+    purchase = Purchase.of(
+        session_file, machine, machine.delivered, view, verdict, validation=validation, test=test, drawn=drawn
+    )
+    return ConsumerResult(
+        **ConsumerResult.shared(purchase),
+        outside=Outside.from_json(validation.changed.as_json()),
+        seed_rows_shared=check_disjoint(
             validation, seed_set, column_values=session_file.session.column_values
         ),
-        "wall_seconds": seconds,
-        "data": str(kept.path),
-        "table": None if table is None else str(table),
-        "privacy": [statement.as_json() for statement in session.privacy()],
-        "ledger": str(budget.path),
-        "transcript": str(transcript_path(file.state, CONSUMER)),
-    }
+        wall_seconds=seconds,
+        data=kept.path,
+        table=table,
+        privacy=session.privacy(),
+        ledger=budget.path,
+        transcript=transcript_path(file.state, CONSUMER),
+    )
 
 
 def drawn_path(file: ConsumerFile) -> Path:

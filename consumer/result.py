@@ -1,72 +1,178 @@
-"""The consumer's result of a session: the JSON of its process, and a part of a run's result."""
+"""The consumer's result of a session: what its command line prints, and a part of a run's result."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import ClassVar, Literal, Protocol
 
+from pydantic.dataclasses import dataclass
+
+from hushbid.consumer.appraisal import Judgement
 from hushbid.consumer.columns import column
+from hushbid.consumer.course import Course
+from hushbid.consumer.disputes import SellerFault
 from hushbid.consumer.events import Delivered
+from hushbid.consumer.judgement import judged
 from hushbid.consumer.machine import ConsumerMachine
-from hushbid.consumer.own_figures import View
+from hushbid.consumer.model_figures import ModelFigures
+from hushbid.consumer.own_figures import OwnFigures, View
+from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import Verdict
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset, read_attributes, shared_rows
+from hushbid.protocol.figures import Figures
+from hushbid.protocol.session.results import Outside, PartyResult
 from hushbid.protocol.session.session import MOST_SHARED
 from hushbid.protocol.session.wishes import bill_of
+from hushbid.protocol.space.prices import Bill
 
-__all__ = ["consumer_result", "missing_said", "test_shared", "test_shared_said"]
+__all__ = ["ConsumerResult", "Disputed", "Purchase", "missing_said", "test_shared", "test_shared_said"]
 
 
-def consumer_result(
-    session: SessionFile,
-    machine: ConsumerMachine,
-    delivered: Sequence[Delivered],
-    view: View,
-    verdict: Verdict,
-    *,
-    validation: Dataset,
-    test: Dataset | None,
-    drawn: bool,
-) -> dict[str, Any]:
-    """The consumer's figures after the session (docs/results.md).
+@dataclass(frozen=True, slots=True)
+class Disputed(Figures):
+    """A delivered point that does not match its owner's bid, and in what."""
 
-    Args:
-        verdict: The rehearsal's verdict before the session.
-        validation: D_v.
-        test: Held-out rows, if there are any.
-        drawn: Whether the seed set was drawn.
+    owner: str
+    round: int
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purchase(Figures):
+    """What a consumer knows of a session that is over (docs/results.md).
+
+    Attributes:
+        p: Points that were asked for.
+        m: |D_v|.
+        seed_set_drawn: Whether the seed set was drawn.
+        seed_distance: How far the seed set lies from D_v; None if nothing was delivered.
+        verdict: What was said before the session.
+        course: How close the points came, from round to round; None if that cannot be told.
+        points_delivered: Points that came.
+        roots: Owner → what it committed to its rows by.
+        unlabelled: How many of the points have no label, or one of another type than most owners have.
+        unidentified: How many have no such identifier.
+        unweighted: How many have no weight: all where nothing could be weighed.
+        test_shared: The share of the different test rows that D_v has too; None: there is no test set.
+        disputed: How many do not match their owners' bids.
+        disputes, faults: These, and what their owners did wrong.
+        bill: What was bought of whom, and what it costs; None without prices.
+        judgement: MMD², effective points and accuracy, with weights and without.
+        own: What only the consumer computes.
+        model: Whether its model gets better.
     """
-    apart, course = machine.seed_distance, machine.course
-    without = _without(delivered)
-    disputes = [
-        {"owner": entry.owner, "round": entry.chosen_round, "what": entry.dispute}
-        for entry in delivered
-        if entry.dispute
-    ]
-    return {
-        "session": session.session.name,
-        "p": session.session.points,
-        "m": len(validation),
-        "seed_set_drawn": drawn,
-        "test_shared": test_shared(validation, test),
-        "seed_distance": None if apart is None else apart.as_json(),
-        **verdict.as_json(),
-        "course": None if course is None else course.as_json(),
-        "points_delivered": len(delivered),
-        "roots": machine.roots,
-        "unlabelled": without["label"],
-        "unidentified": without["identifier"],
-        "unweighted": 0 if view.matching is not None else without["stored"],
-        "disputed": len(disputes),
-        "disputes": disputes,
-        "faults": [fault.as_json() for fault in machine.faults],
-        "bill": bill_of(session, Counter(entry.owner for entry in delivered if not entry.dispute)),
-        **view.judgement.as_json(),
-        **view.own.as_json(),
-        "model": view.model.as_json(),
-    }
+
+    FLAT: ClassVar[frozenset[str]] = frozenset({"verdict", "judgement", "own"})
+
+    session: str
+    p: int
+    m: int
+    seed_set_drawn: bool
+    seed_distance: SeedDistance | None
+    verdict: Verdict
+    course: Course | None
+    points_delivered: int
+    roots: Mapping[str, str]
+    unlabelled: int
+    unidentified: int = 0
+    unweighted: int = 0
+    test_shared: float | None = None
+    disputed: int
+    disputes: tuple[Disputed, ...]
+    faults: tuple[SellerFault, ...]
+    bill: Bill | None
+    judgement: Judgement
+    own: OwnFigures
+    model: ModelFigures
+
+    @classmethod
+    def of(
+        cls,
+        session: SessionFile,
+        machine: ConsumerMachine,
+        delivered: Sequence[Delivered],
+        view: View,
+        verdict: Verdict,
+        *,
+        validation: Dataset,
+        test: Dataset | None,
+        drawn: bool,
+    ) -> Purchase:
+        """What the machine of a session that is over knows, and what the consumer sees of it."""
+        without = _without(delivered)
+        disputes = tuple(
+            Disputed(entry.owner, entry.chosen_round, entry.dispute) for entry in delivered if entry.dispute
+        )
+        return Purchase(
+            session=session.session.name,
+            p=session.session.points,
+            m=len(validation),
+            seed_set_drawn=drawn,
+            seed_distance=machine.seed_distance,
+            verdict=verdict,
+            course=machine.course,
+            points_delivered=len(delivered),
+            roots=machine.roots,
+            unlabelled=without["label"],
+            unidentified=without["identifier"],
+            unweighted=0 if view.matching is not None else without["stored"],
+            test_shared=test_shared(validation, test),
+            disputed=len(disputes),
+            disputes=disputes,
+            faults=tuple(machine.faults),
+            bill=bill_of(session, Counter(entry.owner for entry in delivered if not entry.dispute)),
+            judgement=view.judgement,
+            own=view.own,
+            model=view.model,
+        )
+
+    @property
+    def mmd2(self) -> float | None:
+        """MMD² of the points against the validation set, with weights if there are any."""
+        return self.judgement.best.mmd2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerResult(PartyResult, Purchase):
+    """A consumer's result of a session: its purchase, and where it lies.
+
+    Attributes:
+        outside: What was changed of D_v's rows.
+        seed_rows_shared: Rows of D_v that are in the seed set too.
+        data: The delivered points, an ``.npz``.
+        table: The same as Parquet in the session's columns; None without columns or points.
+        ledger: The validation set's lifetime ledger.
+    """
+
+    TOLD: ClassVar[Mapping[str, str]] = {"judgement": "sentences"}
+
+    role: Literal["consumer"] = "consumer"
+    outside: Outside
+    seed_rows_shared: int
+    data: Path
+    table: Path | None
+    ledger: Path
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """Whether the model got better, and what protects whom."""
+        return judged(self.model, self.privacy)
+
+
+class Missing(Protocol):
+    """A result that counts what its points lack: a consumer's, or a run's."""
+
+    @property
+    def points_delivered(self) -> int: ...
+
+    @property
+    def unlabelled(self) -> int: ...
+
+    @property
+    def unidentified(self) -> int: ...
 
 
 def test_shared(validation: Dataset, test: Dataset | None) -> float | None:
@@ -88,7 +194,7 @@ def test_shared_said(share: float | None) -> str:
     )
 
 
-def missing_said(result: Mapping[str, Any]) -> str:
+def missing_said(result: Missing) -> str:
     """Which of the delivered points lack something, as the end of a list; empty if none, or all alike.
 
     Nobody's points need a label or an identifier: that all lack it is how the session is.
@@ -96,10 +202,9 @@ def missing_said(result: Mapping[str, Any]) -> str:
     Args:
         result: A consumer's, or a run's.
     """
-    count = result["points_delivered"]
-    some = {name: result.get(f"un{name}", 0) for name in ("labelled", "identified")}
-    words = {"labelled": "a label", "identified": "an identifier"}
-    return "".join(f", {n} without {words[name]}" for name, n in some.items() if 0 < n < count)
+    some = {"a label": result.unlabelled, "an identifier": result.unidentified}
+    count = result.points_delivered
+    return "".join(f", {n} without {name}" for name, n in some.items() if 0 < n < count)
 
 
 def _without(delivered: Sequence[Delivered]) -> dict[str, int]:

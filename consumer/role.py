@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -20,16 +20,14 @@ from hushbid.protocol.runtime.given_tables import (
     path_of,
     stated_budget,
 )
-from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
-    from hushbid.consumer.appraisal import Judgement
-    from hushbid.consumer.verdict import Verdict
+    from hushbid.consumer.result import ConsumerResult
     from hushbid.protocol.config.party import ConsumerFile
     from hushbid.protocol.config.session import SessionFile
     from hushbid.protocol.data.frames import Frame
 
-__all__ = ["Consumer", "ConsumerResult"]
+__all__ = ["Consumer"]
 
 ConfigOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")
@@ -40,69 +38,6 @@ ValidationOption: TypeAlias = Annotated[
 SeedSetOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET")
 ]
-
-
-class ConsumerResult(PartyResult):
-    """A consumer's result of a session: its purchase and the purchase's quality."""
-
-    @property
-    def points_delivered(self) -> int:
-        return int(self.figures["points_delivered"])
-
-    @property
-    def disputed(self) -> int:
-        """Number of delivered points that do not match their owners' bids."""
-        return int(self.figures["disputed"])
-
-    @property
-    def unlabelled(self) -> int:
-        """Number of delivered points without a label."""
-        return int(self.figures["unlabelled"])
-
-    @property
-    def unidentified(self) -> int:
-        """Number of delivered points without an identifier."""
-        return int(self.figures["unidentified"])
-
-    @property
-    def outside(self) -> dict[str, Any]:
-        """What was changed of D_v's rows: values that were clipped, by column, and rows that were dropped."""
-        return dict(self.figures["outside"])
-
-    @property
-    def judgement(self) -> Judgement:
-        """MMD², effective points and accuracy, with weights and without."""
-        from hushbid.consumer.appraisal import Judgement
-
-        return Judgement.from_json(self.figures)
-
-    @property
-    def mmd2(self) -> float | None:
-        """MMD² of the points against the validation set, with weights if there are any."""
-        found = self.judgement
-        return found.plain.mmd2 if found.weighted is None else found.weighted.quality.mmd2
-
-    @property
-    def verdict(self) -> Verdict:
-        from hushbid.consumer.verdict import Verdict
-
-        return Verdict.from_json(self.figures)
-
-    @property
-    def data(self) -> Path:
-        """The delivered points, an ``.npz`` (docs/results.md)."""
-        return Path(self.figures["data"])
-
-    @property
-    def table(self) -> Path | None:
-        """The delivered points as Parquet in the session's columns; None without columns or points."""
-        table = self.figures["table"]
-        return None if table is None else Path(table)
-
-    @property
-    def ledger(self) -> Path:
-        """The validation set's lifetime ledger."""
-        return Path(self.figures["ledger"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +122,7 @@ class Consumer:
             with claimed(file.state, CONSUMER):
                 self._keep_tables(session, file)
                 self._before(session, file)
-                return ConsumerResult(run_consumer(session, file, self._control))
+                return run_consumer(session, file, self._control)
 
     def stop(self) -> None:
         """End the run at the next turn of its loop; any thread may call it (`hushbid.Owner.stop`)."""

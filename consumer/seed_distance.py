@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from typing import ClassVar, Final
 
+from pydantic.dataclasses import dataclass as figures
+
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.releases.prior import ONE as UNIT
 from hushbid.protocol.privacy.releases.prior import RADIUS_SHARE, SMALLEST_SPREAD
 from hushbid.protocol.space.mmd import MOST_COMPARED, Points, at_even_distances, kernel_means
@@ -22,8 +24,8 @@ _CLEARLY: Final = 5.0
 """Ratio of MMD² to its expectation by chance from which chance is excluded, in sets of a few points."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeedDistance:
+@figures(frozen=True, slots=True)
+class SeedDistance(Figures):
     """The distance of D_init from D_v.
 
     Attributes:
@@ -33,6 +35,8 @@ class SeedDistance:
             (`Prior`). It is about ``drift`` of `hushbid plan`.
     """
 
+    TOLD: ClassVar[Mapping[str, str]] = {"far": "far"}
+
     mmd2: float
     by_chance: float
     radii: float
@@ -41,13 +45,6 @@ class SeedDistance:
     def far(self) -> bool:
         """Whether a small `session.seed_weight` is needed, or a better seed set."""
         return self.radii > FAR_RADII and self.mmd2 > _CLEARLY * self.by_chance
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "far": self.far}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        return cls(*(float(values[name]) for name in cls.__slots__))
 
     def sentence(self) -> str:
         return (

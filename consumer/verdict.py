@@ -11,8 +11,12 @@ verdict, also after a restart, and includes it in its result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import Field, model_serializer, model_validator
+from pydantic.dataclasses import dataclass as figures
+
+from hushbid.protocol.figures import Figures
 
 __all__ = [
     "ALIKE",
@@ -69,8 +73,8 @@ _UNSEEN: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+@figures(frozen=True, slots=True)
+class Staged(Figures):
     """The average outcome with one kind of stand-in owners.
 
     Attributes:
@@ -82,10 +86,10 @@ class Staged:
     """
 
     owners: str
-    bought: float
-    uniform: float
-    bought_plain: float
-    uniform_plain: float
+    bought: Annotated[float, Field(alias="mmd2_weighted")]
+    uniform: Annotated[float, Field(alias="mmd2_uniform_weighted")]
+    bought_plain: Annotated[float, Field(alias="mmd2")]
+    uniform_plain: Annotated[float, Field(alias="mmd2_uniform")]
 
     @property
     def ratio(self) -> float:
@@ -96,27 +100,13 @@ class Staged:
     def ratio_plain(self) -> float:
         return _over(self.bought_plain, self.uniform_plain)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "owners": self.owners,
-            "mmd2": self.bought_plain,
-            "mmd2_uniform": self.uniform_plain,
-            "mmd2_weighted": self.bought,
-            "mmd2_uniform_weighted": self.uniform,
-        }
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        names = ("mmd2_weighted", "mmd2_uniform_weighted", "mmd2", "mmd2_uniform")
-        return cls(str(values["owners"]), *(float(values[name]) for name in names))
-
 
 def _over(bought: float, uniform: float) -> float:
     return bought / uniform if uniform else float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
+@figures(frozen=True, slots=True)
+class Rehearsal(Figures):
     """The outcome with all kinds of stand-in owners.
 
     Attributes:
@@ -132,6 +122,8 @@ class Rehearsal:
             of MMD² to that of a uniform choice, without weights and without the seed set's contribution. None
             otherwise.
     """
+
+    TOLD: ClassVar[Mapping[str, str]] = {"verdict": "word", "why": "meaning"}
 
     staged: tuple[Staged, ...]
     kernel: float
@@ -222,33 +214,13 @@ class Rehearsal:
             *(f"  {each.ratio:.2f} ({each.ratio_plain:.2f})  {each.owners}" for each in self.staged),
         ]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "verdict": self.word,
-            "why": self.meaning,
-            "kernel": self.kernel,
-            "beside": self.beside,
-            "drawn": self.drawn,
-            "expected": self.expected,
-            "staged": [each.as_json() for each in self.staged],
-        }
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The rehearsal from the result of `as_json`; older ones have fewer keys."""
-        beside, expected = (
-            None if (found := values.get(name)) is None else float(found) for name in ("beside", "expected")
-        )
-        staged = tuple(map(Staged.from_json, values["staged"]))
-        return cls(staged, float(values["kernel"]), beside, bool(values.get("drawn", False)), expected)
-
 
 _TOLD: Final = 0.01
 """Accuracy or R²: an expected gain that is less is not why buying is called good."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
+@figures(frozen=True, slots=True)
+class Prospect(Figures):
     """What own rows tell of the model that a purchase would make.
 
     Attributes:
@@ -289,13 +261,6 @@ class Prospect:
         expected, most = 100 * self.gain, 100 * self.gain_high
         return f"{100 * self.own:.0f} % right {by}, {expected:+.1f} points expected, {most:+.1f} at most"
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        return cls(**values)
-
 
 _SAID: Final[Mapping[Word, str]] = {
     "good": "Buying is likely to make the model better",
@@ -308,8 +273,8 @@ _NOTHING: Final[Mapping[str, Any]] = {
 """The fields of a rehearsal where there was none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+@figures(frozen=True, slots=True)
+class Verdict(Figures):
     """The verdict on a session, and what it was reached by.
 
     Attributes:
@@ -397,23 +362,26 @@ class Verdict:
             figures = f": {self.rehearsal.expected:.2f} of a random choice's MMD², by the rule of thumb"
         return f"{self.rehearsal.word}{', and gone on with anyway' if self.anyway else ''}{figures}"
 
-    def as_json(self) -> dict[str, Any]:
-        prospect = None if self.prospect is None else self.prospect.as_json()
+    @model_serializer(mode="plain")
+    def _written(self) -> dict[str, Any]:
         if self.word is None:
             return {"verdict": None, "verdict_why": self.why}
         played = _NOTHING if self.rehearsal is None else self.rehearsal.as_json()
+        prospect = None if self.prospect is None else self.prospect.as_json()
         found = {"verdict": self.word, "why": self.reason, "anyway": self.anyway, "prospect": prospect}
         return {"verdict": {**played, **found}, "verdict_why": self.why}
 
+    @model_validator(mode="before")
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        found = values["verdict"]
+    def _read(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        found, why = values["verdict"], values["verdict_why"]
         if found is None:
-            return cls(why=str(values["verdict_why"]))
-        rehearsal = None if found["kernel"] is None else Rehearsal.from_json(found)
-        told = found.get("prospect")  # older records have none
-        prospect = None if told is None else Prospect.from_json(told)
-        return cls(rehearsal, str(values["verdict_why"]), bool(found["anyway"]), prospect)
+            return {"why": why}
+        rehearsal = None if found["kernel"] is None else found
+        prospect = found.get("prospect")  # older records have none
+        return {"rehearsal": rehearsal, "why": why, "anyway": found["anyway"], "prospect": prospect}
 
 
 NO_VERDICT: Final = Verdict(why="no rehearsal is on record; `hushbid consumer` has one")

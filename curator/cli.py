@@ -42,46 +42,31 @@ def command(
     run_verb(body, as_json=as_json, show=_show)
 
 
-def _show(result: Mapping[str, Any]) -> None:
-    from hushbid.curator.ledger import Fault
-    from hushbid.protocol.privacy.settlement import SettlementTerms
+def _show(printed: Mapping[str, Any]) -> None:
+    from hushbid.curator.result import CuratorResult
     from hushbid.protocol.session.guarantee import privacy_lines
-    from hushbid.protocol.space.prices import bill_lines
 
-    terms = SettlementTerms(**result["settlement_terms"])
+    result = CuratorResult.from_json(printed)
+    terms, paid = result.settlement_terms, result.settlement_paid
     unit = " points (its standard error)" if terms.private else ""
+    payments = {} if paid is None else paid.owners
     lines = [
-        f"{result['points_delivered']} points were chosen in {result['rounds']} "
-        f"round{'' if result['rounds'] == 1 else 's'}; "
-        f"{result['points_accessed']} raw points were seen.",
+        f"{result.points_delivered} points were chosen in {result.rounds} "
+        f"round{'' if result.rounds == 1 else 's'}; {result.points_accessed} raw points were seen.",
         *(
             f"{owner} was absent from {rounds} round{'s' if rounds > 1 else ''}."
-            for owner, rounds in result["absences"].items()
+            for owner, rounds in result.absences.items()
         ),
-        *(
-            f"{fault.owner}, round {fault.bid_round}: {fault.text}."
-            for fault in map(Fault.of, result["faults"])
-        ),
+        *(f"{fault.owner}, round {fault.bid_round}: {fault.text}." for fault in result.faults),
         *(
             f"Settlement of {owner}: {' ± '.join(terms.figures(value))}{unit}."
-            for owner, value in result["settlement"].items()
+            for owner, value in result.settlement.items()
         ),
         terms.sentence(),
-        *_paid(result["settlement_paid"]),
-        *bill_lines(result["bill"]),
-        *privacy_lines(result["privacy"]),
-        f"Transcript: {result['transcript']}",
+        *([] if paid is None else [paid.sentence()]),
+        *(f"{owner} should be paid by {line.figures()}." for owner, line in payments.items() if line.paid),
+        *([] if result.bill is None else [result.bill.sentence()]),
+        *privacy_lines(result.privacy),
+        f"Transcript: {result.transcript}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
-
-
-def _paid(statement: Mapping[str, Any] | None) -> list[str]:
-    from hushbid.protocol.privacy.payment import PaidStatement
-
-    if statement is None:
-        return []
-    made = PaidStatement.from_json(statement)
-    lines = [
-        f"{owner} should be paid by {line.figures()}" for owner, line in made.owners.items() if line.paid
-    ]
-    return [made.sentence(), *(f"{line}." for line in lines)]

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Annotated, Final
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.protocol.errors import Offence
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.settling import HandedOver
 
 __all__ = ["NOT_TOLD", "Absence", "Dispute", "Fault", "Ledger", "Refusal"]
@@ -29,11 +33,11 @@ class Absence:
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+@figures(frozen=True, slots=True)
+class Fault(Figures):
     """Points that did not match their features or their bid; their owner then counts as absent."""
 
-    bid_round: int
+    bid_round: Annotated[int, Field(alias="round")]
     """The round of the bid."""
     owner: str
     what: str
@@ -44,14 +48,6 @@ class Fault:
     def text(self) -> str:
         """What is wrong, and of how many points, for people."""
         return self.what if self.points == 1 else f"{self.what} ({self.points} points)"
-
-    def as_json(self) -> dict[str, Any]:
-        return {"owner": self.owner, "round": self.bid_round, "what": self.what, "points": self.points}
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
-        """A fault as `as_json` told it; results of earlier versions do not have `points`."""
-        return cls(told["round"], told["owner"], told["what"], told.get("points", 1))
 
 
 @dataclass(frozen=True, slots=True)

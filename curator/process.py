@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
 
 from hushbid.curator.hub import Hub
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.party import curator_party
-from hushbid.curator.result import curator_result
+from hushbid.curator.result import CuratorResult, Sale
 from hushbid.curator.session_log import CuratorLog
 from hushbid.protocol import platform
 from hushbid.protocol.config.party import CuratorFile
@@ -55,7 +54,7 @@ def run_curator(
     control: Control | None = None,
     *,
     progress: int | None = None,
-) -> dict[str, Any]:
+) -> CuratorResult:
     """Run a session's rounds until it is over.
 
     Args:
@@ -77,7 +76,7 @@ def run_curator(
 
 def _curate(
     session_file: SessionFile, file: CuratorFile, progress: int | None, vitals: Vitals
-) -> dict[str, Any]:
+) -> CuratorResult:
     platform.check_linux("The curator")
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
@@ -122,13 +121,13 @@ def _curate(
         stack.callback(hub.log_what_was_not_taken)
         finish = hub.run()
     ensure_done(finish)
-    return {
-        "role": "curator",
-        **curator_result(session_file, machine, file.price, seconds=machine.seconds),
-        "transcript": str(transcript_path(file.state, CURATOR)),
-        "settlement_terms": session.settlement_terms.as_json(),
-        "privacy": [statement.as_json() for statement in session.privacy()],
-    }
+    sale = Sale.of(session_file, machine, file.price, seconds=machine.seconds)
+    return CuratorResult(
+        **CuratorResult.shared(sale),
+        transcript=transcript_path(file.state, CURATOR),
+        settlement_terms=session.settlement_terms,
+        privacy=session.privacy(),
+    )
 
 
 def _settled(session: Session, machine: CuratorMachine) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -12,46 +11,18 @@ import typer
 from hushbid.protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option, option
 from hushbid.protocol.runtime.control import Control, Watch
 from hushbid.protocol.runtime.given_tables import GivenPath, path_of
-from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
+    from hushbid.curator.result import CuratorResult
     from hushbid.protocol.config.party import CuratorFile
     from hushbid.protocol.config.session import SessionFile
 
-__all__ = ["Curator", "CuratorResult"]
+__all__ = ["Curator"]
 
 SessionOption: TypeAlias = Annotated[Path, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")]
 ConfigOption: TypeAlias = Annotated[
     Path, typer.Option(help="The curator's private file.", envvar="HUSHBID_CONFIG")
 ]
-
-
-class CuratorResult(PartyResult):
-    """A curator's result of a session: the points chosen from each owner."""
-
-    @property
-    def rounds(self) -> int:
-        return int(self.figures["rounds"])
-
-    @property
-    def points_delivered(self) -> int:
-        """Number of points chosen."""
-        return int(self.figures["points_delivered"])
-
-    @property
-    def points_accessed(self) -> int:
-        """Number of raw points that the curator saw."""
-        return int(self.figures["points_accessed"])
-
-    @property
-    def settlement(self) -> Mapping[str, float]:
-        """Owner → value of its points (docs/results.md)."""
-        return dict(self.figures["settlement"])
-
-    @property
-    def absences(self) -> Mapping[str, int]:
-        """Owner → number of rounds it was absent from; owners that missed none are left out."""
-        return dict(self.figures["absences"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +67,7 @@ class Curator:
 
         with self._control.one_run():
             session, file = self.files()
-            return CuratorResult(run_curator(session, file, self._control, progress=progress_fd))
+            return run_curator(session, file, self._control, progress=progress_fd)
 
     def stop(self) -> None:
         """End the run at the next turn of its loop; any thread may call it (`hushbid.Owner.stop`)."""

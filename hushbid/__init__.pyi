@@ -6,13 +6,13 @@ from .catalogue.publish_options import PublishKme as PublishKme
 from .catalogue.publish_options import PublishRace as PublishRace
 from .cluster.file import Cluster as Cluster
 from .cluster.file import open_cluster as open_cluster
+from .consumer.result import ConsumerResult as ConsumerResult
+from .curator.result import CuratorResult as CuratorResult
 from .evidence.audit.machines import audit_machines as audit_machines
+from .owner.result import OwnerResult as OwnerResult
 from .parties import Consumer as Consumer
-from .parties import ConsumerResult as ConsumerResult
 from .parties import Curator as Curator
-from .parties import CuratorResult as CuratorResult
 from .parties import Owner as Owner
-from .parties import OwnerResult as OwnerResult
 from .plan.planning import plan_session as plan_session
 from .procuring import Procured as Procured
 from .procuring import procure as procure
@@ -36,8 +36,8 @@ from .protocol.errors import TranscriptDamaged as TranscriptDamaged
 from .protocol.errors import TranscriptUnwritable as TranscriptUnwritable
 from .protocol.errors import VectorMismatch as VectorMismatch
 from .protocol.machine.progress import Progress as Progress
+from .results.run import RunResult as RunResult
 from .running.launcher import run as run
-from .running.results import RunResult as RunResult
 from .running.simulate import simulate as simulate
 from .tables.training import Trained as Trained
 from .tables.training import train as train

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from hushbid.consumer.role import Consumer as ConsumerRole
-from hushbid.consumer.role import ConsumerResult
-from hushbid.curator.role import Curator, CuratorResult
-from hushbid.owner.role import Owner, OwnerResult
+from hushbid.curator.role import Curator
+from hushbid.owner.role import Owner
 from hushbid.protocol.runtime.command import by_option
 
 if TYPE_CHECKING:
@@ -25,11 +24,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AnywayOption",
     "Consumer",
-    "ConsumerResult",
     "Curator",
-    "CuratorResult",
     "Owner",
-    "OwnerResult",
     "RehearsalOption",
 ]
 

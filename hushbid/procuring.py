@@ -21,7 +21,6 @@ import tomli_w
 from scipy.spatial.distance import pdist
 
 from hushbid.cluster.file import open_cluster
-from hushbid.consumer.appraisal import Quality
 from hushbid.consumer.delivered import delivered_table
 from hushbid.consumer.drawn_seed_set import DRAWN
 from hushbid.consumer.model_figures import ModelFigures
@@ -39,7 +38,7 @@ from hushbid.protocol.privacy.acquisition.ask_all import AskAll
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.report.html import element
-from hushbid.running.results import RunResult
+from hushbid.results.run import RunResult
 from hushbid.running.simulate import AfterRound, simulate
 from hushbid.tables.frames import ArrowTable, Frame, as_arrow, like
 from hushbid.tables.schema_files import arrays_of
@@ -90,17 +89,12 @@ class Procured:
     @property
     def mmd2(self) -> float | None:
         """MMD² of the points against the validation set, with weights if there are any."""
-        return self._quality.mmd2
+        return self.result.choices.run.best.mmd2
 
     @property
     def effective_points(self) -> float | None:
         """How many points of equal weight they are worth: 1/Σw²."""
-        return self._quality.effective_points
-
-    @property
-    def _quality(self) -> Quality:
-        chosen = self.result.chosen
-        return chosen.plain if chosen.weighted is None else chosen.weighted.quality
+        return self.result.choices.run.best.effective_points
 
     @property
     def privacy(self) -> tuple[PrivacyStatement, ...]:
@@ -118,9 +112,9 @@ class Procured:
         return self.result.report
 
     def __str__(self) -> str:
-        standing, bought, planned = self.result.standing, len(self.weights), self.result.p
+        bought, planned = len(self.weights), self.result.p
         said = f"{bought} points." if bought == planned else f"{bought} of {planned} points."
-        return f"{said} {self.model.sentence()} {'' if standing is None else standing.sentence()}".rstrip()
+        return " ".join([*self.result.sentences, said])
 
     def _repr_html_(self) -> str:
         shown = getattr(self.points, "_repr_html_", None)

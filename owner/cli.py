@@ -41,13 +41,15 @@ def command(
     run_verb(body, as_json=as_json, show=_show)
 
 
-def _show(result: Mapping[str, Any]) -> None:
+def _show(printed: Mapping[str, Any]) -> None:
+    from hushbid.owner.result import OwnerResult
     from hushbid.protocol.session.guarantee import privacy_lines
 
+    result = OwnerResult.from_json(printed)
     lines = [
-        f"{result['owner']}: {result['handed_over']} of {result['points']} points were handed over in "
-        f"{result['rounds']} round{'' if result['rounds'] == 1 else 's'}.",
-        *privacy_lines(result["privacy"]),
-        f"Transcript: {result['transcript']}",
+        f"{result.owner}: {result.handed_over} of {result.points} points were handed over in "
+        f"{result.rounds} round{'' if result.rounds == 1 else 's'}.",
+        *privacy_lines(result.privacy),
+        f"Transcript: {result.transcript}",
     ]
     tell("\n".join(lines))

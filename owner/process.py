@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hushbid.owner.party import owner_party
+from hushbid.owner.result import OwnerResult
 from hushbid.protocol.config.party import OwnerFile
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import dataset_digest, load_dataset
@@ -22,16 +21,14 @@ from hushbid.protocol.runtime.party import (
 from hushbid.protocol.runtime.taking_part import log_reading, take_part
 from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
 from hushbid.protocol.runtime.telemetry.vitals import Vitals
+from hushbid.protocol.session.results import Outside
 from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["run_owner"]
 
 
-def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | None = None) -> dict[str, Any]:
+def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | None = None) -> OwnerResult:
     """Take part in a session as an owner, until it is over.
-
-    Returns:
-        The owner's result (docs/results.md).
 
     Raises:
         HushbidError: As `hushbid.protocol.errors` says.
@@ -52,7 +49,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | Non
         return _take_part(session, file, expected, vitals)
 
 
-def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals) -> dict[str, Any]:
+def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals) -> OwnerResult:
     pair = own_keys(session, file, expected=expected, party=file.name)
     dataset = load_dataset(file.data, session.file.reading(file.columns.columns(), sold=True))
     log_reading(dataset, file.data)
@@ -78,19 +75,18 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         data=dataset_digest(dataset),
         vitals=vitals,
     )
-    return {
-        "role": "owner",
-        "session": session.file.session.name,
-        "owner": file.name,
-        "points": len(dataset),
-        "root": numerics.root or None,
-        "unlabelled": dataset.unlabelled,
-        "unidentified": dataset.unidentified,
-        "outside": dataset.changed.as_json(),
-        "handed_over": machine.handed_over,
-        "rounds": machine.rounds,
-        "wall_seconds": seconds,
-        "privacy": [statement.as_json() for statement in session.privacy()],
-        "ledger": str(budget.path),
-        "transcript": str(transcript_path(file.state, file.name)),
-    }
+    return OwnerResult(
+        session=session.file.session.name,
+        owner=file.name,
+        points=len(dataset),
+        root=numerics.root or None,
+        unlabelled=dataset.unlabelled,
+        unidentified=dataset.unidentified,
+        outside=Outside.from_json(dataset.changed.as_json()),
+        handed_over=machine.handed_over,
+        rounds=machine.rounds,
+        wall_seconds=seconds,
+        privacy=session.privacy(),
+        ledger=budget.path,
+        transcript=transcript_path(file.state, file.name),
+    )

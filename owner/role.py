@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -20,9 +20,9 @@ from hushbid.protocol.runtime.given_tables import (
     path_of,
     stated_budget,
 )
-from hushbid.protocol.runtime.results import PartyResult
 
 if TYPE_CHECKING:
+    from hushbid.owner.result import OwnerResult
     from hushbid.protocol.config.party import OwnerFile
     from hushbid.protocol.config.session import SessionFile
     from hushbid.protocol.data.frames import Frame
@@ -37,7 +37,6 @@ __all__ = [
     "LiftOption",
     "OutsideOption",
     "Owner",
-    "OwnerResult",
     "SessionOfTablesOption",
     "SessionOption",
     "stated_budget",
@@ -93,48 +92,6 @@ LiftOption: TypeAlias = Annotated[
         "rows that have one. It stays on record.",
     ),
 ]
-
-
-class OwnerResult(PartyResult):
-    """An owner's result of a session. It does not say which points were bought: owners are not told."""
-
-    @property
-    def owner(self) -> str:
-        return str(self.figures["owner"])
-
-    @property
-    def points(self) -> int:
-        return int(self.figures["points"])
-
-    @property
-    def handed_over(self) -> int:
-        """Number of points it handed over."""
-        return int(self.figures["handed_over"])
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds it took part in."""
-        return int(self.figures["rounds"])
-
-    @property
-    def unlabelled(self) -> int:
-        """Number of its points without a label."""
-        return int(self.figures["unlabelled"])
-
-    @property
-    def unidentified(self) -> int:
-        """Number of its points without an identifier."""
-        return int(self.figures["unidentified"])
-
-    @property
-    def outside(self) -> dict[str, Any]:
-        """What was changed of its rows: values that were clipped, by column, and rows that were dropped."""
-        return dict(self.figures["outside"])
-
-    @property
-    def ledger(self) -> Path:
-        """The data's lifetime ledger."""
-        return Path(self.figures["ledger"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +165,7 @@ class Owner:
         with claimed(file.state, file.name):
             if self.data is not None and not is_path(self.data):
                 keep_table(self.data, file.data, session.reading(file.columns.columns()), what="data")
-            return OwnerResult(run_owner(session, file, self._control))
+            return run_owner(session, file, self._control)
 
     def stop(self) -> None:
         """End the run at the next turn of its loop; any thread may call it. `run` then raises `Stopped`.

@@ -18,7 +18,7 @@ from hushbid.protocol.runtime.command import JsonOption, by_option, option, say,
 if TYPE_CHECKING:
     from hushbid.cluster.file import Cluster
     from hushbid.plan.verdict import Rehearsing
-    from hushbid.running.results import RunResult
+    from hushbid.results.run import RunResult
 
 __all__ = ["end_on_signals", "run_command", "simulate_command"]
 
@@ -48,6 +48,13 @@ class _ClusterOptions:
     )
     rehearsal: bool = field(default=True, metadata=by_option(RehearsalOption))
     anyway: bool = field(default=False, metadata=by_option(AnywayOption))
+
+    details: bool = option(
+        bool,
+        "--details",
+        default=False,
+        help="Print all figures, and what each owner sold and should be paid.",
+    )
 
     def opened(self) -> Cluster:
         from hushbid.cluster.file import open_cluster
@@ -79,7 +86,7 @@ def run_command(
     end_on_signals()
     with session_progress() as follow:
         result = run(opened, directory=directory, follow=follow, say=say, rehearsing=options.rehearsing())
-    return _finished(result, as_json=as_json)
+    return _finished(result, details=options.details, as_json=as_json)
 
 
 @takes(_ClusterOptions)
@@ -112,14 +119,14 @@ def simulate_command(
             say=say,
             rehearsing=options.rehearsing(),
         )
-    return _finished(result, as_json=as_json)
+    return _finished(result, details=options.details, as_json=as_json)
 
 
-def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
+def _finished(result: RunResult, *, details: bool, as_json: bool) -> dict[str, Any]:
     """Print a result's tables, to stderr where stdout belongs to the JSON; returns the JSON."""
-    from hushbid.running.results import render
+    from hushbid.results.terminal import render
 
-    render(result, Terminal(stderr=as_json))
+    render(result, Terminal(stderr=as_json), details=details)
     return result.as_json()
 
 

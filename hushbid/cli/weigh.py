@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.consumer.cli import quality_lines
-from hushbid.protocol.runtime.command import say, show_figures, takes, verb
+from hushbid.protocol.runtime.command import say, show_figures, takes, tell, verb
 from hushbid.tables.options import WeighOptions
 
 __all__ = ["weigh_command"]
@@ -16,23 +16,24 @@ _BALANCED: Final = {"wanted": "those of the validation set", "equal": "equal"}
 """What label shares are, for people."""
 
 
-def _show(result: Mapping[str, Any]) -> None:
+def _show(printed: Mapping[str, Any]) -> None:
     from hushbid.tables.formulas import formula_line
+    from hushbid.tables.weighing import Weighing
 
-    balance = result["balance"]
+    result = Weighing.from_json(printed)
     figures = {
-        "points": str(result["points"]),
-        **({} if balance is None else {"label shares": _BALANCED[balance]}),
-        "γ": f"{result['gamma']:g}",
-        **quality_lines(result),
-        "model": result["model"]["sentence"],
-        "written to": result["output"],
+        "points": str(result.points),
+        **({} if result.balance is None else {"label shares": _BALANCED[result.balance]}),
+        "γ": f"{result.gamma:g}",
+        **quality_lines(result.judgement),
+        "written to": str(result.output),
     }
-    if result["older"]:
-        figures["as before"] = f"{result['older']}; `hushbid schema decode` writes it with these weights"
+    if result.older:
+        figures["as before"] = f"{result.older}; `hushbid schema decode` writes it with these weights"
+    tell("\n".join(result.sentences))
     show_figures(figures, indent="  ")
-    if result["formulas"]:
-        say(formula_line(result["formulas"], result["output"]))
+    if result.formulas:
+        say(formula_line(result.formulas, str(result.output)))
 
 
 @takes(WeighOptions)
@@ -41,4 +42,4 @@ def weigh_command(options: WeighOptions) -> dict[str, Any]:
     """Weigh delivered points so that they resemble a validation set. Nothing leaves this machine."""
     from hushbid.tables.weighing import weigh
 
-    return weigh(options)
+    return weigh(options).as_json()

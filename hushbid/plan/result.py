@@ -24,7 +24,7 @@ from hushbid.plan.wanted import wanted_of
 from hushbid.plan.with_data import NOT_REHEARSED, Rehearsed, judge
 from hushbid.protocol import platform
 from hushbid.protocol.privacy.settlement import SettlementTerms
-from hushbid.protocol.session.guarantee import privacy_lines
+from hushbid.protocol.session.guarantee import PrivacyStatement, privacy_lines
 
 __all__ = ["make_plan", "render"]
 
@@ -162,7 +162,7 @@ def render(plan: Mapping[str, Any], console: Console) -> None:
         parts.append(_batches(plan))
     if plan["theory"] is not None:
         parts.append(_theory(plan["theory"]))
-    parts.append(Text("\n".join(privacy_lines(plan["privacy"]))))
+    parts.append(Text("\n".join(privacy_lines(map(PrivacyStatement.from_json, plan["privacy"])))))
     assumed = [name for name, source in plan["sources"].items() if source == "assumed"]
     if assumed:
         values = {**plan, "mmd2_uniform": plan["mmd2"]["uniform"]}

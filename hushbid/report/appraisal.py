@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,23 +10,12 @@ from typing import Any, Final
 from hushbid.consumer.appraisal import Judgement, Quality
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.own_figures import OwnFigures
+from hushbid.protocol.finite import finite
 
 __all__ = ["Appraisal", "Choice", "appraisal_of"]
 
-_WORDS: Final = frozenset(
-    {
-        "label",
-        "majority_label",
-        "wanted_from",
-        "weighing_why",
-        "metric",
-        "estimator",
-        "judged_on",
-        "kind",
-        "why",
-    }
-)
-"""Fields that are not figures."""
+_TOLD: Final = frozenset({"mmd2", "weighted", "baselines", "label_shares", "by_owner"})
+"""Fields that an appraisal has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,24 +53,23 @@ def appraisal_of(values: Mapping[str, Any]) -> Appraisal:
     Raises:
         ValueError, KeyError, TypeError, AttributeError: It is none.
     """
+    if finite(values) != values or not values.keys() >= _TOLD:
+        raise ValueError("a figure is missing, or not finite")
     own = OwnFigures.from_json(values)
     choices = [*_rows("this session", Judgement.from_json(values))]
     for name, judged in values.get("choices", {}).items():
         choices += _rows(str(name), Judgement.from_json(judged))
+    majority = own.baselines.majority
     baselines = {
-        "the validation rows alone": own.validation_only,
-        f"always the class most bought, {own.majority_label}": own.majority,
+        "the validation rows alone": own.baselines.validation_only,
+        f"always the class most bought, {majority.label if majority else ''}": majority,
     }
     for name, found in baselines.items():
         if found is not None:
-            quality = Quality(accuracy=found.accuracy, accuracy_interval=found.interval)
+            quality = Quality(accuracy=found.accuracy, accuracy_interval=found.accuracy_interval)
             choices.append(_choice(name, quality))
     told = values.get("model")
     model = None if told is None else ModelFigures.from_json(told)
-    for checked in (own, model):
-        _check(checked)
-    for choice in choices:
-        _check(dataclasses.replace(choice, name=""))
     return Appraisal(choices=tuple(choices), own=own, model=model)
 
 
@@ -95,21 +82,3 @@ def _rows(name: str, judgement: Judgement) -> Iterator[Choice]:
 def _choice(name: str, quality: Quality) -> Choice:
     figures = {field.name: getattr(quality, field.name) for field in dataclasses.fields(quality)}
     return Choice(name=name, **figures)
-
-
-def _check(value: Any, name: str = "") -> None:
-    """Refuse anything but a figure where one belongs."""
-    if name in _WORDS or (name == "name" and value == ""):
-        if not isinstance(value, str | int | float | None):
-            raise TypeError(name)
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            _check(getattr(value, field.name), field.name)
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            _check(each)
-    elif isinstance(value, tuple):
-        for each in value:
-            _check(each)
-    elif value is not None and (type(value) not in (int, float) or not math.isfinite(value)):
-        raise TypeError(name)

@@ -75,8 +75,8 @@ def owners_of(sources: Sequence[Source]) -> OwnerFigures:
         standard_error=None if errors is None else tuple(errors[name] for name in names),
         paid=None if paid is None else tuple(paid.owners[name].paid for name in names),
         paid_for=None if paid is None else paid.sentence(),
-        price=None if bill is None else tuple(bill["owners"][name]["price"] for name in names),
-        amount=None if bill is None else tuple(bill["owners"][name]["amount"] for name in names),
+        price=None if bill is None else tuple(bill.owners[name].price for name in names),
+        amount=None if bill is None else tuple(bill.owners[name].amount for name in names),
         absent=column(
             None if machine is None else Counter(absence.owner for absence in machine.ledger.absences)
         ),

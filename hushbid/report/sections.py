@@ -72,7 +72,7 @@ def _appraisal(figures: Figures) -> Iterable[Html]:
         for each in appraisal.choices
     ]
     figures_of_each = _numbers("MMD²", "MMD² to test", "accuracy", "95 %", "effective points")
-    shares = appraisal.own.share_line(MOST_SHOWN)
+    shares = appraisal.own.label_shares.line(MOST_SHOWN)
     parts = [
         *_model(appraisal),
         table([*_text("choice"), *figures_of_each], rows),
@@ -110,7 +110,7 @@ def _model(appraisal: Appraisal) -> Iterable[Html]:
 
 
 def _parts(appraisal: Appraisal) -> Iterable[Html]:
-    owners = sorted((appraisal.own.owners or {}).items(), key=lambda item: -item[1].gain)
+    owners = sorted(appraisal.own.by_owner.items(), key=lambda item: -item[1].gain)
     if not owners:
         return
     plain = appraisal.choices[0].mmd2

@@ -18,8 +18,10 @@ from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import PARTY_FILE, Party
 from hushbid.consumer.process import consumer_seed_set
+from hushbid.consumer.result import ConsumerResult
 from hushbid.consumer.store import keep_verdict
 from hushbid.consumer.verdict import NO_VERDICT
+from hushbid.curator.result import CuratorResult
 from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing
 from hushbid.protocol import platform
 from hushbid.protocol.config.loading import load_toml
@@ -31,11 +33,11 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 from hushbid.protocol.runtime.ledger.dataset_budget import charges, ledger_path
 from hushbid.protocol.session.session import Session, open_session
+from hushbid.results.run import RunResult
 from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, prepare
 from hushbid.running.process import PartyFailed, PartyProcess
 from hushbid.running.report import with_report
-from hushbid.running.results import RunResult
 from hushbid.running.simulate import AfterRound, Follow, baselines, both
 from hushbid.text_files import check_directory_place
 
@@ -180,8 +182,8 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
     return RunResult.told(
         session,
         reference,
-        curator=ended.results[CURATOR],
-        consumer=ended.results[CONSUMER],
+        curator=CuratorResult.from_json(ended.results[CURATOR]),
+        consumer=ConsumerResult.from_json(ended.results[CONSUMER]),
         failed_parties=ended.failed,
         transcripts={name: places[name] / found["transcript"] for name, found in ended.results.items()},
         data=places[CONSUMER] / ended.results[CONSUMER]["data"],

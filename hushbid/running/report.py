@@ -23,7 +23,7 @@ from hushbid.text_files import check_file_place
 
 if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
-    from hushbid.running.results import RunResult
+    from hushbid.results.run import RunResult
 
 __all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
 
@@ -79,8 +79,8 @@ def with_report(
     telling = [result.transcripts[party] for party in (CURATOR, CONSUMER) if party in result.transcripts]
     try:
         curves = dict(zip(BASELINES, (reference.greedy_by_round, reference.uniform_by_round), strict=True))
-        choices = {"greedy": result.greedy.as_json(), "uniform": result.uniform.as_json()}
-        appraisal = {**result.chosen.as_json(), **result.own.as_json(), "choices": choices}
+        choices = {"greedy": result.choices.greedy.as_json(), "uniform": result.choices.uniform.as_json()}
+        appraisal = {**result.choices.run.as_json(), **result.own.as_json(), "choices": choices}
         appraisal["model"] = result.model.as_json()
         evaluation = directory / EVALUATION
         _write(evaluation, json.dumps({**curves, APPRAISAL: appraisal}, allow_nan=False) + "\n")

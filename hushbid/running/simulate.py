@@ -15,11 +15,11 @@ from hushbid.consumer.appraisal import Evaluation
 from hushbid.consumer.events import StorePurchases
 from hushbid.consumer.learners import check_model
 from hushbid.consumer.own_figures import own_view
-from hushbid.consumer.result import consumer_result
+from hushbid.consumer.result import Purchase
 from hushbid.consumer.store import PurchaseFile, keep_table, keep_verdict
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.progress import Follower
-from hushbid.curator.result import curator_result
+from hushbid.curator.result import Sale
 from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing, Sets, warn
 from hushbid.protocol import platform
 from hushbid.protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
@@ -31,8 +31,8 @@ from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 from hushbid.protocol.runtime.party import ensure_done, open_journal
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.journal import Journal
+from hushbid.results.run import RunResult
 from hushbid.running.report import with_report
-from hushbid.running.results import RunResult
 from hushbid.simulation.simulator import Simulation
 from hushbid.text_files import check_directory_place
 
@@ -152,8 +152,8 @@ def simulate(
     result = RunResult.told(
         session,
         reference,
-        curator=curator_result(session.file, outcome.curator, cluster.file.run.price, seconds=seconds),
-        consumer=consumer_result(
+        curator=Sale.of(session.file, outcome.curator, cluster.file.run.price, seconds=seconds),
+        consumer=Purchase.of(
             session.file,
             outcome.consumer,
             delivered,

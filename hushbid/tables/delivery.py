@@ -21,6 +21,8 @@ from hushbid.protocol.data.names import split_names
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.protocol.runtime.files.signed_files import read_invitation
+from hushbid.protocol.session.guarantee import PrivacyStatement
+from hushbid.protocol.session.session import open_session
 
 __all__ = [
     "MASKED",
@@ -66,6 +68,7 @@ class Delivery:
         public: The session's ``gamma``, ``lower`` and ``upper``, the last two () or (columns,).
         columns: How tables are read.
         amounts: Whether labels are amounts, by the session's ``[labels]``; None: nothing says it.
+        file: The session's file; None: it is not known.
     """
 
     path: Path
@@ -74,6 +77,11 @@ class Delivery:
     public: dict[str, npt.NDArray[Any]]
     columns: DataColumns
     amounts: bool | None = None
+    file: SessionFile | None = None
+
+    def privacy(self) -> tuple[PrivacyStatement, ...]:
+        """The session's guarantees; empty if no session file was named, and no transcript is beside."""
+        return () if self.file is None else open_session(self.file).privacy()
 
     @classmethod
     def read(cls, delivered: Path | str, session: Path | str | None, columns: Columns) -> Self:
@@ -99,6 +107,7 @@ class Delivery:
             _public_of(path, arrays, named, file),
             chosen if file is None else file.reading(chosen),
             None if file is None else file.labels_are_amounts,
+            file,
         )
 
     @property

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.appraisal import Judge, Judgement
 from hushbid.consumer.balance import Group, balanced_groups
+from hushbid.consumer.judgement import judged
 from hushbid.consumer.label_part import check_label_weight
 from hushbid.consumer.learners import check_model
 from hushbid.consumer.matching import check_ridge
+from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.store import weight_arrays
 from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
 from hushbid.protocol.data.formats import WRITTEN
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.figures import Figures
+from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.tables.delivery import MASKED, NOT_OURS, Delivery, is_same, writing
 from hushbid.tables.options import WeighOptions
 from hushbid.text_files import check_file_place
@@ -28,12 +34,43 @@ __all__ = ["weigh"]
 _ENDINGS: Final = (".npz", *WRITTEN)
 
 
-def weigh(options: WeighOptions) -> dict[str, Any]:
-    """Weigh delivered points, and write them with their weights.
+@figures(frozen=True, kw_only=True)
+class Weighing(Figures):
+    """What weighing came to.
 
-    Returns:
-        The judgement (`Judgement.as_json`), with ``model``, ``points``, ``gamma``, ``balance``,
-        ``output`` and ``formulas``.
+    Attributes:
+        points: How many points have weights now.
+        judgement: Their quality, with these and without.
+        output: The file that has them.
+        older: A table beside it with the weights of before; None: there is none.
+        formulas: Cells that spreadsheets would take for formulas, by column.
+        gamma: γ.
+        balance: What label shares are; None: as they come.
+        model: Whether the consumer's model gets better.
+        privacy: The session's guarantees, as far as the session is known.
+    """
+
+    FLAT: ClassVar[frozenset[str]] = frozenset({"judgement"})
+    TOLD: ClassVar[Mapping[str, str]] = {"judgement": "sentences"}
+
+    points: int
+    judgement: Judgement
+    output: Path
+    older: Path | None
+    formulas: Mapping[str, int]
+    gamma: float
+    balance: str | None
+    model: ModelFigures
+    privacy: tuple[PrivacyStatement, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """Whether the model got better, and what protects whom."""
+        return judged(self.model, self.privacy)
+
+
+def weigh(options: WeighOptions) -> Weighing:
+    """Weigh delivered points, and write them with their weights.
 
     Raises:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
@@ -59,14 +96,14 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
     points = found.points
     resembled, wanted = found.table(options.validation, label_gaps=True)
-    judged = None
+    held = None
     if test is not None:
         held_out, judged_points = found.table(test)
-        judged = (judged_points, held_out.known)
+        held = (judged_points, held_out.known)
     judge = Judge(
         wanted,
         width,
-        test=judged,
+        test=held,
         model=options.model,
         seed=options.seed,
         ridge=ridge,
@@ -85,27 +122,30 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     model, training = judge.model_figures(points, labels, matching)
     arrays = {name: array for name, array in found.arrays.items() if name != "training_weights"}
     made = weight_arrays(matching, width, training)
-    written = _written(place, arrays | found.public | made, judgement)
-    return written | {"gamma": width, "balance": options.balance, "model": model.as_json()}
+    formulas = _written(place, arrays | found.public | made)
+    older = place.with_suffix(".parquet")
+    return Weighing(
+        points=len(points),
+        judgement=judgement,
+        output=place.resolve(),
+        older=older if older != place and older.exists() else None,
+        formulas=formulas,
+        gamma=width,
+        balance=options.balance,
+        model=model,
+        privacy=found.privacy(),
+    )
 
 
-def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
-    formulas: dict[str, int] = {}
+def _written(place: Path, arrays: dict[str, Any]) -> dict[str, int]:
     if place.suffix == ".npz":
         with writing(place, what="the points", advice=NOT_OURS) as stream:
             np.savez(stream, **arrays)
     else:
         from hushbid.tables.frames import write_table  # of use here alone, and half of what this verb imports
 
-        formulas = write_table(_table(arrays), place)
-    older = place.with_suffix(".parquet")
-    return {
-        "points": len(arrays["features"]),
-        **judgement.as_json(),
-        "output": str(place.resolve()),
-        "older": str(older) if older != place and older.exists() else None,
-        "formulas": formulas,
-    }
+        return write_table(_table(arrays), place)
+    return {}
 
 
 def _table(arrays: dict[str, Any]) -> ArrowTable:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
+
+from pydantic.dataclasses import dataclass as figures
+
+from hushbid.protocol.figures import Figures
 
 __all__ = ["LEAST_ERRORS", "Errors", "OwnerStatement", "PaidStatement", "Price"]
 
@@ -39,8 +43,8 @@ class Price:
         return None if self.total is None else (share or 0.0) * self.total
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerStatement:
+@figures(frozen=True, slots=True)
+class OwnerStatement(Figures):
     """One owner's line of a statement.
 
     Attributes:
@@ -66,14 +70,16 @@ class OwnerStatement:
         return said if self.amount is None else f"{said}: {self.amount:,.2f}"
 
 
-@dataclass(frozen=True, slots=True)
-class PaidStatement:
+@figures(frozen=True, slots=True)
+class PaidStatement(Figures):
     """The payment that each owner should get, whether or not it may be told.
 
     Attributes:
         unit: What the numbers count.
         signal: Whether the released target stands out from its noise; None if unknown.
     """
+
+    TOLD: ClassVar[Mapping[str, str]] = {"sum": "sum", "sentence": "sentence"}
 
     unit: str
     signal: bool | None
@@ -94,11 +100,6 @@ class PaidStatement:
             owners[owner] = OwnerStatement(value, errors[owner], own, share, amount)
         return cls(unit, signal, owners)
 
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        owners = {owner: OwnerStatement(**line) for owner, line in values["owners"].items()}
-        return cls(values["unit"], values["signal"], owners)
-
     @property
     def sum(self) -> float | None:
         """The sum of all paid numbers; None if that cannot be said."""
@@ -117,20 +118,6 @@ class PaidStatement:
         if not self.sum:
             return "Nobody is paid: no owner's number comes to two standard errors."
         return f"Paid: {self.unit}, if two standard errors or more."
-
-    def as_json(self) -> dict[str, Any]:
-        """The statement under the names of the command line's JSON, without what JSON cannot hold."""
-        lines = {
-            owner: {name: _finite(value) for name, value in asdict(line).items()}
-            for owner, line in self.owners.items()
-        }
-        return {
-            "unit": self.unit,
-            "signal": self.signal,
-            "sum": _finite(self.sum),
-            "sentence": self.sentence(),
-            "owners": lines,
-        }
 
 
 def _floored(value: float, error: float | None, signal: bool | None) -> float | None:

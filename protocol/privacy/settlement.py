@@ -30,12 +30,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
 from hushbid.protocol.privacy.noise import Draw
 from hushbid.protocol.privacy.releases import Neighbours
@@ -117,8 +119,8 @@ class PrivateSettlement:
         return self.sigma / UNITS
 
 
-@dataclass(frozen=True, slots=True)
-class SettlementTerms:
+@figures(frozen=True, slots=True)
+class SettlementTerms(Figures):
     """Whether owners may be told a session's settlement, and its privacy cost.
 
     Attributes:
@@ -176,10 +178,6 @@ class SettlementTerms:
         if self.standard_error is None:
             return self.disclosure
         return f"each owner's points by worth, ± {self.standard_error:.3g}; {self.disclosure}"
-
-    def as_json(self) -> dict[str, Any]:
-        """The terms under the names of the command line's JSON."""
-        return asdict(self)
 
 
 def whole_score(weights: Weights) -> int:

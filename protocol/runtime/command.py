@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 import os
 import sys
 import traceback
@@ -30,6 +29,7 @@ from typer.exceptions import TyperException
 
 from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
+from hushbid.protocol.finite import finite
 from hushbid.protocol.printable import printable, printable_in, printable_lines, printable_source
 from hushbid.protocol.runtime.interrupts import end_interrupted
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
@@ -445,17 +445,6 @@ def built(app: typer.Typer) -> Callable[..., Any]:
     """The parser of a command line, made once in a process: making that of forty verbs takes 0.1 s."""
     command = typer.main.get_command(app)
     return command if hasattr(command, "commands") else with_quiet(command)  # verbs' parsers are made later
-
-
-def finite(value: Any) -> Any:
-    """A value for JSON, which has only finite numbers: others become null, and tuples lists."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return value
 
 
 def _print_error(kind: str, what: str, advice: str, code: int) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Self
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated, Final, Self
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as figures
+
+from hushbid.protocol.figures import Figures
 
 __all__ = [
     "CONSUMERS_DATA",
@@ -14,6 +19,7 @@ __all__ = [
     "WEAK",
     "PrivacyStatement",
     "privacy_lines",
+    "protection",
     "weak_epsilon",
     "weak_lines",
 ]
@@ -40,8 +46,8 @@ def weak_epsilon(epsilon: float, protects: str = "whose data it is of") -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacyStatement:
+@figures(frozen=True, slots=True)
+class PrivacyStatement(Figures):
     """The guarantee for one party's data over a whole session.
 
     Attributes:
@@ -57,7 +63,7 @@ class PrivacyStatement:
     """
 
     protects: str
-    against: str
+    against: Annotated[str, Field(alias="from")]
     neighbours: str
     epsilon: float | None
     delta: float
@@ -65,13 +71,6 @@ class PrivacyStatement:
     noise: str
     why: str
     not_covered: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {"from" if name == "against" else name: value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        return cls(against=values["from"], **{name: values[name] for name in values if name != "from"})
 
     def promised(self, *, relation: bool) -> str:
         """The guarantee in words; where something stands against it, with what secret noise would give.
@@ -90,22 +89,42 @@ class PrivacyStatement:
         return replace(self, epsilon=None, why=f"{self.why}; {why}" if self.why else why)
 
 
-def weak_lines(statements: Sequence[PrivacyStatement]) -> list[str]:
+def weak_lines(statements: Iterable[PrivacyStatement]) -> list[str]:
     """Warnings of guarantees whose ε protects nobody, a line each."""
     found = [weak_epsilon(each.epsilon, each.protects) for each in statements if each.epsilon is not None]
     return [line for line in found if line]
 
 
-def privacy_lines(statements: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Privacy statements (`PrivacyStatement.as_json`) for people, one per line."""
-    lines = []
-    for statement in statements:
-        epsilon = statement["epsilon"]
-        if statement["from"] == TRUSTED:
-            lines.append(f"Owners trust {TRUSTED}: {statement['why']}.")
+def protection(statements: Iterable[PrivacyStatement]) -> str:
+    """What protects whom at what ε, in one sentence for people, or one for each reason why nothing does."""
+    kept: list[str] = []
+    lost: dict[str, list[str]] = {}
+    for each in statements:
+        if each.against == TRUSTED:
             continue
-        promised = "no guarantee" if epsilon is None else f"ε = {epsilon:.3g} at δ = {statement['delta']:.1g}"
-        why = f"; but {statement['why']}" if statement["why"] else ""
-        but = f"; not covered: {statement['not_covered']}" if statement["not_covered"] else ""
-        lines.append(f"{statement['protects']}, from {statement['from']}: {promised}{why}{but}.")
+        whose = f"{each.protects} from {each.against}"
+        if each.why or each.epsilon is None:
+            lost.setdefault(each.why or "nothing is guaranteed", []).append(whose)
+        else:
+            spent = f"ε = {each.epsilon:.4g}" + (f" at δ = {each.delta:.1g}" if each.epsilon else "")
+            kept.append(f"{whose} ({spent})")
+    said = [f"NO PRIVACY for {' nor for '.join(whose)}: {why}." for why, whose in lost.items()]
+    if kept:
+        said.append(f"Protected: {', and '.join(kept)}.")
+    return " ".join(said) or "What protects whom is not known without the session's file (`--session`)."
+
+
+def privacy_lines(statements: Iterable[PrivacyStatement]) -> list[str]:
+    """Privacy statements for people, one per line."""
+    lines = []
+    for each in statements:
+        if each.against == TRUSTED:
+            lines.append(f"Owners trust {TRUSTED}: {each.why}.")
+            continue
+        guarded = (
+            "no guarantee" if each.epsilon is None else f"ε = {each.epsilon:.3g} at δ = {each.delta:.1g}"
+        )
+        why = f"; but {each.why}" if each.why else ""
+        but = f"; not covered: {each.not_covered}" if each.not_covered else ""
+        lines.append(f"{each.protects}, from {each.against}: {guarded}{why}{but}.")
     return lines

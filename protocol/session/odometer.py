@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from pydantic.dataclasses import dataclass as figures
 
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.accounting import epsilon_of, odometer
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
@@ -19,8 +20,8 @@ READINGS: Final = 2_000
 """Most rounds that are read, evenly spaced, the first and the last always among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Odometer:
+@figures(frozen=True, slots=True)
+class Odometer(Figures):
     """ε of all releases so far, after some rounds.
 
     Attributes:
@@ -58,9 +59,6 @@ class Odometer:
             "epsilon": epsilon,
             "delta": self.delta,
         }
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "rounds": list(self.rounds), "epsilon": list(self.epsilon)}
 
 
 def odometers(session: Session, rounds: int, *, settled: bool) -> tuple[Odometer, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import SessionFile
@@ -12,7 +12,7 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import listed
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.session.turns import Turns
-from hushbid.protocol.space.prices import UNITS, Prices, bill, in_units
+from hushbid.protocol.space.prices import UNITS, Bill, Prices, in_units
 from hushbid.protocol.space.terms import NO_TERMS, Terms
 
 __all__ = ["bill_of", "check_wishes", "over_budget", "prices_of", "terms_of", "turns_of"]
@@ -45,13 +45,13 @@ def terms_of(file: SessionFile) -> Terms:
     )
 
 
-def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None:
-    """The bill of a session (`hushbid.protocol.space.prices.bill`); None if it has no prices.
+def bill_of(file: SessionFile, sold: Mapping[str, int]) -> Bill | None:
+    """The bill of a session; None if it has no prices.
 
     Args:
         sold: Number of points bought from each owner, without disputed points.
     """
-    return None if file.wishes is None else bill(file.wishes.prices, sold, file.wishes.budget)
+    return None if file.wishes is None else Bill.of(file.wishes.prices, sold, file.wishes.budget)
 
 
 def over_budget(file: SessionFile, sold: Mapping[str, int]) -> bool:
@@ -61,7 +61,7 @@ def over_budget(file: SessionFile, sold: Mapping[str, int]) -> bool:
         sold: As `bill_of` takes it.
     """
     made = bill_of(file, sold)
-    return made is not None and made["budget"] is not None and made["total"] > made["budget"]
+    return made is not None and made.budget is not None and made.total > made.budget
 
 
 def check_wishes(file: SessionFile) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic.dataclasses import dataclass as figures
 
-__all__ = ["MAX_BUDGET", "MAX_PRICE", "UNITS", "Prices", "bill", "bill_lines", "in_units", "per_price"]
+from hushbid.protocol.figures import Figures
+
+__all__ = ["MAX_BUDGET", "MAX_PRICE", "UNITS", "Bill", "BillLine", "Prices", "in_units", "per_price"]
 
 UNITS: Final = 10_000
 """Units in a price of 1."""
@@ -86,43 +89,61 @@ class Prices:
         return np.array(self.units, dtype=np.float64)
 
 
-def bill(prices: Mapping[str, float], sold: Mapping[str, int], budget: float | None) -> dict[str, Any] | None:
-    """The points bought from each owner, and their cost.
+@figures(frozen=True, slots=True)
+class BillLine(Figures):
+    """An owner's line of a bill: how many points, at what price, and what they cost."""
 
-    Args:
-        prices: By owner; none: the session has no prices.
-        sold: How many points are to be paid for, by owner; owners that sold none may be left out.
+    points: int
+    price: float
+    amount: float
+
+
+@figures(frozen=True, slots=True)
+class Bill(Figures):
+    """The points bought from each owner, and their cost. Paying an owner by it tells it how many were bought.
+
+    Attributes:
+        owners: Each owner's line.
+        points: How many all sold.
+        total: What these cost.
         budget: What they may cost at most; None: anything.
-
-    Returns:
-        ``owners`` (of each, ``points``, ``price`` and ``amount``), ``points``, ``total`` and ``budget``; None
-        without prices. Paying an owner by it tells the owner how many of its points were bought.
     """
-    if not prices:
-        return None
-    counts = {owner: sold.get(owner, 0) for owner in sorted(prices)}
-    owed = {owner: in_units(prices[owner]) * count for owner, count in counts.items()}
-    return {
-        "owners": {
-            owner: {"points": count, "price": prices[owner], "amount": owed[owner] / UNITS}
-            for owner, count in counts.items()
-        },
-        "points": sum(counts.values()),
-        "total": sum(owed.values()) / UNITS,
-        "budget": budget,
-    }
 
+    owners: Mapping[str, BillLine]
+    points: int
+    total: float
+    budget: float | None
 
-def bill_lines(made: Mapping[str, Any] | None) -> list[str]:
-    """A bill for people, in sentences; none without one."""
-    if made is None:
-        return []
-    within = "" if made["budget"] is None else f", of a budget of {made['budget']:,.2f}"
-    owed = [
-        f"{owner}: {line['points']} at {line['price']:g} = {line['amount']:,.2f}"
-        for owner, line in made["owners"].items()
-        if line["points"]
-    ]
-    listed = "; ".join(owed[:_LISTED]) + (f"; and {len(owed) - _LISTED} more" if len(owed) > _LISTED else "")
-    detail = f" ({listed})" if owed else ""
-    return [f"{made['points']} points cost {made['total']:,.2f}{within}{detail}."]
+    @classmethod
+    def of(cls, prices: Mapping[str, float], sold: Mapping[str, int], budget: float | None) -> Self | None:
+        """The bill for these points; None without prices.
+
+        Args:
+            prices: By owner; none: the session has no prices.
+            sold: How many points are to be paid for, by owner; owners that sold none may be left out.
+            budget: What they may cost at most; None: anything.
+        """
+        if not prices:
+            return None
+        counts = {owner: sold.get(owner, 0) for owner in sorted(prices)}
+        owed = {owner: in_units(prices[owner]) * count for owner, count in counts.items()}
+        return cls(
+            {owner: BillLine(count, prices[owner], owed[owner] / UNITS) for owner, count in counts.items()},
+            sum(counts.values()),
+            sum(owed.values()) / UNITS,
+            budget,
+        )
+
+    def sentence(self) -> str:
+        """The bill for people."""
+        within = "" if self.budget is None else f", of a budget of {self.budget:,.2f}"
+        owed = [
+            f"{owner}: {line.points} at {line.price:g} = {line.amount:,.2f}"
+            for owner, line in self.owners.items()
+            if line.points
+        ]
+        listed = "; ".join(owed[:_LISTED]) + (
+            f"; and {len(owed) - _LISTED} more" if len(owed) > _LISTED else ""
+        )
+        detail = f" ({listed})" if owed else ""
+        return f"{self.points} points cost {self.total:,.2f}{within}{detail}."

@@ -10,7 +10,7 @@ import pytest
 
 from hushbid.cluster.file import open_cluster
 from hushbid.protocol.runtime.telemetry.status_file import find_statuses
-from hushbid.running.results import RunResult
+from hushbid.results.run import RunResult
 from hushbid.running.simulate import simulate
 from hushbid.transcripts.verification.session import verify_all
 from tests.processes.test_run import PARTIES, SEEDED, Watched, start, watch

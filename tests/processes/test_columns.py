@@ -134,7 +134,7 @@ def test_it_is_weighed_by_a_table_of_the_session_s_columns(place: Path, ran: dic
 def test_a_simulation_reads_the_same_tables(place: Path) -> None:
     result = simulate(open_cluster(place / "cluster.toml"))
     assert result.points_delivered == 20
-    assert result.chosen.weighted is not None
+    assert result.choices.run.weighted is not None
 
 
 def with_half_rows(place: Path, rule: str) -> Path:
@@ -170,7 +170,7 @@ def test_points_that_are_no_rows_are_not_paid_and_harm_no_table(
     if rule == "sealed":
         assert result.disputed > 0
     else:  # the curator sees the points
-        assert {(each["owner"], each["what"]) for each in result.faults} == {
+        assert {(each.owner, each.what) for each in result.faults} == {
             ("east", "the point is outside the public bounds")
         }
     table = delivered_table(Schema.of(COLUMNS), result.data, label="paid")

@@ -82,9 +82,9 @@ def test_curator_and_consumer_have_one_bill_within_caps_and_budget(rule: str) ->
     made = bill_of(opened.file, outcome.curator.ledger.sold())
     assert made == bill_of(opened.file, sold)
     assert made is not None
-    assert made["points"] == POINTS
-    assert made["total"] == sum(sold[owner] * price for owner, price in WISHES["prices"].items())
-    assert made["total"] <= WISHES["budget"]
+    assert made.points == POINTS
+    assert made.total == sum(sold[owner] * price for owner, price in WISHES["prices"].items())
+    assert made.total <= WISHES["budget"]
     assert all(sold[owner] <= cap for owner, cap in WISHES["caps"].items())
     for win in outcome.curator.ledger.wins:
         assert opened.turns.has(win.owner, win.chosen_round)

@@ -104,7 +104,7 @@ def _measure(options: SelectionOptions, configuration: Configuration, seed: int)
         for statement in reversed(result.privacy)
         if statement.epsilon is not None
     }
-    judged = {"run": result.chosen, "greedy": result.greedy, "uniform": result.uniform}
+    judged = {name: getattr(result.choices, name) for name in ("run", "greedy", "uniform")}
     return {
         "points": result.p,
         "delta": result.privacy[0].delta,

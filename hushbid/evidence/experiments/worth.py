@@ -295,7 +295,7 @@ def _measure(options: WorthOptions, configuration: Configuration, seed: int) -> 
         "mmd2": mmd2["bought"],
         "mmd2_greedy": mmd2["greedy"],
         "mmd2_without_noise": mmd2["without_noise"],
-        "unweighted": mine.kind == "none",
+        "unweighted": mine.training_weights is not None and mine.training_weights.kind == "none",
         "verdict": prospect(market.wanted, known, p=points, model=configuration["model"], seed=seed).word,
         "wanted": None,
         **quality,

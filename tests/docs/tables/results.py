@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from hushbid.consumer.appraisal import Judgement
 from hushbid.consumer.own_figures import OwnFigures
+from hushbid.consumer.result import ConsumerResult
 from hushbid.consumer.verdict import Verdict
+from hushbid.curator.result import CuratorResult
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.suites import SUITES
 from hushbid.evidence.bench.rules import SETTINGS as BENCHED
@@ -26,17 +28,19 @@ from hushbid.evidence.experiments import (
     worth,
 )
 from hushbid.evidence.sweep.invariants import INVARIANTS
+from hushbid.owner.result import OwnerResult
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.protocol.session.odometer import Odometer
-from hushbid.running.results import RunResult
+from hushbid.results.run import Choices, RunResult
 from tests.conftest import ROOT
 from tests.docs.tables.markers import Made, Table, code, codes, first_cells
 
 _RUN: Final = RunResult(
     session="s", p=1, batch=1, seed_weight=0.1, rule="sealed", jitter=25.0, distinct=True,
     owners=1, rounds=1, wall_seconds=1.0,
-    chosen=Judgement(), greedy=Judgement(), uniform=Judgement(),
+    choices=Choices(),
     points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
     privacy=(), odometers=(), settlement={}, settlement_terms=SettlementTerms.of(None, ""), absences={},
     faults=(),
@@ -63,12 +67,19 @@ def _keys(function: ast.FunctionDef) -> Iterator[str]:
                     yield code(key.value)
                 elif isinstance(value, ast.DictComp):
                     yield from (code(f"{setting}_rounds_per_second") for setting in BENCHED)
-                elif ast.unparse(value) == "judgement.as_json()":
-                    yield codes(Judgement().as_json())
-                elif ast.unparse(value) == "own.as_json()":
-                    yield codes(OwnFigures().as_json())
-                elif ast.unparse(value) == "verdict.as_json()":
-                    yield codes(Verdict().as_json())
+
+
+_FLAT: Final[dict[str, Figures]] = {"judgement": Judgement(), "own": OwnFigures(), "verdict": Verdict()}
+
+
+def record(kind: type[Figures]) -> Table:
+    """The fields of a record in its JSON; those that stand in one row are a record's in it."""
+    types: dict[str, Any] = vars(kind)["__pydantic_fields__"]
+    cells = [
+        codes(_FLAT[name].as_json()) if name in kind.FLAT else code(field.alias or name)
+        for name, field in types.items()
+    ]
+    return Table([(cell,) for cell in [*cells, *map(code, kind.TOLD)]], ordered=False)
 
 
 def fields(row: Any) -> Table:
@@ -77,13 +88,13 @@ def fields(row: Any) -> Table:
 
 
 RESULTS: Final[dict[str, Made]] = {
-    "run": partial(first_cells, _RUN.as_json()),
+    "run": lambda: Table([(code(name),) for name in _RUN.as_json()], ordered=False),
     "judgement": partial(first_cells, Judgement().as_json()),
     "privacy": partial(first_cells, PrivacyStatement("", "", "", None, 1e-5, None, "", "").as_json()),
     "odometer": partial(first_cells, Odometer("", "", 1e-5, (), ()).as_json()),
-    "curator": partial(returned, "curator/process.py:_curate", "curator/result.py:curator_result"),
-    "owner": partial(returned, "owner/process.py:_take_part"),
-    "consumer": partial(returned, "consumer/process.py:_take_part", "consumer/result.py:consumer_result"),
+    "curator": partial(record, CuratorResult),
+    "owner": partial(record, OwnerResult),
+    "consumer": partial(record, ConsumerResult),
     "bench rounds": partial(returned, "hushbid/evidence/bench/rounds.py:bench_rounds"),
     "bench points": partial(returned, "hushbid/evidence/bench/points.py:bench_points"),
     "bench tender": partial(returned, "hushbid/evidence/bench/tender.py:bench_tender"),

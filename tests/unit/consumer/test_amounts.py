@@ -10,6 +10,7 @@ from hushbid.consumer.appraisal import Judge, Judgement
 from hushbid.consumer.cli import quality_lines
 from hushbid.consumer.downstream import no_classes
 from hushbid.consumer.label_part import label_part
+from hushbid.consumer.own_figures import LabelShares, Unbought
 from hushbid.protocol.data import Dataset
 from tests.unit.consumer.test_own_figures import entry, figures, points
 
@@ -47,7 +48,7 @@ def test_amounts_are_judged_by_no_classifier_and_a_sentence_says_why() -> None:
     assert judgement.plain.mmd2_test is not None
     found = judgement.as_json()
     assert "no accuracy" in found["labels_why"]
-    assert "--estimator Ridge" in quality_lines(found)["labels"]
+    assert "--estimator Ridge" in quality_lines(judgement)["labels"]
     assert Judgement.from_json(found) == judgement
 
 
@@ -80,6 +81,6 @@ def test_amounts_have_no_shares_and_no_class_that_is_most_bought() -> None:
         validation=Dataset("validation", rows, np.linspace(0.5, 9.7, 40)),
         test=Dataset("test", rows, np.linspace(0.5, 9.7, 40)),
     )
-    assert (found.validation_only, found.majority, found.majority_label) == (None, None, None)
-    assert (found.wanted_from, found.classes, found.share_line(10)) == ("", (), "")
-    assert found.owners, "what owners added is told all the same"
+    assert found.baselines == Unbought()
+    assert (found.label_shares, found.label_shares.line(10)) == (LabelShares(), "")
+    assert found.by_owner, "what owners added is told all the same"

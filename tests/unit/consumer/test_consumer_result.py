@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -11,9 +12,13 @@ from hushbid.cli.app import app
 from hushbid.cluster.containers import set_up
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.appraisal import Judgement, Quality, Weighted
+from hushbid.consumer.disputes import SellerFault
 from hushbid.consumer.model_figures import NO_MODEL
-from hushbid.consumer.result import missing_said
+from hushbid.consumer.own_figures import OwnFigures
+from hushbid.consumer.result import ConsumerResult, missing_said
+from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import Rehearsal, Staged, Verdict
+from hushbid.protocol.session.results import Outside
 from hushbid.protocol.session.session import open_session
 from tests.conftest import ROOT
 
@@ -56,25 +61,34 @@ def test_it_is_a_table_with_privacy_and_places(
     )
     staged = (Staged("all that is wanted", 0.3, 0.2, 0.5, 0.4), Staged("a tenth of it", 0.5, 0.4, 0.5, 0.4))
     rehearsal = Rehearsal(staged, 0.5)
-    result = judgement.as_json() | {
-        "session": "digits",
-        "p": 200,
-        "points_delivered": 198,
-        "unlabelled": 5,
-        "disputed": 2,
-        "faults": [
-            {"owner": "tern", "round": 9, "bid_round": 7, "what": "the box does not open", "points": 2}
-        ],
-        "wall_seconds": 3.14159,
-        **Verdict(rehearsal, anyway=True).as_json(),
-        "model": NO_MODEL.as_json(),
-        "seed_set_drawn": True,
-        "seed_distance": {"mmd2": 0.4501, "by_chance": 0.0124, "radii": 0.906, "far": True},
-        "data": "delivered.npz",
-        "ledger": "validation.npz.ledger",
-        "transcript": "consumer.transcript",
-        "privacy": [statement.as_json() for statement in open_session(made.session).privacy()],
-    }
+    result = ConsumerResult(
+        session="digits",
+        p=200,
+        m=66,
+        roots={},
+        points_delivered=198,
+        unlabelled=5,
+        disputed=2,
+        disputes=(),
+        faults=(SellerFault("tern", 9, 7, "the box does not open", 2),),
+        wall_seconds=3.14159,
+        verdict=Verdict(rehearsal, anyway=True),
+        course=None,
+        bill=None,
+        judgement=judgement,
+        own=OwnFigures(),
+        model=NO_MODEL,
+        seed_set_drawn=True,
+        seed_distance=SeedDistance(mmd2=0.4501, by_chance=0.0124, radii=0.906),
+        outside=Outside({}, 0),
+        seed_rows_shared=0,
+        data=Path("delivered.npz"),
+        table=None,
+        ledger=Path("validation.npz.ledger"),
+        transcript=Path("consumer.transcript"),
+        privacy=open_session(made.session).privacy(),
+    )
+    assert ConsumerResult.from_json(result.as_json()) == result
     monkeypatch.setattr("hushbid.consumer.process.run_consumer", lambda *_arguments: result)
     config = str(tmp_path / "consumer" / "data" / "party.toml")
     arguments = ["consumer", "--session", str(path), "--config", config, "--no-rehearsal"]
@@ -83,7 +97,6 @@ def test_it_is_a_table_with_privacy_and_places(
     figures = {
         "points delivered": "198 of 200, 2 disputed, 5 without a label",
         "disputed": "tern, bid of round 7: the box does not open (2 points)",
-        "model": "Whether the model gets better cannot be told: nothing was bought.",
         "seed set": "drawn, far: MMD² of 0.45 between the seed set and the validation set, where chance "
         "gives 0.012 to like sets of these sizes; 0.91 clipping radii apart",
         "rehearsal": "hopeless, and gone on with anyway: 1.50, 1.25 of a random choice's MMD², with weights",
@@ -93,7 +106,7 @@ def test_it_is_a_table_with_privacy_and_places(
         "transcript": "consumer.transcript",
     }
     for line in (
-        "digits: what was procured",
+        "digits\nWhether the model gets better cannot be told: nothing was bought.\n",
         *(f"{name:<{width}}{value}" for name, value in figures.items()),
         *lines,
         "the consumer's validation set, from the owners and the curator: ε = 3 at δ = 1e-05.",
@@ -111,4 +124,5 @@ def test_it_is_a_table_with_privacy_and_places(
     ],
 )
 def test_points_that_lack_what_others_have_are_told(figures: dict[str, int], said: str) -> None:
-    assert missing_said({"points_delivered": 5, **figures}) == said
+    counts = {"unlabelled": 0, "unidentified": 0, **figures}
+    assert missing_said(SimpleNamespace(points_delivered=5, **counts)) == said

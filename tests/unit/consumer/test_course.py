@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from hushbid.consumer.cli import course_lines
 from hushbid.consumer.course import Course, course_of
 from hushbid.consumer.events import Delivered
 from hushbid.protocol.wire.messages import Candidate
@@ -55,7 +54,6 @@ def test_points_that_cannot_be_read_have_no_figure_but_a_round() -> None:
 
 def test_nothing_is_told_where_nothing_can_be_compared() -> None:
     assert course_of(3, [], None) is None
-    assert course_lines({"course": None}) == {}
 
 
 def test_it_travels_as_json() -> None:
@@ -63,4 +61,4 @@ def test_it_travels_as_json() -> None:
     values = json.loads(json.dumps(found.as_json()))
     assert values["moved_away"] is True
     assert Course.from_json(values) == found
-    assert course_lines({"course": values}) == {"course": found.warnings()[0]}
+    assert values["warnings"] == found.warnings()

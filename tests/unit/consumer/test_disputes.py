@@ -33,9 +33,7 @@ def test_a_batch_that_is_not_signed_is_one_fault_in_whichever_parts_and_rounds_i
     assert [fault.as_json() for fault in faults] == [
         {"owner": "heron", "round": 3, "bid_round": 2, "what": NOT_SIGNED, "points": 3}
     ]
-    assert told([fault.as_json() for fault in faults]) == (
-        "heron, bid of round 2: the owner's signature does not hold (3 points)"
-    )
+    assert told(faults) == ("heron, bid of round 2: the owner's signature does not hold (3 points)")
 
 
 def test_another_owner_round_or_signature_is_another_fault_and_so_is_each_box_that_does_not_open() -> None:
@@ -64,4 +62,4 @@ def test_another_owner_round_or_signature_is_another_fault_and_so_is_each_box_th
         ("magpie", CLOSED, 1),
         ("magpie", CLOSED, 1),
     ]
-    assert told([fault.as_json() for fault in faults]).endswith("; and 3 more")
+    assert told(faults).endswith("; and 3 more")

@@ -44,7 +44,7 @@ def test_a_judgement_says_it_to_programs_and_people() -> None:
     found = judgement.as_json()
     assert "how they are written" in found["labels_why"]
     assert Judgement.from_json(found) == judgement
-    assert quality_lines(found)["labels"] == found["labels_why"]
+    assert quality_lines(judgement)["labels"] == found["labels_why"]
     assert judge.judge(points, np.array(["0", "1", "0", "1"])).labels_why == ""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hushbid.consumer.downstream import wilson_interval
-from hushbid.consumer.model_figures import NO_MODEL, Figure, ModelFigures, ModelJudge
+from hushbid.consumer.model_figures import NO_MODEL, Figure, ModelFigures, ModelJudge, TrainingWeights
 
 RNG = np.random.default_rng(4)
 
@@ -43,12 +43,13 @@ def test_own_rows_bought_points_and_both_are_judged_on_test_rows() -> None:
     assert (found.own.low, found.own.high) == pytest.approx(wilson_interval(found.own.value, 300))
     assert found.word == "better"
     assert found.sentence().startswith("The model gets better: ")
-    assert found.total > 0.0
+    assert found.training_weights is not None
+    assert found.training_weights.total > 0.0
 
 
 def test_points_that_mislead_leave_the_model_as_it_is() -> None:
     found = judged(bought=drawn(200, turned=True))
-    assert (found.kind, found.total, found.word) == ("none", 0.0, "same")
+    assert (found.training_weights, found.word) == (TrainingWeights("none", 0.0), "same")
     assert found.own == found.own_and_bought
     assert "bought points deserve no weight" in found.sentence()
 
@@ -60,7 +61,8 @@ def test_training_weights_are_of_every_point_and_of_labelled_ones_alone() -> Non
     assert training is not None
     assert training.shape == (200,)
     assert not training[::2].any()
-    assert training.sum() == pytest.approx(figures.total)
+    assert figures.training_weights is not None
+    assert training.sum() == pytest.approx(figures.training_weights.total)
 
 
 def test_without_test_rows_own_rows_are_judged_by_models_that_did_not_learn_from_them() -> None:
@@ -168,7 +170,9 @@ def test_too_few_own_rows_try_nothing_and_say_so() -> None:
     assert training.sum() == pytest.approx(200.0), "as many as effective points"
     assert "was not tried: 4 own rows with a label are too few" in figures.sentence()
     nine = (drawn(9), drawn(200, turned=True))
-    assert judged(own=nine[0], bought=nine[1]).kind == "none", "nine are enough to see harm"
+    assert judged(own=nine[0], bought=nine[1]).training_weights == TrainingWeights("none", 0.0), (
+        "nine are enough to see harm"
+    )
 
 
 def test_one_class_of_own_rows_is_said_always_and_helped_by_bought_points() -> None:
@@ -243,7 +247,7 @@ def test_what_is_worse_is_said_loudly() -> None:
     figure = Figure(0.5, 0.4, 0.6)
     found = ModelFigures(
         metric="accuracy", judged_on="test", judged=90, own=figure, own_and_bought=figure,
-        gain=Figure(-0.2, -0.3, -0.1), kind="plain", total=5.0,
+        gain=Figure(-0.2, -0.3, -0.1), training_weights=TrainingWeights("plain", 5.0),
     )  # fmt: skip
     assert found.word == "worse"
     assert "WORSE" in found.sentence()

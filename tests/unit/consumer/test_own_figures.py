@@ -14,7 +14,7 @@ from hushbid.consumer.appraisal import Evaluation, Judgement, Quality, Weighted,
 from hushbid.consumer.downstream import wilson_interval
 from hushbid.consumer.events import Delivered
 from hushbid.consumer.matching import match
-from hushbid.consumer.own_figures import ClassShares, OwnFigures, own_figures
+from hushbid.consumer.own_figures import ClassShares, OwnFigures, Unbought, own_figures
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.attributes import Attributes, pack_attributes
 from hushbid.protocol.session.session import open_session
@@ -80,7 +80,7 @@ def without(owner: str) -> Any:
 
 
 def test_gains_add_up_to_what_the_purchase_gained_on_the_seed_set(of_all: OwnFigures) -> None:
-    parts = of_all.owners or {}
+    parts = of_all.by_owner
     everything = np.concatenate([sold for sold, _ in SOLD.values()])
     gained = mmd2(SEEDS.features, WANTED.features, GAMMA) - mmd2(everything, WANTED.features, GAMMA)
     assert sum(part.gain for part in parts.values()) == pytest.approx(gained, abs=1e-12)
@@ -90,14 +90,14 @@ def test_gains_add_up_to_what_the_purchase_gained_on_the_seed_set(of_all: OwnFig
 
 @pytest.mark.parametrize("owner", SOLD)
 def test_an_owner_that_is_left_out_leaves_what_the_others_sold(of_all: OwnFigures, owner: str) -> None:
-    part = (of_all.owners or {})[owner]
+    part = of_all.by_owner[owner]
     assert part.mmd2_without == pytest.approx(mmd2(without(owner), WANTED.features, GAMMA), abs=1e-12)
     again = match(without(owner), WANTED.features, GAMMA)
     assert part.weighted_mmd2_without == pytest.approx(again.mmd2, abs=1e-12)
 
 
 def test_who_sold_all_cannot_be_left_out() -> None:
-    parts = figures([each for each in DELIVERED if each.owner == "alpha"]).owners or {}
+    parts = figures([each for each in DELIVERED if each.owner == "alpha"]).by_owner or {}
     assert (parts["alpha"].mmd2_without, parts["alpha"].weighted_mmd2_without) == (None, None)
 
 
@@ -110,58 +110,59 @@ def test_a_disputed_point_is_nobody_s_part(of_all: OwnFigures) -> None:
 def test_many_are_left_out_without_weights_alone(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, limit, 2)
     found = figures()
-    parts = found.owners or {}
+    parts = found.by_owner
     assert {part.weighted_mmd2_without for part in parts.values()} == {None}
     assert all(part.mmd2_without is not None for part in parts.values())
-    assert found.weighing_why.startswith("more than 2 ")
+    assert found.by_owner_why.startswith("more than 2 ")
 
 
 def test_baselines_are_of_the_test_points(of_all: OwnFigures) -> None:
     """Of 50 test points 25 are 3s, as most bought points are; the model learns of 3s and 4s."""
-    assert of_all.majority is not None
-    assert (of_all.majority_label, of_all.majority.accuracy) == (3, 0.5)
-    assert of_all.majority.interval == wilson_interval(0.5, 50)
-    assert of_all.validation_only is not None
-    assert 0.3 < of_all.validation_only.accuracy <= 0.9
+    assert of_all.baselines.majority is not None
+    assert (of_all.baselines.majority.label, of_all.baselines.majority.accuracy) == (3, 0.5)
+    assert of_all.baselines.majority.accuracy_interval == wilson_interval(0.5, 50)
+    assert of_all.baselines.validation_only is not None
+    assert 0.3 < of_all.baselines.validation_only.accuracy <= 0.9
 
 
 def test_without_labels_there_are_no_baselines() -> None:
     bare = Dataset("validation", WANTED.features)
-    assert figures(validation=bare).validation_only is None
-    assert figures(validation=bare).wanted_from == "test"
+    assert figures(validation=bare).baselines.validation_only is None
+    assert figures(validation=bare).label_shares.wanted_from == "test"
     unjudged = figures(test=None)
-    assert (unjudged.validation_only, unjudged.majority, unjudged.wanted_from) == (None, None, "validation")
+    assert unjudged.baselines == Unbought()
+    assert unjudged.label_shares.wanted_from == "validation"
     unlabelled = figures(
         [entry(each.owner, each.candidate.point, None) for each in DELIVERED if each.candidate]
     )
-    assert (unlabelled.majority, unlabelled.majority_label) == (None, None)
+    assert unlabelled.baselines.majority is None
 
 
 def test_shares_are_of_those_that_have_a_label(of_all: OwnFigures) -> None:
     found = figures(weights=False)
-    assert found.wanted_from == "validation"
-    assert found.classes == (
+    assert found.label_shares.wanted_from == "validation"
+    assert found.label_shares.classes == (
         ClassShares(3, 0.75, 12 / 23, None),
         ClassShares(4, 0.25, 6 / 23, None),
         ClassShares(7, 0.0, 5 / 23, None),
     )
-    assert found.share_line(10) == "wanted/bought: 3 75/52, 4 25/26, others 0/22"
-    weighted = [each.weighted for each in of_all.classes]
+    assert found.label_shares.line(10) == "wanted/bought: 3 75/52, 4 25/26, others 0/22"
+    weighted = [each.weighted for each in of_all.label_shares.classes]
     assert None not in weighted
     assert sum(share for share in weighted if share is not None) == pytest.approx(1.0)
-    assert of_all.share_line(1).startswith("wanted/bought/weighted: 3 75/52/")
+    assert of_all.label_shares.line(1).startswith("wanted/bought/weighted: 3 75/52/")
 
 
 def test_nothing_was_delivered() -> None:
     found = figures([])
-    assert found.validation_only is not None
-    assert found == OwnFigures(found.validation_only)
+    assert found.baselines.validation_only is not None
+    assert found == OwnFigures(Unbought(found.baselines.validation_only))
     assert found.lines(None).keys() == {"accuracy of the validation rows alone"}
 
 
 def test_json_has_what_it_was_made_from(of_all: OwnFigures) -> None:
     assert OwnFigures.from_json(json.loads(json.dumps(of_all.as_json(), allow_nan=False))) == of_all
-    assert OwnFigures.from_json(json.loads(json.dumps(OwnFigures().as_json()))) == OwnFigures(owners={})
+    assert OwnFigures.from_json(json.loads(json.dumps(OwnFigures().as_json()))) == OwnFigures()
 
 
 def test_lines_for_people_have_an_owner_each_who_gained_most_first(of_all: OwnFigures) -> None:

@@ -93,7 +93,7 @@ def test_the_declaration_is_part_of_the_session_and_of_its_statement() -> None:
     assert [statement.not_covered for statement in before] == ["", "", ""]
     assert [bool(statement.not_covered) for statement in after] == [False, True, False]
     assert (after[1].epsilon, after[1].why) == (before[1].epsilon, before[1].why)
-    line = privacy_lines([statement.as_json() for statement in after])[1]
+    line = privacy_lines(after)[1]
     assert "not covered: rows that the public seed set has too, at most 10%" in line
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hushbid.curator.ledger import Fault
-from hushbid.curator.result import curator_result
+from hushbid.curator.result import Sale
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError, LocalProtocolError, Offence
 from hushbid.protocol.machine.weighing import ComputeWeights
@@ -203,9 +203,9 @@ def test_a_batch_that_its_owner_has_not_signed_is_one_fault_of_all_its_points() 
     bench.verify()
     assert winners(bench) == [B]
     assert bench.machine.ledger.faults == [Fault(1, A, NOT_SIGNED, points=2)]
-    (fault,) = curator_result(bench.session, bench.machine, Price(), seconds=1.0)["faults"]
-    assert fault == {"owner": A, "round": 1, "what": NOT_SIGNED, "points": 2}
-    assert Fault.of(fault).text == "the owner's signature does not hold (2 points)"
+    (fault,) = Sale.of(bench.session, bench.machine, Price(), seconds=1.0).faults
+    assert fault.as_json() == {"owner": A, "round": 1, "what": NOT_SIGNED, "points": 2}
+    assert fault.text == "the owner's signature does not hold (2 points)"
 
 
 def test_two_batches_that_are_not_signed_are_two_faults() -> None:

@@ -94,7 +94,8 @@ def test_a_model_is_trained_on_own_rows_of_weight_one_and_on_bought_rows(procure
     kept = points[points.training_weight > 0.0]
     assert theirs.weight.tolist() == kept.training_weight.tolist()
     assert theirs.age.tolist() == kept.age.tolist()
-    assert theirs.weight.sum() == pytest.approx(procured.model.total)
+    assert procured.model.training_weights is not None
+    assert theirs.weight.sum() == pytest.approx(procured.model.training_weights.total)
 
 
 def test_the_model_is_judged_beside_own_rows_and_a_uniform_choice(procured: Procured) -> None:
@@ -151,7 +152,7 @@ def test_amounts_are_bought_for_a_regression() -> None:
 
 
 def test_weights_and_figures_are_those_of_the_result(procured: Procured) -> None:
-    weighted = procured.result.chosen.weighted
+    weighted = procured.result.choices.run.weighted
     assert weighted is not None
     assert procured.weights.sum() == pytest.approx(1.0)
     assert np.array_equal(procured.points.weight, procured.weights)
@@ -262,7 +263,7 @@ def test_settings_are_those_of_a_cluster_file() -> None:
     prices = {"north": np.float64(2.5), "south": 1, "east": 1.0}
     bill = bought(settings={"wishes.prices": prices, "wishes.budget": 100}).result.bill
     assert bill is not None
-    assert {name: line["price"] for name, line in bill["owners"].items()} == prices
+    assert {name: line.price for name, line in bill.owners.items()} == prices
     with pytest.raises(ConfigError):
         bought(settings={"session.btch": 20})
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from hushbid.cli.app import app
 from hushbid.consumer.appraisal import Quality
 from hushbid.protocol.names import an
-from hushbid.running.standing import Standing
+from hushbid.results.standing import Standing
 from tests.conftest import ROOT
 
 DIGITS = str(ROOT / "configs" / "digits" / "sealed.toml")

@@ -25,12 +25,16 @@ from typer.testing import CliRunner
 import hushbid.consumer.cli
 from hushbid.cli.app import app
 from hushbid.cli.terminal import Terminal
+from hushbid.consumer.result import ConsumerResult, Purchase
+from hushbid.curator.ledger import Fault
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.runtime.command import run_verb
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, log, set_up_logging
+from hushbid.protocol.session.results import Outside
 from hushbid.report.html import data_script, element
-from hushbid.running.results import RunResult, render
+from hushbid.results.run import RunResult
+from hushbid.results.terminal import render
 from tests.conftest import ROOT
 
 EVIL = "\x1b]0;owned\x07\u202eevil\n=1+1\x9b2J[red]"
@@ -43,7 +47,7 @@ COLUMNS: list[dict[str, Any]] = [
 ]
 
 
-FAULT = {"round": 1, "owner": "north", "what": EVIL}
+FAULT = Fault(1, "north", EVIL)
 
 
 def clean(text: str) -> str:
@@ -98,60 +102,63 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bought(cluster: Path) -> tuple[Path, str, RunResult, dict[str, Any]]:
+def bought(cluster: Path) -> tuple[Path, str, RunResult, Purchase]:
     """What `hushbid simulate` left, and printed; its result; and that of its consumer."""
-    seen: list[tuple[RunResult, dict[str, Any]]] = []
-    told = RunResult.told.__func__  # type: ignore[attr-defined]
+    seen: list[tuple[RunResult, Purchase]] = []
+    told: Any = RunResult.__dict__["told"].__func__
 
     def telling(kind: type[RunResult], /, *given: Any, consumer: Any, **named: Any) -> RunResult:
         result: RunResult = told(kind, *given, consumer=consumer, **named)
-        seen.append((result, dict(consumer)))
+        seen.append((result, consumer))
         return result
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunResult, "told", classmethod(telling))
         record = cluster.parent / "record"
-        shown = invoked("simulate", cluster, "--record", record)
+        shown = invoked("simulate", cluster, "--record", record, "--details")
     return record, shown, *seen[0]
 
 
-def test_a_run_is_shown(bought: tuple[Path, str, RunResult, dict[str, Any]]) -> None:
+def test_a_run_is_shown(bought: tuple[Path, str, RunResult, Purchase]) -> None:
     _, shown, result, _ = bought
     assert f"high{SHOWN}" in shown
-    assert any(EVIL in str(each.label) for each in result.own.classes), "else nothing hostile was bought"
+    assert any(EVIL in str(each.label) for each in result.own.label_shares.classes), (
+        "else nothing hostile was bought"
+    )
     failed = replace(result, failed_parties={"north": EVIL}, faults=(FAULT,))
     console = Terminal(width=400)
     with console.capture() as captured:
-        render(failed, console)
+        render(failed, console, details=True)
     assert clean(captured.get()).count(SHOWN) >= 3
 
 
 def test_a_consumer_s_result_is_shown(
-    bought: tuple[Path, str, RunResult, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+    bought: tuple[Path, str, RunResult, Purchase], capsys: pytest.CaptureFixture[str]
 ) -> None:
     *_, result, consumer = bought
-    privacy = [statement.as_json() for statement in result.privacy]
-    told = {
-        "privacy": privacy,
-        "wall_seconds": 1.0,
-        "ledger": "l",
-        "transcript": "t",
-        "data": EVIL,
-        "bill": None,
-        **consumer,
-    }
+    told = ConsumerResult(
+        **ConsumerResult.shared(consumer),
+        privacy=result.privacy,
+        wall_seconds=1.0,
+        ledger=Path("l"),
+        transcript=Path("t"),
+        data=Path(EVIL),
+        table=None,
+        outside=Outside({}, 0),
+        seed_rows_shared=0,
+    )
     for as_json in (False, True):
         with pytest.raises(SystemExit) as ended:
-            run_verb(lambda: told, as_json=as_json, show=hushbid.consumer.cli.show)
+            run_verb(told.as_json, as_json=as_json, show=hushbid.consumer.cli.show)
         assert ended.value.code == 0
         out = clean(capsys.readouterr().out)
         if as_json:
-            assert json.loads(out)["label_shares"] == consumer["label_shares"], "JSON is exact"
+            assert json.loads(out)["label_shares"] == consumer.own.label_shares.as_json(), "JSON is exact"
         else:
             assert f"high{SHOWN}" in out
 
 
-def test_a_report_has_nothing_that_acts(bought: tuple[Path, str, RunResult, dict[str, Any]]) -> None:
+def test_a_report_has_nothing_that_acts(bought: tuple[Path, str, RunResult, Purchase]) -> None:
     record, *_ = bought
     page = (record / "report.html").read_text(encoding="utf-8")
     ours = "".join(each for each in page.split("<script>") if "plotly.js v" not in each[:400])
@@ -173,7 +180,7 @@ def test_markup_and_data_of_a_page_have_nothing_that_acts() -> None:
     clean(data_script("x", {EVIL: f"{EVIL}\x7f"}))
 
 
-def test_transcripts_are_shown(bought: tuple[Path, str, RunResult, dict[str, Any]]) -> None:
+def test_transcripts_are_shown(bought: tuple[Path, str, RunResult, Purchase]) -> None:
     record, *_ = bought
     files = sorted(record.glob("*.transcript"))
     for file in files:
@@ -185,7 +192,7 @@ def test_transcripts_are_shown(bought: tuple[Path, str, RunResult, dict[str, Any
 
 
 def test_what_is_made_of_a_delivery_is_shown(
-    cluster: Path, bought: tuple[Path, str, RunResult, dict[str, Any]], tmp_path: Path
+    cluster: Path, bought: tuple[Path, str, RunResult, Purchase], tmp_path: Path
 ) -> None:
     record, *_ = bought
     session = ("--session", cluster)

@@ -32,6 +32,7 @@ from hushbid.protocol.config.party import ConsumerFile
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError, Hopeless
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.runtime.keys import new_keypair, write_secret
 from hushbid.protocol.session.session import open_session
 from hushbid.report.figures import figures_of
@@ -312,9 +313,9 @@ class Consumer:
         (place / "party.toml").write_text(tomli_w.dumps(own), encoding="utf-8")
         monkeypatch.setattr("hushbid.consumer.process.run_consumer", self._begin)
 
-    def _begin(self, session_file: SessionFile, file: ConsumerFile, _control: object) -> dict[str, Any]:
+    def _begin(self, session_file: SessionFile, file: ConsumerFile, _control: object) -> Figures:
         self.began.append(kept_verdict(file.state, open_session(session_file)))
-        return {}
+        return Figures()
 
     def start(self, *options: str, **features: float) -> Result:
         file = session(1.0).file

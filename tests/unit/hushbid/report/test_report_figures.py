@@ -12,7 +12,7 @@ import pytest
 
 from hushbid.consumer.appraisal import Judgement, Quality
 from hushbid.consumer.model_figures import Figure, ModelFigures
-from hushbid.consumer.own_figures import Baseline, OwnerPart, OwnFigures
+from hushbid.consumer.own_figures import Baseline, OwnerPart, OwnFigures, Unbought
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError, TranscriptDamaged
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.acquisition import RULES
@@ -389,7 +389,7 @@ def test_the_baselines_stand_beside_the_session(session: Recorded, tmp_path: Pat
 
 
 def test_a_consumer_s_own_result_is_an_evaluation(session: Recorded, tmp_path: Path) -> None:
-    own = OwnFigures(Baseline(0.5, (0.25, 0.75)), owners={"a": OwnerPart(3, 0.25, 0.5, None)})
+    own = OwnFigures(Unbought(Baseline(0.5, (0.25, 0.75))), by_owner={"a": OwnerPart(3, 0.25, 0.5, None)})
     values = {"role": "consumer", **Judgement(Quality(0.125, None, 0.75, 3.0)).as_json(), **own.as_json()}
     path = tmp_path / "result.json"
     path.write_text(json.dumps(values))

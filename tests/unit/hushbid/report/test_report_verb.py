@@ -17,9 +17,9 @@ from hushbid.consumer.appraisal import Judgement
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.settlement import SettlementTerms
+from hushbid.results.run import Choices, RunResult
 from hushbid.running import report as write
 from hushbid.running.report import with_report, write_report
-from hushbid.running.results import RunResult
 from hushbid.running.simulate import simulate
 from tests.support.report_sessions import Recorded, record
 from tests.unit.hushbid.cluster.test_cluster import DIGITS
@@ -135,14 +135,14 @@ def test_a_recorded_simulation_leaves_a_report(tmp_path: Path) -> None:
     assert figures.quality.session is not None
     assert figures.quality.greedy is not None
     assert figures.quality.session.last == pytest.approx(result.mmd2, abs=1e-12)
-    assert figures.quality.greedy.last == pytest.approx(result.greedy.plain.mmd2, abs=1e-12)
+    assert figures.quality.greedy.last == pytest.approx(result.choices.greedy.plain.mmd2, abs=1e-12)
     assert dict(zip(figures.owners.name, figures.owners.settlement or (), strict=True)) == result.settlement
     assert [each.as_json() for each in figures.odometers] == [each.as_json() for each in result.odometers]
     assert figures.privacy == result.privacy
     appraisal = figures.quality.appraisal
     assert appraisal is not None
     assert appraisal.own == result.own
-    assert [each.mmd2 for each in appraisal.choices[:3:2]] == [result.mmd2, result.greedy.plain.mmd2]
+    assert [each.mmd2 for each in appraisal.choices[:3:2]] == [result.mmd2, result.choices.greedy.plain.mmd2]
     page = result.report.read_text()
     assert appraisal.model == result.model
     assert result.model.sentence() in page
@@ -177,7 +177,7 @@ def plain_result() -> RunResult:
     return RunResult(
         session="s", p=1, batch=1, seed_weight=0.1, rule="sealed", jitter=25.0, distinct=True,
         owners=1, rounds=1, wall_seconds=1.0,
-        chosen=Judgement(), greedy=Judgement(), uniform=Judgement(),
+        choices=Choices(),
         points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
         privacy=(), odometers=(), settlement={}, settlement_terms=SettlementTerms.of(None, ""), absences={},
         faults=(),

@@ -13,13 +13,24 @@ from rich.console import Console
 
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.appraisal import Judgement, Quality, Weighted
-from hushbid.consumer.model_figures import Figure, ModelFigures
-from hushbid.consumer.own_figures import Baseline, ClassShares, OwnerPart, OwnFigures
+from hushbid.consumer.model_figures import Figure, ModelFigures, TrainingWeights
+from hushbid.consumer.own_figures import (
+    Baseline,
+    ClassShares,
+    LabelShares,
+    Majority,
+    OwnerPart,
+    OwnFigures,
+    Unbought,
+)
+from hushbid.curator.ledger import Fault
+from hushbid.curator.result import RefusalOf
 from hushbid.protocol.privacy.payment import PaidStatement, Price
 from hushbid.protocol.privacy.settlement import PrivateSettlement, SettlementTerms
 from hushbid.protocol.session.guarantee import TRUSTED, PrivacyStatement
 from hushbid.protocol.session.odometer import Odometer
-from hushbid.running.results import RunResult, render
+from hushbid.results.run import Choices, RunResult
+from hushbid.results.terminal import render
 from hushbid.running.simulate import simulate
 from tests.conftest import ROOT
 
@@ -60,9 +71,11 @@ RESULT = RunResult(
     owners=2,
     rounds=100,
     wall_seconds=0.5,
-    chosen=judged(0.0125, 0.75, weighted=0.005),
-    greedy=judged(0.0025, 0.875, weighted=0.001),
-    uniform=judged(0.0625, 0.625, weighted=0.02),
+    choices=Choices(
+        judged(0.0125, 0.75, weighted=0.005),
+        judged(0.0025, 0.875, weighted=0.001),
+        judged(0.0625, 0.625, weighted=0.02),
+    ),
     points_accessed_curator=300,
     points_delivered=90,
     disputed=0,
@@ -86,9 +99,9 @@ REQUIRED = {
 }  # fmt: skip
 
 
-def shown(result: RunResult, width: int = 100) -> str:
+def shown(result: RunResult, width: int = 100, *, details: bool = True) -> str:
     stream = io.StringIO()
-    render(result, Console(file=stream, width=width))
+    render(result, Console(file=stream, width=width), details=details)
     return stream.getvalue()
 
 
@@ -137,7 +150,7 @@ def test_the_json_has_every_field_that_programs_rely_on() -> None:
 
 
 def test_figures_that_nobody_could_work_out_are_null() -> None:
-    empty = replace(RESULT, chosen=Judgement(), greedy=Judgement(), wall_seconds=0.0)
+    empty = replace(RESULT, choices=Choices(), wall_seconds=0.0)
     found = as_json(empty)
     assert {found[name] for name in ("mmd2", "accuracy", "mmd2_greedy", "rounds_per_second")} == {None}
     assert "nan" not in shown(empty)
@@ -163,7 +176,7 @@ def test_people_see_the_choice_beside_greedy_and_uniform_with_weights_and_withou
 
 def test_without_a_test_set_there_is_no_column_of_it_and_without_weights_it_is_said_why() -> None:
     plain = Judgement(Quality(0.5, None, 0.75, 90.0), None, "they are too many")
-    text = shown(replace(RESULT, chosen=plain, greedy=Judgement(), uniform=Judgement()))
+    text = shown(replace(RESULT, choices=Choices(plain)))
     assert "to test" not in text
     assert "There are no weights: they are too many." in text
 
@@ -172,7 +185,7 @@ def test_the_json_has_every_choice_s_figures() -> None:
     choices = as_json(RESULT)["choices"]
     assert list(choices) == ["run", "greedy", "uniform"]
     assert all(Judgement.from_json(choices[name]).as_json() == choices[name] for name in choices)
-    assert Judgement.from_json(choices["run"]) == RESULT.chosen
+    assert Judgement.from_json(choices["run"]) == RESULT.choices.run
     assert Judgement.from_json(Judgement(why="none").as_json()) == Judgement(why="none")
 
 
@@ -208,8 +221,8 @@ def test_faults_absences_and_disputes_are_shown() -> None:
             RESULT,
             absences={"south": 7},
             faults=(
-                {"owner": "south", "round": 3, "what": "the bid is not the score of the features"},
-                {"owner": "north", "round": 4, "what": "the signature does not hold", "points": 9},
+                Fault(3, "south", "the bid is not the score of the features"),
+                Fault(4, "north", "the signature does not hold", 9),
             ),
             disputed=2,
         )
@@ -221,13 +234,13 @@ def test_faults_absences_and_disputes_are_shown() -> None:
 
 
 def test_refusals_and_failed_parties_are_told_to_programs_and_people() -> None:
-    refusal = {"peer": "south", "round": 4, "code": "sequence"}
-    lost = {"peer": "west", "round": 5, "code": "state-lost"}
+    refusal = RefusalOf("south", 4, "sequence")
+    lost = RefusalOf("west", 5, "state-lost")
     result = replace(
         RESULT, refusals=(refusal, lost), failed_parties={"north": "its process was ended by SIGKILL."}
     )
     found = as_json(result)
-    assert found["refusals"] == [refusal, lost]
+    assert found["refusals"] == [refusal.as_json(), lost.as_json()]
     assert found["failed_parties"] == {"north": "its process was ended by SIGKILL."}
     text = shown(result)
     assert "Round 4, south was refused: sequence." in text
@@ -278,7 +291,11 @@ def test_what_the_consumer_tells_by_itself_is_shown() -> None:
         ClassShares(4, 0.25, 0.25, 0.25),
         ClassShares(7, 0.0, 0.25, 0.125),
     )
-    own = OwnFigures(Baseline(0.5, (0.25, 0.75)), Baseline(0.375, (0.125, 0.625)), 3, "test", classes, parts)
+    own = OwnFigures(
+        Unbought(Baseline(0.5, (0.25, 0.75)), Majority(0.375, (0.125, 0.625), 3)),
+        LabelShares("test", classes),
+        parts,
+    )
     text = " ".join(shown(replace(RESULT, own=own)).split())
     assert "Labels in %, wanted/bought/weighted: 3 75/50/62, 4 25/25/25, others 0/25/12." in text
     assert "+0.25000 +0.48750" in text, "less the MMD² of all"
@@ -296,35 +313,49 @@ def test_the_first_sentence_says_whether_the_model_gets_better() -> None:
         own_and_bought=both,
         own_and_uniform=own,
         gain=Figure(0.25, 0.125, 0.375),
-        kind="labels",
-        total=30.0,
+        training_weights=TrainingWeights("labels", 30.0),
     )
     told = replace(RESULT, model=model)
     first, *_ = [line for line in shown(told, width=400).split("\n") if not line.startswith("demo ")]
     assert first.strip() == (
         "The model gets better: 75.0 % right on 120 test rows with own rows and bought points, 50.0 % with "
-        "own rows alone (+25.0 points, 95 % interval +12.5 to +37.5); as many at random: 50.0 %."
+        "own rows alone (+25.0 points, 95 % interval +12.5 to +37.5)."
     )
-    assert as_json(told)["model"]["sentence"] == first.strip()
+    assert as_json(told)["judgement"][0] == first.strip()
+    beside = f"{first.strip().removesuffix('.')}; as many at random: 50.0 %."
+    assert as_json(told)["model"]["sentence"] == beside
     assert as_json(told)["model"]["own_and_bought"] == {"value": 0.75, "low": 0.7, "high": 0.8}
     assert as_json(RESULT)["model"]["own"] is None
 
 
-def test_the_demonstration_fits_a_terminal_of_80_columns_and_40_lines() -> None:
-    """Where no path is too long for a line, and with three lines that a rehearsal has."""
+@pytest.mark.parametrize(("details", "most"), [(False, 15), (True, 40)])
+def test_the_demonstration_fits_a_terminal_of_80_columns(*, details: bool, most: int) -> None:
+    """Where no path is too long for a line; fifteen lines unless all figures are asked for."""
     found = simulate(open_cluster(DEMONSTRATION))
     shown_by_run = replace(
         found,
         wall_seconds=2.75,
-        privacy=tuple(replace(each, why="") if each.against != TRUSTED else each for each in found.privacy),
+        privacy=tuple(
+            replace(each, why="", epsilon=each.epsilon if each.epsilon is not None else 3.0)
+            if each.against != TRUSTED
+            else each
+            for each in found.privacy
+        ),
         data=Path("/runs/d.npz"),
         directory=Path("/runs"),
         report=Path("/runs/r.html"),
         transcripts={"curator": Path("/runs/c")},
     )
-    lines = shown(shown_by_run, width=80).rstrip("\n").split("\n")
+    lines = shown(shown_by_run, width=80, details=details).rstrip("\n").split("\n")
     assert max(map(len, lines)) <= 80
-    assert len(lines) <= 37, "\n".join(lines)
+    assert len(lines) <= most, "\n".join(lines)
+
+
+def test_a_result_is_read_back_from_its_json() -> None:
+    paid = PaidStatement.of("gain", {"north": 1.0}, {"north": 0.25}, signal=True, price=Price())
+    faulty = replace(RESULT, faults=(Fault(3, "south", "a fault", 2),), settlement_paid=paid)
+    for result in (RESULT, faulty):
+        assert RunResult.from_json(as_json(result)) == result
 
 
 def test_a_private_settlement_is_shown_with_its_standard_error_and_its_epsilon() -> None:
@@ -344,13 +375,13 @@ def test_greedy_that_comes_out_worse_is_said_to_be_no_best_choice() -> None:
     def judged(plain: float, weighted: float) -> Judgement:
         return Judgement(Quality(mmd2=plain), Weighted(Quality(mmd2=weighted), 1.0, 0.0))
 
-    best = replace(
-        RESULT, chosen=judged(0.02, 0.002), greedy=judged(0.01, 0.001), uniform=judged(0.03, 0.003)
-    )
-    assert "Greedy" not in shown(best)
-    worse = " ".join(shown(replace(best, greedy=judged(0.025, 0.001))).split())
+    def beside(greedy: Judgement) -> RunResult:
+        return replace(RESULT, choices=Choices(judged(0.02, 0.002), greedy, judged(0.03, 0.003)))
+
+    assert "Greedy" not in shown(beside(judged(0.01, 0.001)))
+    worse = " ".join(shown(beside(judged(0.025, 0.001))).split())
     assert "of points that all count alike. It is no best choice: this run came out better." in worse
-    worst = " ".join(shown(replace(best, greedy=judged(0.04, 0.004))).split())
+    worst = " ".join(shown(beside(judged(0.04, 0.004))).split())
     assert "It is no best choice: this run and a uniform choice came out better." in worst
-    weighted = " ".join(shown(replace(best, greedy=judged(0.01, 0.0025))).split())
+    weighted = " ".join(shown(beside(judged(0.01, 0.0025))).split())
     assert "this run came out better" in weighted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hushbid.consumer.appraisal import Judgement, Quality, Weighted
-from hushbid.running.standing import beside_uniform
+from hushbid.results.standing import beside_uniform
 
 
 def judgement(plain: float | None, weighted: float | None = None, points: float = 50.0) -> Judgement:

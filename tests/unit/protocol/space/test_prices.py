@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hushbid.protocol.space.grid import exact_scores
 from hushbid.protocol.space.jitter import Jitter, scores_of
-from hushbid.protocol.space.prices import MAX_PRICE, UNITS, Prices, bill, bill_lines, in_units, per_price
+from hushbid.protocol.space.prices import MAX_PRICE, UNITS, Bill, Prices, in_units, per_price
 from hushbid.protocol.space.scoring import Best, Pool
 from tests.support.exact_points import round_features
 
@@ -99,8 +99,9 @@ def test_within_an_owner_the_order_is_that_of_scores() -> None:
 
 
 def test_a_bill_is_exact_and_says_whom_and_how_much() -> None:
-    made = bill({"north": 0.1, "south": 2.5}, {"north": 3}, 10.0)
-    assert made == {
+    made = Bill.of({"north": 0.1, "south": 2.5}, {"north": 3}, 10.0)
+    assert made is not None
+    assert made.as_json() == {
         "owners": {
             "north": {"points": 3, "price": 0.1, "amount": 0.3},
             "south": {"points": 0, "price": 2.5, "amount": 0.0},
@@ -109,6 +110,5 @@ def test_a_bill_is_exact_and_says_whom_and_how_much() -> None:
         "total": 0.3,
         "budget": 10.0,
     }
-    assert bill_lines(made) == ["3 points cost 0.30, of a budget of 10.00 (north: 3 at 0.1 = 0.30)."]
-    assert bill({}, {"north": 3}, None) is None
-    assert bill_lines(None) == []
+    assert made.sentence() == "3 points cost 0.30, of a budget of 10.00 (north: 3 at 0.1 = 0.30)."
+    assert Bill.of({}, {"north": 3}, None) is None

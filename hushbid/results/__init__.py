@@ -1,0 +1,1 @@
+"""Results of sessions as typed records, and how people are shown them."""
