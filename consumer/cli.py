@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hushbid.consumer.role import Consumer
@@ -37,16 +37,26 @@ def command(
 
 
 def run_consumer_verb(
-    consumer: Consumer, log_format: LogFormat, log_level: LogLevel, *, as_json: bool
+    consumer: Consumer,
+    log_format: LogFormat,
+    log_level: LogLevel,
+    *,
+    as_json: bool,
+    after: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> None:
-    """Run a consumer as a process of its own."""
+    """Run a consumer as a process of its own.
+
+    Args:
+        after: Takes the result once the session is over, and returns what it adds.
+    """
 
     def body() -> dict[str, Any]:
         from hushbid.protocol.runtime.party import settle_process
 
         log_to_stderr("consumer", log_format, log_level)
         settle_process()
-        return consumer.run().as_json()
+        result = consumer.run().as_json()
+        return result if after is None else {**result, **after(result)}
 
     run_verb(body, as_json=as_json, show=show)
 

@@ -17,7 +17,14 @@ from hushbid.consumer.learners import check_model
 from hushbid.consumer.own_figures import own_view
 from hushbid.consumer.party import check_disjoint, consumer_party
 from hushbid.consumer.result import ConsumerResult, Purchase
-from hushbid.consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
+from hushbid.consumer.store import (
+    PurchaseFile,
+    keep_result,
+    keep_settings,
+    keep_table,
+    kept_verdict,
+    write_arrays,
+)
 from hushbid.consumer.target import KeptTarget, check_kept
 from hushbid.protocol import limits
 from hushbid.protocol.config.party import ConsumerFile
@@ -93,6 +100,7 @@ def _take_part(
     target = (
         None if file.target_file is None else kept_target(session, file.target_file, validation, seed_set)
     )
+    keep_settings(file)
     kept = PurchaseFile(file.state / "delivered.npz", session_file.features)
     noise: NoiseSource = party_noise(session, CONSUMER)
     ahead: DrawnAhead | None = None
@@ -147,11 +155,17 @@ def _take_part(
     table = None
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
-    drawn = file.seed_points is not None
     purchase = Purchase.of(
-        session_file, machine, machine.delivered, view, verdict, validation=validation, test=test, drawn=drawn
+        session_file,
+        machine,
+        machine.delivered,
+        view,
+        verdict,
+        validation=validation,
+        test=test,
+        drawn=file.seed_points is not None,
     )
-    return ConsumerResult(
+    result = ConsumerResult(
         **ConsumerResult.shared(purchase),
         outside=Outside.from_json(validation.changed.as_json()),
         seed_rows_shared=check_disjoint(
@@ -164,6 +178,8 @@ def _take_part(
         ledger=budget.path,
         transcript=transcript_path(file.state, CONSUMER),
     )
+    keep_result(file.state, session, result.as_json())
+    return result
 
 
 def drawn_path(file: ConsumerFile) -> Path:

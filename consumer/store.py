@@ -14,17 +14,23 @@ from hushbid.consumer.columns import column
 from hushbid.consumer.events import StorePurchases
 from hushbid.consumer.matching import Matching
 from hushbid.consumer.verdict import NO_VERDICT, Verdict
+from hushbid.protocol.config.party import ConsumerFile
 from hushbid.protocol.config.session import FeatureSection
 from hushbid.protocol.data import read_attributes
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.plain_files import read_plain
+from hushbid.protocol.runtime.command import finite
 from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.protocol.session.session import Session
 
 __all__ = [
+    "RESULT_FILE",
+    "SETTINGS_FILE",
     "VERDICT_FILE",
     "PurchaseFile",
+    "keep_result",
+    "keep_settings",
     "keep_table",
     "keep_verdict",
     "kept_verdict",
@@ -35,6 +41,11 @@ __all__ = [
 
 VERDICT_FILE: Final = "verdict.json"
 """File name, in the consumer's state directory or wherever its transcript is."""
+
+RESULT_FILE: Final = "result.json"
+"""The consumer's result, in its state directory, as `--json` prints it, with the session's `identifier`."""
+SETTINGS_FILE: Final = "settings.json"
+"""The private file that the consumer takes part with, likewise, its paths absolute."""
 
 _LONGEST_VERDICT: Final = 2**20
 """Most bytes of a verdict file, far more than any verdict has."""
@@ -171,6 +182,34 @@ def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
     except OSError as error:
         raise DataError(
             f"{path}: what the rehearsal said cannot be kept: {error.strerror}.",
+            advice="Make room, or name another state directory.",
+        ) from None
+
+
+def keep_settings(file: ConsumerFile) -> None:
+    """Keep what a consumer takes part with in its state directory, for `hushbid results`.
+
+    Raises:
+        DataError: It cannot be written.
+    """
+    _keep(file.state / SETTINGS_FILE, file.model_dump(mode="json", exclude_none=True))
+
+
+def keep_result(directory: Path, session: Session, result: Mapping[str, Any]) -> None:
+    """Keep a consumer's result beside its transcript; raises as `keep_settings` does."""
+    _keep(directory / RESULT_FILE, {"identifier": session.identifier.hex(), **result})
+
+
+def _keep(path: Path, values: Mapping[str, Any]) -> None:
+    """Write JSON that its owner alone can read, in place of what was there."""
+    text = json.dumps(finite(values), indent=2, allow_nan=False).encode()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with in_place_of(path) as stream:
+            stream.writelines((text, b"\n"))
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be written: {error.strerror}.",
             advice="Make room, or name another state directory.",
         ) from None
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import tomli_w
 from scipy.spatial.distance import pdist
 
@@ -42,6 +41,7 @@ from hushbid.results.run import RunResult
 from hushbid.running.simulate import AfterRound, simulate
 from hushbid.tables.frames import ArrowTable, Frame, as_arrow, like
 from hushbid.tables.schema_files import arrays_of
+from hushbid.tables.training_table import training_table
 
 __all__ = ["Procured", "procure"]
 
@@ -260,25 +260,11 @@ def _training(
     bought: ArrowTable,
     weights: npt.NDArray[np.float64],
 ) -> ArrowTable:
-    """Own rows with a label, of weight 1, and bought rows with a training weight above 0."""
-    # The label comes first of what is beside the schema's columns, and the owner follows (`delivered_table`).
-    width = len(schema.columns)
-    names = bought.column_names
-    owner = next(name for name in names[width + 1 :] if name.rstrip("_") == "owner")
-    kept = bought.select([*names[: width + 1], owner])
-    weight = "weight"
-    while weight in kept.column_names:
-        weight += "_"
-    kept = kept.append_column(weight, pa.array(weights))
-    kept = kept.filter(pa.array(weights > 0.0))
+    """What a model is best trained on (`training_table`)."""
     if "labels" not in own:
-        return kept
+        return training_table(schema.decode(own["features"][:0]), None, bought, weights)
     held = own.get("labelled", np.ones(len(own["labels"]), dtype=np.bool_))
-    labels = own["labels"][held]
-    table = schema.decode(own["features"][held])
-    table = table.append_column(names[width], pa.array(labels.tolist(), type=kept.column(width).type))
-    table = table.append_column(owner, pa.nulls(len(table), kept.column(owner).type))
-    return pa.concat_tables([table.append_column(weight, pa.array(np.ones(len(table)))), kept])
+    return training_table(schema.decode(own["features"][held]), own["labels"][held], bought, weights)
 
 
 def _rule(points: Any, settings: Mapping[str, Any]) -> str:

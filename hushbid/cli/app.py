@@ -47,6 +47,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "curator": "parties:curator_command",
     },
     "Look back": {
+        "results": "results:results_command",
         "report": "report:report_command",
         "weigh": "weigh:weigh_command",
         "train": "train:train_command",

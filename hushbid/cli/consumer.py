@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from hushbid.consumer.cli import run_consumer_verb
 from hushbid.parties import Consumer
+from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, LogLevelOption, say, takes
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel, logs_json
 
@@ -20,7 +24,22 @@ def consumer_command(
     as_json: JsonOption = False,
 ) -> None:
     """Take part in a session as its consumer, on this machine."""
-    run_consumer_verb(replace(consumer, say=_say), log_format, log_level, as_json=as_json)
+    run_consumer_verb(replace(consumer, say=_say), log_format, log_level, as_json=as_json, after=_report)
+
+
+def _report(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A page on the session beside its transcript. What stands against it is said, and the result is kept."""
+    from hushbid.consumer.store import RESULT_FILE
+    from hushbid.running.report import REPORT, write_report
+
+    transcript = Path(result["transcript"])
+    page = transcript.with_name(REPORT)
+    try:
+        write_report([transcript], page, evaluation=transcript.with_name(RESULT_FILE))
+    except HushbidError as error:
+        _say(f"No report was written: {error.what}")
+        return {"report": None}
+    return {"report": str(page)}
 
 
 def _say(line: str) -> None:

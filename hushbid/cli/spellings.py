@@ -49,8 +49,7 @@ MEANT: Final[Mapping[str, str]] = {
     "model fit": "`hushbid train` trains a model on delivered points",
     "weights weight": "`hushbid weigh` weighs delivered points",
     "shapley worth attribute": "`hushbid value` says what each owner's points are worth",
-    "results result outcome": "`hushbid report` writes a page on a session, and `hushbid train`, `weigh` and "
-    "`value` work with its points",
+    "result outcome delivered points": "`hushbid results STATE` weighs, trains on and writes what was bought",
     "page html plot": "`hushbid report` writes a page on a session",
     "verify replay diff export redact": "`hushbid transcript verify`, `replay`, `diff` and `export` do that",
     "resume continue restart": "`hushbid curator`, `owner` or `consumer` with the same state directory goes "

@@ -14,7 +14,7 @@ from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import show_figures, verb
 from hushbid.tables.options import DeliveredArgument
 
-__all__ = ["train_command"]
+__all__ = ["show_trained", "train_command"]
 
 _NAMES: Final[Mapping[str, str]] = {
     "accuracy": "accuracy",
@@ -25,7 +25,8 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def _show(result: Mapping[str, Any]) -> None:
+def show_trained(result: Mapping[str, Any]) -> None:
+    """Print the result for people."""
     learned = f"{result['points']}"
     if result["unlabelled"]:
         learned += f", and {result['unlabelled']} without a label left out"
@@ -60,7 +61,7 @@ def _score_lines(of: Mapping[str, Any], which: str) -> dict[str, str]:
     return lines
 
 
-@verb(show=_show)
+@verb(show=show_trained)
 def train_command(
     delivered: DeliveredArgument,
     estimator: Annotated[

@@ -8,10 +8,11 @@ from typing import Any
 from hushbid.protocol.runtime.command import takes, verb
 from hushbid.tables.options import ValueOptions
 
-__all__ = ["value_command"]
+__all__ = ["show_values", "value_command"]
 
 
-def _show(result: Mapping[str, Any]) -> None:
+def show_values(result: Mapping[str, Any]) -> None:
+    """Print the result for people."""
     from rich.table import Table
 
     from hushbid.cli.terminal import Terminal
@@ -31,7 +32,7 @@ def _show(result: Mapping[str, Any]) -> None:
 
 
 @takes(ValueOptions)
-@verb(show=_show)
+@verb(show=show_values)
 def value_command(options: ValueOptions) -> dict[str, Any]:
     """Work out what each owner's points are worth: gains, leaving one out, Shapley values. Nothing leaves."""
     from hushbid.tables.valuing import value_owners

@@ -84,10 +84,11 @@ class Delivery:
         return () if self.file is None else open_session(self.file).privacy()
 
     @classmethod
-    def read(cls, delivered: Path | str, session: Path | str | None, columns: Columns) -> Self:
+    def read(cls, delivered: Path | str, session: Path | str | None, columns: Columns | DataColumns) -> Self:
         """Read a delivery, and the file of its session if one is named.
 
         Args:
+            columns: Names of feature columns and of the label's; or how a party reads its tables.
             session: A session file, a cluster file or an invitation, by whose ``[[columns]]``, if any, tables
                 are read, and by whose ``[labels]``, if any, labels are amounts or classes.
 
@@ -98,8 +99,10 @@ class Delivery:
         path, named = Path(delivered), None if session is None else Path(session)
         arrays = read_delivered(path)
         file = None if named is None else _session_of(named)
-        features, label = columns
-        chosen = DataColumns(split_names(features), label, None)
+        chosen = columns
+        if not isinstance(chosen, DataColumns):
+            features, label = chosen
+            chosen = DataColumns(split_names(features), label, None)
         return cls(
             path,
             arrays,

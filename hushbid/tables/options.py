@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from hushbid.protocol.runtime.command import by_option, option
+
+if TYPE_CHECKING:
+    from hushbid.protocol.data import DataColumns
 
 __all__ = ["DeliveredArgument", "ValueOptions", "WeighOptions"]
 
@@ -51,6 +54,8 @@ class WeighOptions:
     )
     gamma: float | None = field(default=None, metadata=by_option(GammaOption))
     session: Path | None = field(default=None, metadata=by_option(SessionOfTablesOption))
+    columns: DataColumns | None = None
+    """How tables are read, in place of `features` and `label`."""
     model: str = option(str, default="logistic", help="The downstream model.")
     seed: int = option(int, default=0, help="Of the model.", min=0)
     balance: str | None = option(
@@ -79,6 +84,8 @@ class ValueOptions:
     features: str | None = field(default=None, metadata=by_option(FeaturesOption))
     label: str | None = field(default=None, metadata=by_option(LabelOption))
     session: Path | None = field(default=None, metadata=by_option(SessionOfTablesOption))
+    columns: DataColumns | None = None
+    """How tables are read, in place of `features` and `label`."""
     gamma: float | None = field(default=None, metadata=by_option(GammaOption))
     orders: int = option(
         int, default=2_000, help="Orders of owners that are drawn where more than 12 sold.", min=4

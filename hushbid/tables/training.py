@@ -16,6 +16,7 @@ from hushbid.consumer.estimators import is_regressor, made, takes_weights
 from hushbid.consumer.learners import counted
 from hushbid.consumer.model_figures import ModelFigures, ModelJudge
 from hushbid.consumer.training_weights import Kind
+from hushbid.protocol.data import DataColumns
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import need
 from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
@@ -117,7 +118,7 @@ def train(
     *,
     test: Path | str | None = None,
     validation: Path | str | None = None,
-    columns: Columns = (None, None),
+    columns: Columns | DataColumns = (None, None),
     session: Path | str | None = None,
     parameters: Mapping[str, Any] | None = None,
     without_weights: bool = False,
@@ -135,7 +136,8 @@ def train(
         estimator: The name of a classifier or regressor of scikit-learn; or one itself, which is fitted.
         test: Points with labels to judge by, in any format that parties read; None: there are none.
         validation: D_v, own rows of which some have a label; None: delivered points alone are learned from.
-        columns: Feature columns (as in ``a,b,c``) and the label's, of `test` and `validation`.
+        columns: Feature columns (as in ``a,b,c``) and the label's, of `test` and `validation`; or how these
+            tables are read.
         session: The session file, by whose ``[[columns]]``, if any, the test table is read.
         parameters: Of the estimator that is named.
         without_weights: Fit another one without weights as well, for comparison.

@@ -29,7 +29,9 @@ def value_owners(options: ValueOptions) -> dict[str, Any]:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
         DataError: A file that cannot be read, a delivery that does not say who sold what, or one too large.
     """
-    bought = Delivery.read(options.delivered, options.session, (options.features, options.label))
+    bought = Delivery.read(
+        options.delivered, options.session, options.columns or (options.features, options.label)
+    )
     name = bought.path.name
     if "owners" not in bought.arrays:
         raise DataError(f"{name} does not say who sold which point.", advice="Give a whole delivery.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -29,7 +29,7 @@ from hushbid.text_files import check_file_place
 if TYPE_CHECKING:
     from hushbid.tables.frames import ArrowTable
 
-__all__ = ["weigh"]
+__all__ = ["named_table", "weigh"]
 
 _ENDINGS: Final = (".npz", *WRITTEN)
 
@@ -90,8 +90,9 @@ def weigh(options: WeighOptions) -> Weighing:
             f"{place}: nothing is written to files of that name.",
             advice=f"Name one that ends with {', '.join(_ENDINGS)}.",
         )
-    check_file_place(place)
-    found = Delivery.read(delivered, options.session, (options.features, options.label))
+    if place != delivered:
+        check_file_place(place)
+    found = Delivery.read(delivered, options.session, options.columns or (options.features, options.label))
     width = found.gamma(options.gamma)
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
     points = found.points
@@ -144,16 +145,26 @@ def _written(place: Path, arrays: dict[str, Any]) -> dict[str, int]:
     else:
         from hushbid.tables.frames import write_table  # of use here alone, and half of what this verb imports
 
-        return write_table(_table(arrays), place)
+        return write_table(named_table(arrays), place)
     return {}
 
 
-def _table(arrays: dict[str, Any]) -> ArrowTable:
+def named_table(
+    arrays: dict[str, Any], names: Sequence[str] | None = None, *, label: str = "label"
+) -> ArrowTable:
+    """A delivery's arrays as a table: its columns, then label, identifier, owner, round and weights.
+
+    Args:
+        names: Of the columns; None: ``x0``, ``x1``, ….
+        label: Name of the label's column.
+    """
     import pyarrow as pa
 
     features = arrays["features"]
-    columns: dict[str, Any] = {f"x{number}": features[:, number] for number in range(features.shape[1])}
-    for name, mask, column in MASKED:
+    named = names or [f"x{number}" for number in range(features.shape[1])]
+    columns: dict[str, Any] = {name: features[:, number] for number, name in enumerate(named)}
+    for name, mask, attribute in MASKED:
+        column = label if attribute == "label" else attribute
         if name in arrays:
             columns[column] = pa.array(arrays[name], mask=~arrays[mask])
     for name, column in (

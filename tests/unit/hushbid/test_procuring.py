@@ -333,7 +333,7 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         pytest.param(
             {"owners": {"north": WANTED.assign(age=["33344"] * 80)}}, "north: column 'age'", id="text"
         ),
-        pytest.param({"test": 5}, "test is a int, and no table", id="no table"),
+        pytest.param({"test": 5}, "test is an int, and no table", id="no table"),
         pytest.param(
             {"test": SOME | {"age": [1, 2, "33344"]}},
             "test: column 'age' has values of mixed or unknown types: row 2 (counted from 0) is text, where",

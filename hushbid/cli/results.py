@@ -1,0 +1,64 @@
+"""`hushbid results`: what a consumer bought, weighed, valued and written, by its state alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hushbid.protocol.runtime.command import show_figures, takes, tell, verb
+from hushbid.running.purchase import ResultsOptions
+
+__all__ = ["results_command"]
+
+_FILES: Final = {
+    "report": "report",
+    "parquet": "points, Parquet",
+    "csv": "points, CSV",
+    "npz": "points, NumPy",
+    "training": "own and bought rows to train on",
+    "model": "model (skops.io.load)",
+    "session": "session file",
+}
+"""What the files hold, for people, in the order in which they are listed."""
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    from hushbid.cli.train import show_trained
+    from hushbid.cli.value import show_values
+    from hushbid.consumer.cli import quality_lines, show
+    from hushbid.tables.weighing import Weighing
+
+    if found["result"] is not None:
+        show(found["result"])
+    else:
+        weighed = Weighing.from_json(found["weigh"])
+        tell("\n".join([found["session"], *weighed.sentences]))
+        show_figures(quality_lines(weighed.judgement), indent="  ")
+    tell("")
+    if found["train"] is None:
+        tell(f"No model was trained: {found['train_why']}")
+    else:
+        show_trained(found["train"])
+    tell("")
+    if found["value"] is None:
+        tell(f"Owners were not valued: {found['value_why']}")
+    else:
+        show_values(found["value"])
+    tell("")
+    if found["report_why"]:
+        tell(f"No report was written: {found['report_why']}")
+    written = found["files"]
+    show_figures({said: written[name] for name, said in _FILES.items() if name in written})
+
+
+@takes(ResultsOptions)
+@verb(show=_show)
+def results_command(options: ResultsOptions) -> dict[str, Any]:
+    """Weigh, train on, value and write what a consumer bought, from its state directory alone.
+
+    Configuration, session, label, validation and test sets are those that it took part with. Nothing leaves
+    this machine.
+    """
+    from hushbid.running.purchase import results
+
+    return results(options)

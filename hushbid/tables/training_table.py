@@ -1,0 +1,52 @@
+"""What a model is best trained on, as a table: own rows with a label, and bought ones with their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from hushbid.tables.frames import ArrowTable
+
+__all__ = ["training_table"]
+
+_OWNER: Final = "owner"
+_WEIGHT: Final = "weight"
+
+
+def training_table(
+    own: ArrowTable,
+    labels: npt.NDArray[Any] | None,
+    bought: ArrowTable,
+    weights: npt.NDArray[np.float64],
+) -> ArrowTable:
+    """Own rows, of weight 1, and bought rows with a training weight above 0.
+
+    Args:
+        own: Own rows with a label, without it: the columns that bought rows have first.
+        labels: Their labels; None: there are no such rows.
+        bought: Bought rows: as many columns, the label, then others, among them the owner.
+        weights: Their training weights.
+    """
+    import pyarrow as pa
+
+    width = own.num_columns
+    names = bought.column_names
+    owner = next(name for name in names[width + 1 :] if name.rstrip("_") == _OWNER)
+    kept = bought.select([*names[: width + 1], owner])
+    weight = _free(_WEIGHT, kept.column_names)
+    kept = kept.append_column(weight, pa.array(weights)).filter(pa.array(weights > 0.0))
+    if labels is None:
+        return kept
+    table = own.append_column(names[width], pa.array(labels.tolist(), type=kept.column(width).type))
+    table = table.append_column(owner, pa.nulls(len(table), kept.column(owner).type))
+    return pa.concat_tables([table.append_column(weight, pa.array(np.ones(len(table)))), kept])
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

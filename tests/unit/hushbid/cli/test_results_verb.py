@@ -1,0 +1,236 @@
+"""`hushbid results STATE`: all of a purchase by the state directory alone, or an error with what mends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+import pytest
+import tomli_w
+from typer.testing import CliRunner
+
+from hushbid.cli.app import app
+from hushbid.cluster.file import open_cluster
+from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE, keep_result, keep_settings
+from hushbid.protocol.config.party import ConsumerFile
+from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.running.purchase import open_purchase
+from hushbid.running.simulate import simulate
+
+CONFIG = """
+state = "state"
+validation = "validation.csv"
+test = "test.csv"
+seed_set = "seeds.csv"
+
+[columns]
+label = "ripe"
+"""
+RUNNING = Status(
+    party="consumer",
+    role="consumer",
+    session="orchard",
+    phase="waiting",
+    busy=None,
+    round=0,
+    rounds=12,
+    connected=True,
+    owners_connected=None,
+    owners=None,
+    paused=False,
+    beat=time.time(),
+    pid=os.getpid(),
+    process_start=process_start(os.getpid()),
+    started=time.time(),
+    ready=True,
+    finished=False,
+    exit_code=None,
+    counters={},
+)
+
+
+def orchard(seed: int, rows: int) -> pd.DataFrame:
+    """Apples: what no other test has."""
+    draw = np.random.default_rng(seed)
+    sugar, sort = draw.random(rows), draw.choice(["elstar", "topaz"], rows)
+    ripe = np.where(sugar + 0.2 * (sort == "topaz") > 0.6, "yes", "no")
+    return pd.DataFrame({"sugar": sugar.round(4), "sort": sort, "ripe": ripe})
+
+
+@pytest.fixture(scope="module")
+def bought(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A consumer's directory after a session, as one of an older version left it."""
+    place = tmp_path_factory.mktemp("orchard")
+    sets = {"hill": (1, 200), "vale": (2, 200), "validation": (3, 60), "seeds": (4, 30), "test": (5, 80)}
+    for name, (seed, rows) in sets.items():
+        orchard(seed, rows).to_csv(place / f"{name}.csv", index=False)
+    (place / "consumer.toml").write_text(CONFIG)
+    named = {"label": "ripe"}
+    cluster = {
+        "session": {"name": "orchard", "points": 40, "allow_nonprivate": True},
+        "features": {"gamma": 1.0, "dimension": 32},
+        "columns": [
+            {"name": "sugar", "kind": "number", "lower": 0.0, "upper": 1.0},
+            {"name": "sort", "kind": "category", "categories": ["elstar", "topaz"]},
+        ],
+        "target": {"mechanism": "exact"},
+        "acquisition": {"rule": "tender"},
+        "owners": {name: {"data": f"{name}.csv", "columns": named} for name in ("hill", "vale")},
+        "consumer": {
+            "validation": "validation.csv",
+            "seed_set": "seeds.csv",
+            "test": "test.csv",
+            "columns": named,
+        },
+    }
+    (place / "orchard.txt").write_text(tomli_w.dumps(cluster))
+    simulate(open_cluster(place / "orchard.txt"), record=place / "state")
+    return place
+
+
+@pytest.fixture
+def state(bought: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(bought, tmp_path / "party") / "state"
+
+
+def results(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(app, ["results", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+def refused(*arguments: str | Path) -> dict[str, str]:
+    ended = results(*arguments, "--json")
+    assert ended.exit_code == 4, ended.stderr
+    found = json.loads(ended.stdout)["error"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_state_directory_is_enough_and_the_three_forms_have_the_same_weights(state: Path) -> None:
+    ended = results(state, "--json")
+    assert ended.exit_code == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["directory"] == str(state / "results")
+    assert (found["train_why"], found["report_why"]) == ("", "")
+    assert found["train"]["own_rows"] == 60
+    assert found["train"]["scores"]["accuracy"] > 0.8
+    files = {name: Path(path) for name, path in found["files"].items()}
+    with np.load(files["npz"]) as arrays:
+        weights, beside = arrays["weights"], arrays["training_weights"]
+    parquet, csv = pq.read_table(files["parquet"]), arrow_csv.read_csv(files["csv"])
+    assert parquet.column_names == csv.column_names
+    assert parquet.column_names[:3] == ["sugar", "sort", "ripe"]
+    for table in (parquet, csv):
+        assert table["weight"].to_pylist() == weights.tolist()
+        assert table["training_weight"].to_pylist() == beside.tolist()
+    training = pq.read_table(files["training"])
+    assert training.num_rows == 60 + (beside > 0).sum()
+    assert sum(training["weight"].to_pylist()) == pytest.approx(60 + beside.sum())
+    assert files["report"].read_bytes().startswith(b"<!DOCTYPE html>")
+    assert {path.stat().st_mode & 0o077 for path in files.values()} == {0}, "for its owner alone"
+
+
+def test_a_run_s_directory_and_the_party_s_lead_to_the_same(state: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run" / "parties"
+    run.mkdir(parents=True)
+    shutil.copytree(state.parent, run / "consumer")
+    for place in (state, state.parent, tmp_path / "run"):
+        assert open_purchase(place).file.columns.label == "ripe"
+
+
+def test_people_read_judgement_model_values_and_files(state: Path) -> None:
+    ended = results(state, "--output", state.parent / "out")
+    assert ended.exit_code == 0, ended.stderr
+    for said in ("orchard: what was procured", "LogisticRegression", "Shapley", "points.parquet"):
+        assert said in ended.stdout
+    assert (state.parent / "out" / "points.csv").is_file()
+
+
+def test_what_the_consumer_kept_needs_no_file_beside_it(state: Path, tmp_path: Path) -> None:
+    file = ConsumerFile.model_validate(
+        {"state": state, "validation": state.parent / "validation.csv", "seed_points": 30, "seed": 3}
+    )
+    keep_settings(file)
+    (state.parent / "consumer.toml").unlink()
+    found = open_purchase(state)
+    assert found.file == file
+    assert found.result is None
+    keep_result(state, found.session, {"role": "consumer", "p": 40})
+    assert open_purchase(state).result == {
+        "identifier": found.session.identifier.hex(),
+        "role": "consumer",
+        "p": 40,
+    }
+
+
+def test_a_result_of_another_session_is_refused_with_what_mends_it(state: Path) -> None:
+    (state / RESULT_FILE).write_text(json.dumps({"identifier": "00" * 16, "role": "consumer"}))
+    error = refused(state)
+    assert error["kind"] == "DataError"
+    assert "is of another session" in error["what"]
+    assert "hushbid consumer" in error["advice"]
+    for damaged in ("[]", "{", '"text"'):
+        (state / RESULT_FILE).write_text(damaged)
+        assert "damaged" in refused(state)["what"]
+
+
+def test_a_session_that_still_runs_is_refused_with_what_shows_it(state: Path) -> None:
+    RUNNING.write(status_path(state, "consumer"))
+    error = refused(state)
+    assert "is still running" in error["what"]
+    assert error["advice"] == f"`hushbid status --watch {state}` shows it until it is over."
+    replace(RUNNING, process_start=1).write(status_path(state, "consumer"))
+    error = refused(state)
+    assert "was stopped before its end" in error["what"]
+    assert "`hushbid consumer`" in error["advice"]
+    replace(RUNNING, finished=True, exit_code=0).write(status_path(state, "consumer"))
+    assert open_purchase(state).delivered.is_file()
+
+
+def test_directories_that_have_no_results_are_told_apart(state: Path, tmp_path: Path) -> None:
+    assert "is no directory" in refused(tmp_path / "nowhere")["what"]
+    (tmp_path / "empty").mkdir()
+    assert "no session has begun" in refused(tmp_path / "empty")["what"]
+    owner = tmp_path / "owner"
+    owner.mkdir()
+    shutil.copy(state / "hill.transcript", owner)
+    assert "state directory of hill" in refused(owner)["what"]
+    (state / "delivered.npz").unlink()
+    assert "delivered no points" in refused(state)["what"]
+
+
+def test_a_private_file_that_is_nowhere_is_asked_for(state: Path) -> None:
+    config = (state.parent / "consumer.toml").rename(state.parent.parent / "elsewhere.toml")
+    assert "--config" in refused(state)["advice"]
+    (state / SETTINGS_FILE).write_text("{}")
+    assert "--config" in refused(state)["advice"]
+    moved = config.rename(state.parent / "mine")
+    assert open_purchase(state, moved).file.columns.label == "ripe"
+
+
+def test_an_output_that_cannot_be_is_refused_before_the_work(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushbid.running.purchase.weigh", lambda _: pytest.fail("this is costly"))
+    assert "/proc" in refused(state, "--output", "/proc/hushbid")["what"]
+
+
+def test_a_table_that_does_not_fit_is_named(state: Path) -> None:
+    orchard(3, 60).drop(columns="sort").to_csv(state.parent / "validation.csv", index=False)
+    error = refused(state)
+    assert error["kind"] == "DataError"
+    assert "sort" in error["what"]
+
+
+def test_the_transcript_decides_which_session_it_is(state: Path) -> None:
+    with TranscriptReader(state / "consumer.transcript") as reader:
+        assert open_purchase(state).session.identifier.hex() == reader.header.session
