@@ -116,6 +116,8 @@ class ConsumerNumerics:
         """The readable points, in order."""
         self._roots: dict[str, bytes] = {}
         """What each owner committed to."""
+        self._agreed: dict[bytes, bytes] = {}
+        """Keys that boxes of one message have in common (`open_sealed`)."""
 
     def perform(self, effect: Computation) -> Event | None:
         if type(effect) is ReleaseTarget:
@@ -125,6 +127,9 @@ class ConsumerNumerics:
         if type(effect) is StorePurchases:
             self._store(effect)
         return None
+
+    def ahead(self) -> None:
+        """Compute what the next answer needs and no message changes: a loop calls it before it waits."""
 
     def _release(self, effect: ReleaseTarget) -> TargetReleased:
         self._take_roots(effect.roots)
@@ -272,7 +277,7 @@ class ConsumerNumerics:
     def _unsealed(self, box: bytes, handle: int) -> bytes:
         """What a box of this handle holds; raises `RemoteProtocolError` if it does not open."""
         number = handle if self._session.numbered_boxes else None
-        return open_sealed(box, self._require_identity().sealing, number=number)
+        return open_sealed(box, self._require_identity().sealing, number=number, agreed=self._agreed)
 
     def _unpacked(self, content: bytes, owner: str) -> tuple[npt.NDArray[Any], bytes] | str:
         """The point and the attributes that a box holds, or why it holds none that its owner can sell."""

@@ -103,9 +103,9 @@ def _take_part(
     keep_settings(file)
     kept = PurchaseFile(file.state / "delivered.npz", session_file.features)
     noise: NoiseSource = party_noise(session, CONSUMER)
-    ahead: DrawnAhead | None = None
+    drawn_ahead: DrawnAhead | None = None
     if session.rule.blind and noise.protects:
-        ahead = noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for noise
+        drawn_ahead = noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for noise
     machine, numerics = consumer_party(
         session,
         identity=sealing_identity(session, pair, CONSUMER),
@@ -129,8 +129,8 @@ def _take_part(
     data = dataset_digest(validation, seed_set)
 
     def resumed() -> None:
-        if ahead is not None and isinstance(machine, BlindConsumer):
-            expect_noise(ahead, session, drawn=machine.weighing.noise_drawn)
+        if drawn_ahead is not None and isinstance(machine, BlindConsumer):
+            expect_noise(drawn_ahead, session, drawn=machine.weighing.noise_drawn)
 
     seconds = take_part(
         session,
@@ -141,6 +141,7 @@ def _take_part(
         budget=budget,
         data=data,
         vitals=vitals,
+        ahead=numerics.ahead,
         resumed=resumed,
     )
     with vitals.computing("appraise"):

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import ClassVar, Final
 
+import numpy as np
+
 from hushbid.consumer.blind import BlindConsumer, reversed_bytes
 from hushbid.consumer.events import (
     AccountMade,
@@ -78,6 +80,8 @@ class UnlinkedConsumer(BlindConsumer):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
+        self._bought: list[tuple[str, int]] = []
+        """Owner and number of each box that was bought, in order."""
         self._choice: Choice | None = None
         self._placed: tuple[int, ...] = ()
         """The number of the box behind each chosen place."""
@@ -87,16 +91,12 @@ class UnlinkedConsumer(BlindConsumer):
     # -- a round ------------------------------------------------------------------------------------------
 
     def _seal_weight(self, weights: Weights) -> None:
-        self._do(OpenRound(self.round, weights, tuple(sorted(self._numbers))))
+        self._do(OpenRound(self.round, weights, tuple(self._bought)))
 
     def _on_opened(self, opened: RoundOpened) -> None:
         self.phase = "waiting"
-        at, places = 0, opened.taken
-        closed = set()
-        for owner, _ in sorted(self._numbers):
-            closed.add((owner, int.from_bytes(places[at : at + PLACE_BYTES], "big")))
-            at += PLACE_BYTES
-        self._closed = frozenset(closed)
+        places = np.frombuffer(opened.taken, dtype=f">u{PLACE_BYTES}").tolist()
+        self._closed = frozenset(zip((owner for owner, _ in self._bought), places, strict=True))
         message = RoundOpening(
             round=opened.round, box=opened.box, signature=opened.signature, taken=opened.taken
         )
@@ -152,9 +152,9 @@ class UnlinkedConsumer(BlindConsumer):
         purchases.sort(key=self._place)
         self._on_award(peer, Award.model_construct(round=picked.round, purchases=tuple(purchases)))
         # A box that never came uses no number up (`hushbid.curator.unlinked`).
-        self._numbers.difference_update(
-            (box.owner, unfixed(box.handle)) for box in picked.boxes if not any(box.candidate.box)
-        )
+        came = [box for box in picked.boxes if any(box.candidate.box)]
+        self._numbers.difference_update(behind.keys() - _asked_in(came))
+        self._bought = sorted([*self._bought, *_asked_in(came)])
         self._choice = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import groupby
 from typing import Any
 
@@ -33,8 +34,9 @@ class UnlinkedConsumerNumerics(BlindConsumerNumerics):
         super().__init__(*given, **more)
         self._pairs: dict[str, PairKey] = {}
         self._round = 0
-        """The round of the places that are at hand."""
-        self._of_round: dict[str, Places] = {}
+        """The last round that was opened."""
+        self._of_rounds: defaultdict[int, dict[str, Places]] = defaultdict(dict)
+        """Places of owners' boxes in this round, and those that were drawn ahead."""
         self._awarded = 0
         """The round of the award that is checked."""
 
@@ -56,20 +58,27 @@ class UnlinkedConsumerNumerics(BlindConsumerNumerics):
             self._pairs[owner] = PairKey(identity.sealing, theirs, session.identifier)
         return self._pairs[owner]
 
+    def ahead(self) -> None:
+        """Draw the places of the next round, for owners that may have sold by then."""
+        if 0 < self._round < self._session.rounds:
+            for owner in self._of_rounds[self._round]:
+                self._places(owner, self._round + 1)
+
     def _places(self, owner: str, number: int) -> Places:
-        if self._round != number:
-            self._round, self._of_round = number, {}
-        if owner not in self._of_round:
-            self._of_round[owner] = self._pair(owner).places(number, self._session.batch)
-        return self._of_round[owner]
+        places = self._of_rounds[number]
+        if owner not in places:
+            places[owner] = self._pair(owner).places(number, self._session.batch)
+        return places[owner]
 
     def _open_round(self, effect: OpenRound) -> RoundOpened:
+        self._round = effect.round
+        for number in [number for number in self._of_rounds if number < effect.round]:
+            del self._of_rounds[number]
         sealed = self._sealed(SealWeight(effect.round, effect.weights))
         taken = b""
         for owner, boxes in groupby(effect.taken, key=lambda each: each[0]):
             places = self._places(owner, effect.round)
-            own = sorted(places.place(handle) for _, handle in boxes)
-            taken += b"".join(place.to_bytes(PLACE_BYTES, "big") for place in own)
+            taken += places.taken([handle for _, handle in boxes]).astype(f">u{PLACE_BYTES}").tobytes()
         return RoundOpened(sealed.round, sealed.box, sealed.signature, taken)
 
     # -- purchases ----------------------------------------------------------------------------------------

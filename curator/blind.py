@@ -310,6 +310,11 @@ class BlindCurator(CuratorMachine):
         if not owners:
             return []
         ranks, numbers, masks = (np.concatenate(parts) for parts in (owners, handles, scores))
+        if len(masks) > count:
+            # Few are sorted of the many that are there.
+            least = np.partition(masks[:, 0], len(masks) - count)[len(masks) - count]
+            near = masks[:, 0] >= least
+            ranks, numbers, masks = ranks[near], numbers[near], masks[near]
         order = np.lexsort((numbers, ranks, ~masks[:, 1], ~masks[:, 0]))[:count]
         first = [(self.owners[int(ranks[row])], int(numbers[row])) for row in order.tolist()]
         return [(_score(self._scores[owner], handle), owner, handle) for owner, handle in first]

@@ -120,6 +120,9 @@ class OwnerNumerics:
             return self._open_map(effect)
         return None
 
+    def ahead(self) -> None:
+        """Compute what the next answer needs and no message changes: a loop calls it before it waits."""
+
     def restore(self, effect: Computation, outcome: Event | None) -> None:
         if isinstance(outcome, MapOpened | MapRefused) or type(effect) is Withdraw:
             self.perform(effect)

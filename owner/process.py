@@ -74,6 +74,7 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         budget=budget,
         data=dataset_digest(dataset),
         vitals=vitals,
+        ahead=numerics.ahead,
     )
     return OwnerResult(
         session=session.file.session.name,

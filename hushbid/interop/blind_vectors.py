@@ -10,6 +10,7 @@ import numpy as np
 
 from hushbid.interop.exchange import OWNER, SEED, golden_session, key_of, session_text
 from hushbid.protocol.crypto.blinding import (
+    MASK_BYTES,
     NOT_SENT,
     BlindKeys,
     account_statement,
@@ -180,7 +181,7 @@ def _unlinked(session: Session, keys: BlindKeys, weights: Weights, features: Fea
         "scores": scores,
         "features": rows.tolist(),
         "masked, by number": [score.hex() for score in masked],
-        "scores of the bid": places.arranged(masked).hex(),
+        "scores of the bid": places.arranged(np.array(masked, dtype=f"V{MASK_BYTES}")).hex(),
         "taken, of boxes 1 and 2": b"".join(place.to_bytes(PLACE_BYTES, "big") for place in taken).hex(),
     }
 

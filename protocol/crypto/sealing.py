@@ -156,11 +156,19 @@ def seal_numbered(
     ]
 
 
-def open_sealed(box: bytes, secret: nacl.public.PrivateKey, *, number: int | None = None) -> bytes:
+def open_sealed(
+    box: bytes,
+    secret: nacl.public.PrivateKey,
+    *,
+    number: int | None = None,
+    agreed: dict[bytes, bytes] | None = None,
+) -> bytes:
     """Open a box that was sealed to a key.
 
     Args:
         number: The box's number, if it was sealed under one (`seal_numbered`).
+        agreed: Gets the key that a numbered box has in common with others of its message, by their ephemeral
+            public key, and gives it for the next of them: a key agreement is most of the work.
 
     Raises:
         RemoteProtocolError: `MISMATCH`: the box is for another key or number, or was changed.
@@ -169,9 +177,13 @@ def open_sealed(box: bytes, secret: nacl.public.PrivateKey, *, number: int | Non
         if number is None:
             return nacl.public.SealedBox(secret).decrypt(box)
         public, key = box[: nacl.bindings.crypto_box_PUBLICKEYBYTES], bytes(secret.public_key)
-        sender = nacl.public.PublicKey(public)
-        content = box[len(public) :]
-        return nacl.public.Box(secret, sender).decrypt(content, _numbered_nonce(public, key, number))
+        shared = None if agreed is None else agreed.get(public)
+        if shared is None:
+            shared = nacl.bindings.crypto_box_beforenm(public, bytes(secret))
+            if agreed is not None:
+                agreed[public] = shared
+        content, nonce = box[len(public) :], _numbered_nonce(public, key, number)
+        return nacl.bindings.crypto_box_open_easy_afternm(content, nonce, shared)
     except (nacl.exceptions.CryptoError, nacl.exceptions.ValueError):
         raise RemoteProtocolError(
             Offence.MISMATCH,

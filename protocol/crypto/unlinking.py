@@ -41,9 +41,9 @@ import numpy.typing as npt
 
 from hushbid.protocol.crypto.blinding import MASK_BYTES, Mask
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.space.grid import Features
+from hushbid.protocol.space.grid import Features, Scores
 
-__all__ = ["OwnMask", "PairKey", "Places"]
+__all__ = ["Masked", "OwnMask", "PairKey", "Places", "Words"]
 
 _KEY_BYTES: Final = 32
 _WORD_BYTES: Final = 8
@@ -51,6 +51,9 @@ _LOW_BITS: Final = 16
 """Bits of a masked score that follow from a box's number."""
 
 Numbers = npt.NDArray[np.intp]
+Words = npt.NDArray[np.uint64]
+Masked = npt.NDArray[np.uint64]
+"""Masked scores, shape (n, 2): each is two words, big-endian, the higher one first."""
 
 
 class PairKey:
@@ -110,23 +113,32 @@ class Places:
         """The inverse of `place`."""
         return int(self._numbers[place]) + 1
 
-    def arranged(self, scores: Sequence[bytes]) -> bytes:
+    def taken(self, handles: Sequence[int]) -> Numbers:
+        """The places of boxes of these numbers, ascending."""
+        return np.sort(self._places[np.asarray(handles, dtype=np.intp) - 1])
+
+    def arranged(self, scores: npt.NDArray[Any]) -> bytes:
         """Masked scores of all `count` boxes, in the order of their numbers, put in their places."""
-        return b"".join(scores[number] for number in self._numbers.tolist())
+        return scores[self._numbers].tobytes()
 
     def shuffled(self, rows: Sequence[int]) -> tuple[int, ...]:
         """The rows of a bid's new boxes, best first, put in the order of the boxes' numbers."""
         return tuple(rows[at] for at in self._batch.tolist())
 
-    def ties(self, features: Features) -> list[int]:
-        """64 bits that follow from each φ, little-endian int16 of shape (n, d)."""
-        rows, size, keyed = features.tobytes(), 2 * features.shape[1], self._ties
-        found = []
-        for at in range(0, len(rows), size):
-            hashed = keyed.copy()
-            hashed.update(rows[at : at + size])
-            found.append(int.from_bytes(hashed.digest(), "big"))
-        return found
+    def ties(self, features: Features) -> Words:
+        """64 bits that follow from each φ, int16 of shape (n, d); uint64 of shape (n,)."""
+        rows, size = np.ascontiguousarray(features, dtype="<i2").tobytes(), 2 * features.shape[1]
+        found = b"".join(self._tie(rows[at : at + size]) for at in range(0, len(rows), size))
+        return np.frombuffer(found, dtype=">u8").astype(np.uint64)
+
+    def tie(self, features: Features) -> int:
+        """`ties` of one φ, shape (d,)."""
+        return int.from_bytes(self._tie(np.ascontiguousarray(features, dtype="<i2").tobytes()), "big")
+
+    def _tie(self, row: bytes) -> bytes:
+        hashed = self._ties.copy()
+        hashed.update(row)
+        return hashed.digest()
 
     def low(self) -> npt.NDArray[Any]:
         """`_LOW_BITS` bits for each box, in the order of numbers, shape (count,)."""
@@ -163,15 +175,23 @@ class OwnMask:
 
         Raises `LocalProtocolError` if a score exceeds the bound.
         """
-        self._mask.check(scores)
-        zero, scale, step, low = self._of(0), self._mask.scale, self._step, self.places.low().tolist()
-        ties = self.places.ties(np.ascontiguousarray(features, dtype="<i2"))
-        return [
-            (scale * score + zero + (tie * step >> 8 * _WORD_BYTES << _LOW_BITS) + low[handle - 1]).to_bytes(
-                MASK_BYTES, "big"
-            )
-            for handle, score, tie in zip(handles, scores, ties, strict=True)
-        ]
+        exact = np.array(scores, dtype=np.int64)
+        return _as_bytes(self.masked(np.array(handles, dtype=np.intp), exact, self.places.ties(features)))
+
+    def masked(self, handles: Numbers, scores: Scores, ties: Words) -> Masked:
+        """`of` as numbers, of points whose `Places.ties` are known.
+
+        Raises `LocalProtocolError` if a score exceeds the bound.
+        """
+        self._mask.check(scores.tolist())
+        own = self.places.low()[handles - 1].astype(np.uint64)
+        own += _product(ties, self._step)[0] << np.uint64(_LOW_BITS)
+        # Modulo 2^128, where a negative score counts as 2^64 more than it is.
+        high, low = _product(scores.astype(np.uint64), self._mask.scale)
+        high -= np.where(scores < 0, np.uint64(self._mask.scale), np.uint64(0))
+        high, low = _sum(high, low, self._of(0))
+        total = low + own
+        return _joined(high + (total < low), total)
 
     def highest(self, score: int, features: Features) -> bytes:
         """The highest masked score of a point with this φ, shape (d,), in any box."""
@@ -180,11 +200,13 @@ class OwnMask:
 
     def floors(self) -> list[bytes]:
         """For each box that may be sent, in the order of numbers, what stands for no score of its own."""
-        least, scale = self._mask.offset, self._mask.scale
-        return [
-            (least + (word * scale >> 8 * _WORD_BYTES)).to_bytes(MASK_BYTES, "big")
-            for word in self.places.floors().tolist()
-        ]
+        return _as_bytes(self.masked_floors())
+
+    def masked_floors(self) -> Masked:
+        """`floors` as numbers."""
+        words = self.places.floors().astype(np.uint64)
+        drawn = _product(words, self._mask.scale)[0]
+        return _joined(*_sum(np.zeros_like(drawn), drawn, self._mask.offset))
 
     def fits(self, masked: bytes, score: int, features: Features) -> bool:
         """Whether this is the masked score of a point with this score and this φ, shape (d,), in any box."""
@@ -200,12 +222,39 @@ class OwnMask:
         return self._mask.scale * (score + self._mask.bound + 1) + self._mask.offset
 
     def _tie(self, features: Features) -> int:
-        (tie,) = self.places.ties(np.ascontiguousarray(features, dtype="<i2")[None])
-        return tie * self._step >> 8 * _WORD_BYTES
+        return self.places.tie(features) * self._step >> 8 * _WORD_BYTES
 
 
 def _keyed(key: bytes, purpose: bytes) -> bytes:
     return hashlib.blake2b(purpose, key=key, digest_size=_KEY_BYTES).digest()
+
+
+def _product(words: Words, factor: int) -> tuple[Words, Words]:
+    """The higher and the lower word of each word times a factor below 2^64."""
+    half, lower = np.uint64(32), np.uint64(2**32 - 1)
+    high, low = np.uint64(factor >> 32), np.uint64(factor & 2**32 - 1)
+    above, below = words >> half, words & lower
+    least, one, other = below * low, below * high, above * low
+    middle = (least >> half) + (one & lower) + (other & lower)
+    return (
+        above * high + (one >> half) + (other >> half) + (middle >> half),
+        (middle << half) | (least & lower),
+    )
+
+
+def _sum(high: Words, low: Words, added: int) -> tuple[Words, Words]:
+    """Numbers of two words each, plus one below 2^128, modulo 2^128."""
+    total = low + np.uint64(added & 2**64 - 1)
+    return high + np.uint64(added >> 64) + (total < low), total
+
+
+def _joined(high: Words, low: Words) -> Masked:
+    return np.stack([high, low], axis=1).astype(">u8")
+
+
+def _as_bytes(masked: Masked) -> list[bytes]:
+    packed = masked.tobytes()
+    return [packed[at : at + MASK_BYTES] for at in range(0, len(packed), MASK_BYTES)]
 
 
 def _words(key: bytes, tag: bytes, count: int) -> npt.NDArray[Any]:

@@ -47,6 +47,7 @@ def take_part(
     budget: DatasetBudget,
     data: bytes,
     vitals: Vitals,
+    ahead: Callable[[], None],
     resumed: Callable[[], None] | None = None,
 ) -> float:
     """Run a machine against the curator until it is done.
@@ -54,6 +55,7 @@ def take_part(
     Args:
         pair: The party's keys; None in insecure sessions.
         data: Digest of the party's data.
+        ahead: Called while the party waits for the curator, to compute what its next answer needs.
         resumed: Called when the machine is where its transcript ends, before it connects.
 
     Returns:
@@ -90,7 +92,7 @@ def take_part(
         if resumed is not None:
             resumed()
         try:
-            finish = connection.run(driver, machine, begins, vitals)
+            finish = connection.run(driver, machine, begins, vitals, ahead=ahead)
         except Stopped as stopped:
             raise Stopped(stopped.what, advice=f"{stopped.advice} {_charged(budget)}".strip()) from None
     ensure_done(_with_the_end(finish, machine.phase, forgotten=machine.curator_forgot))

@@ -73,7 +73,7 @@ def cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     def signed(_statement: bytes, signature: bytes, _key: Any) -> bool:
         return signature == SIGNED
 
-    def opened(box: bytes, _key: Any, *, number: int | None) -> bytes:
+    def opened(box: bytes, _key: Any, **_: Any) -> bytes:
         if box.endswith(GARBAGE):
             raise RemoteProtocolError(Offence.MISMATCH, "The box does not open.")
         return box[:-SEAL_BYTES]

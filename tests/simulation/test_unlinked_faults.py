@@ -22,7 +22,6 @@ from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ExitCode, HushbidError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.session.session import Session, open_session
-from hushbid.protocol.space.grid import Features
 from hushbid.protocol.wire.unlinked import Choice
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 from tests.simulation.harness import names, session_file
@@ -195,8 +194,8 @@ def test_a_bug_is_found_by_its_invariant(bug: Callable[[pytest.MonkeyPatch], Non
 
 
 class _HigherMask(OwnMask):
-    def of(self, handles: Any, scores: Any, features: Features) -> list[bytes]:
-        return super().of(handles, [score + 1 for score in scores], features)
+    def masked(self, handles: Any, scores: Any, ties: Any) -> Any:
+        return super().masked(handles, scores + 1, ties)
 
 
 class _Higher(UnlinkedOwnerNumerics):
@@ -264,9 +263,9 @@ def test_a_score_of_a_box_that_never_came_is_a_void_box(monkeypatch: pytest.Monk
     arranged: Callable[[Places, Any], bytes] = Places.arranged
 
     def moved(self: Places, scores: Any) -> bytes:
-        if not any(scores[-1]):  # of the last number there is no box
-            scores = [*scores[:-1], max(scores)]
-            scores[scores.index(max(scores[:-1]))] = bytes(MASK_BYTES)
+        if not scores[-1].any():  # of the last number there is no box
+            best = max(range(len(scores)), key=lambda at: scores[at].tolist())
+            scores[-1], scores[best] = scores[best].copy(), 0
         return arranged(self, scores)
 
     class Moves(UnlinkedOwnerNumerics):

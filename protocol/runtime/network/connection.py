@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 import zmq
@@ -54,6 +55,7 @@ class Connection(Closing):
         self._driver: Driver  # from `run` on
         self._machine: Participant
         self._vitals: Vitals
+        self._ahead: Callable[[], None]
         self._presence: CuratorPresence
         self._log = SessionLog(self._where)
         self._phase = ""
@@ -69,18 +71,27 @@ class Connection(Closing):
     def close(self) -> None:
         self._endpoint.close()
 
-    def run(self, driver: Driver, machine: Participant, begins: Started, vitals: Vitals) -> Finish:
+    def run(
+        self,
+        driver: Driver,
+        machine: Participant,
+        begins: Started,
+        vitals: Vitals,
+        *,
+        ahead: Callable[[], None],
+    ) -> Finish:
         """Run a driver until its machine is done, and return how it ended.
 
         Args:
             begins: The first event, unless the party resumes.
             vitals: Notified at every turn; its `control` may stop the run.
+            ahead: Called when everything is sent and the next frame is awaited, to compute what can be.
 
         Raises:
             ConnectionFailed: The curator does not know our key, or has another one than the roster says.
             Stopped: It was told to stop.
         """
-        self._driver, self._machine, self._vitals = driver, machine, vitals
+        self._driver, self._machine, self._vitals, self._ahead = driver, machine, vitals, ahead
         self._clock = Clock(driver.clock)
         self._beaten = self._looked = self._clock()
         self._presence = CuratorPresence(self._session.timeouts, self._beaten)
@@ -126,6 +137,8 @@ class Connection(Closing):
         self._note_submission()
         if not frames:
             self._driver.settle()
+        elif self._driver.finished is None:
+            self._ahead()
 
     def _look_at_itself(self) -> Seen:
         # Frames are not counted here: how many an owner sent says how often it was asked. So do its records.

@@ -47,7 +47,7 @@ def test_places_are_a_permutation_that_is_undone() -> None:
     assert places.count == BATCH * ROUND
     assert sorted(order(places)) == list(range(places.count))
     assert [places.handle(place) for place in order(places)] == list(range(1, places.count + 1))
-    arranged = places.arranged([bytes([number]) for number in range(places.count)])
+    arranged = places.arranged(np.arange(places.count, dtype=np.uint8))
     assert [arranged.index(number) for number in range(places.count)] == order(places)
 
 
@@ -115,6 +115,29 @@ def test_a_score_beyond_its_bound_is_refused() -> None:
         with pytest.raises(LocalProtocolError, match="outside of its bound"):
             own_mask().of([1, 2], [0, score], ROWS[:2])
     assert own_mask().of([], [], ROWS[:0]) == []
+
+
+@pytest.mark.parametrize("bound", [1, BOUND, 2**44 - 1, 2**63 - 1])
+def test_a_masked_score_is_the_number_that_the_documents_say(bound: int) -> None:
+    places = pair().places(ROUND, BATCH)
+    common = BlindKeys(bytes(32), SESSION).mask(ROUND, bound)
+    mask, scale = OwnMask(common, places), common.scale
+    scores = [-bound, -1, 0, 1, bound]
+    handles = [1, 5, 3, 12, 2]
+    ties, low = places.ties(ROWS[:5]).tolist(), places.low().tolist()
+    expected = [
+        scale * (score + bound + 1) + common.offset + (tie * (scale >> 16) >> 64 << 16) + low[handle - 1]
+        for handle, score, tie in zip(handles, scores, ties, strict=True)
+    ]
+    made = mask.of(handles, scores, ROWS[:5])
+    assert [int.from_bytes(each, "big") for each in made] == expected
+    floors = [common.offset + (word * scale >> 64) for word in places.floors().tolist()]
+    assert [int.from_bytes(each, "big") for each in mask.floors()] == floors
+
+
+def test_places_of_taken_boxes_are_in_order_and_no_others() -> None:
+    places = pair().places(ROUND, BATCH)
+    assert places.taken([7, 2, 11]).tolist() == sorted(places.place(handle) for handle in (2, 7, 11))
 
 
 def test_a_key_that_gives_everything_away_is_refused() -> None:

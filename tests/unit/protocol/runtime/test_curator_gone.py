@@ -71,7 +71,7 @@ def test_a_frame_of_a_connection_that_has_ended_is_no_sign_that_the_curator_is_b
     driver = Driver(machine, numerics, NullJournal(), session=session.identifier, direction=said_to(OWNER))
     vitals = Vitals(tmp_path, party=OWNER, role="owner", session=file)
     with connection.Connection(file, None) as way:
-        finish = way.run(driver, machine, started(file), vitals)
+        finish = way.run(driver, machine, started(file), vitals, ahead=numerics.ahead)
     assert not Scripted.script
     assert finish.code is ExitCode.TIMEOUT
     assert driver.seconds < ENROLMENT
