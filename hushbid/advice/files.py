@@ -314,8 +314,7 @@ def _put(table: MutableMapping[str, Any], key: str, value: Any) -> None:
 
 
 def _columns(columns: Iterable[Column]) -> str:
-    values = (each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in columns)
-    return "".join(f"\n[[columns]]\n{tomli_w.dumps(value)}" for value in values)
+    return "".join(f"\n[[columns]]\n{tomli_w.dumps(each.written())}" for each in columns)
 
 
 def _labels(file: SessionFile) -> str:
@@ -382,5 +381,6 @@ def next_steps(
         f"hushbid plan {path} {sizes}",
         f'in the consumer\'s file: validation = "{validation}", {seeds}',
         *([f"and below these: [columns] {', '.join(said)}"] if said else []),
+        f"in {path}: the curator's address, under [network]",
         "owners and curator: docs/deploy.md; then `hushbid preflight` for everybody",
     ]

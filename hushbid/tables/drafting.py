@@ -34,6 +34,13 @@ __all__ = ["MOST_CATEGORIES", "draft"]
 MOST_CATEGORIES: Final = 100
 """Most categories of a text column in a draft: a column with more is left out."""
 _GAPS_ALONE: Final = "it has gaps alone, and no value"
+_PUBLIC: Final = ("# Every party encodes its rows by this file, which is public.",)
+_PRIVATE: Final = (
+    "# Fill in what is marked by ?, from what everybody may know, and never from private rows.",
+    "# Take out what rows are not to be compared by, such as names and numbers of customers. A column that",
+    '# may have gaps needs `missing`: a value, or "own" in a category. An amount counts by its size with',
+    '# `scale = "log"`.',
+)
 _FILLED: Final = (
     "# Gaps are filled: a category of their own, false, or the middle of the bounds.",
     "# A column of one value is kept: its bounds are the value and one more, or twice as much.",
@@ -68,12 +75,11 @@ def draft(
             advice="Say --public as well, if everybody may know the file; or fill the draft in by hand.",
         )
     cells = as_arrow(path, path.name, DataColumns(dialect=dialect))
+    if cells.num_rows == 0:
+        raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
     _check_cells(path, cells)
     table = typed_by_values(cells, codes=True)
-    lines = [
-        "# Every party encodes its rows by this file, which is public." if public else
-        "# Fill in what is marked by ?, from what everybody may know, and never from private rows."
-    ]  # fmt: skip
+    lines = [*_PUBLIC] if public else [*_PRIVATE]
     lines += _FILLED if fill else ()
     if (source := source_of(cells)) is not None and source.said:
         lines.append(f"# {source.said}.")

@@ -189,6 +189,15 @@ class Column(BaseModel):
         if not fits:
             raise ValueError(f"column {self.name!r}: what stands for a gap has to be a value of the column")
 
+    def written(self) -> dict[str, Any]:
+        """Its keys as people write them in a file: dates and times as text, and no defaults."""
+        values = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        unit = MOMENTS.get(self.kind)
+        for key in () if unit is None else ("lower", "upper", "missing"):
+            if key in values:
+                values[key] = str(np.datetime64(int(values[key]), unit))
+        return values
+
     def holds(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which rows of numbers encode a value, shape (rows,); all comparisons are exact.
 

@@ -142,6 +142,11 @@ _NUMBERS: Final = (
     "Correct it. If it stands for a gap, have the column's `gaps` name it; if commas stand before fractions, "
     'say `decimal = ","` under `columns` in your own file.'
 )
+_COMMAS: Final = (
+    "Correct it. Other cells of the file have commas before fractions, so that a point is none: write all "
+    'numbers alike, or say `decimal = "."` under `columns` in your own file. If it stands for a gap, have '
+    "the column's `gaps` name it."
+)
 _WORDS: Final = "Correct it, or have the column's `true` and `false` name the words."
 _ISO: Final = (
     "Write it as 2024-12-31, and a time as 2024-12-31 23:59:59; or have the column's `gaps` name it."
@@ -215,7 +220,7 @@ def _of_text(column: Column, values: Any, source: Source | None, find: Find) -> 
     if column.kind == "boolean":
         find(wrong, "is neither true nor false", _WORDS)
     else:
-        find(wrong, "is not a number", _NUMBERS)
+        find(wrong, "is not a number", _COMMAS if decimal == "," else _NUMBERS)
     numbers = np.where(known, truth, found.values)
     empty = np.isnan(numbers)
     if column.kind in LISTED:

@@ -98,6 +98,7 @@ def test_what_was_said_of_the_columns_is_among_the_lines_of_the_consumers_file(p
     steps = [line.strip() for line in shown.stdout.splitlines() if line.startswith("  ")]
     below = steps[steps.index('in the consumer\'s file: validation = "wanted.csv", seed_points = 150') + 1]
     assert below == 'and below these: [columns] features = ["a", "b", "c"], label = "sold for"'
+    assert "in session.toml: the curator's address, under [network]" in steps
     plain = ["advise", "validation.npz", *BOUNDS, "--no-rehearsal", "--points", "9", "--write", "again.toml"]
     assert "[columns]" not in CliRunner().invoke(app, plain).stdout
 

@@ -118,6 +118,15 @@ def test_a_point_beside_decimal_commas_is_no_fraction(tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv", dotted).features[:, 0].tolist() == [1.234]
 
 
+def test_points_among_decimal_commas_are_told_as_such(tmp_path: Path) -> None:
+    schema = Schema.of([{"name": name, "kind": "number", "lower": 0, "upper": 9} for name in ("a", "b")])
+    path = tmp_path / "mixed.csv"
+    path.write_text("a;b\n1,5;2.5\n")
+    with pytest.raises(DataError, match=r"column 'b': row 0 .* is not a number") as caught:
+        load_dataset(path, DataColumns(schema=schema))
+    assert caught.value.advice.startswith("Correct it. Other cells of the file have commas before fractions")
+
+
 def test_the_columns_that_are_wanted_decide_between_separators(tmp_path: Path) -> None:
     content = b"size;town;label;a, b\n1,5;Bonn;a;x\n2,5;Bonn;b;y\n"
     assert read(tmp_path / "a.csv", content).features[:, 0].tolist() == [1.5, 2.5]

@@ -162,7 +162,7 @@ def test_amounts_count_by_their_order_of_magnitude() -> None:
         (DAY | {"lower": "01.02.2000"}, "written as 2024-12-31"),
         (DAY | {"lower": "today"}, "written as 2024-12-31"),
         (DAY | {"missing": "1999-01-01"}, "has to be a value of the column"),
-        (TIME | {"upper": "2400-01-01"}, "up to 2^53"),
+        (TIME | {"upper": "2400-01-01"}, "times are from 1684-07-29 to 2255-06-05"),
     ],
     ids=str,
 )
@@ -170,3 +170,18 @@ def test_bounds_that_cannot_be_are_refused(column: dict[str, Any], says: str) ->
     with pytest.raises(ConfigError) as caught:
         Schema.of([column])
     assert says in caught.value.what
+
+
+def test_dates_are_written_as_people_write_them() -> None:
+    day = {
+        "name": "day",
+        "kind": "date",
+        "lower": "1999-12-31",
+        "upper": "2020-03-01",
+        "missing": "2020-02-29",
+    }
+    columns = [day, TIME]
+    written = [column.written() for column in Schema.of(columns).columns]
+    assert written[0]["missing"] == "2020-02-29"
+    assert all("-" in each["lower"] and "-" in each["upper"] for each in written)
+    assert Schema.of(written) == Schema.of(columns)
