@@ -6,6 +6,7 @@ import numpy as np
 
 from hushbid.protocol import limits
 from hushbid.protocol.errors import Offence, RemoteProtocolError
+from hushbid.protocol.machine.participant import CURATOR_LACKS
 from hushbid.protocol.privacy.releases.prior import LARGEST_TOTAL
 from hushbid.protocol.session.points import signs_rows
 from hushbid.protocol.session.session import Session
@@ -54,7 +55,7 @@ def _check_state(hello: Hello, link: Link) -> None:
     if hello.received > link.sent:
         raise RemoteProtocolError(
             Offence.STATE_LOST,
-            f"The peer has received {hello.received} frames of this session; by our record it was sent "
+            f"{CURATOR_LACKS} {hello.received} frames of this session; by our record it was sent "
             f"{link.sent}.",
             advice="The curator was started again without its transcript. Start it with the state directory "
             "that has it, or start a new session.",

@@ -24,8 +24,12 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.link import Link
 from hushbid.protocol.wire.messages import Close, Farewell, Hello, Refused, Welcome
 
-__all__ = ["Participant", "participant_transitions"]
+__all__ = ["CURATOR_LACKS", "Participant", "participant_transitions"]
 
+CURATOR_LACKS: Final = "The peer has received"
+"""How a refusal as `state-lost` begins where the curator's record is the shorter one. Where it is our own, another
+start helps nobody.
+"""
 
 _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
     Offence.VERSION: ExitCode.CONNECTION,
@@ -78,7 +82,7 @@ class Participant(Machine):
         self.links[CURATOR] = Link()
         self._ending = Finish(ExitCode.DONE, "")
         self.curator_forgot = False
-        """Whether the curator, with which frames were exchanged, has lost the session's state, or we have."""
+        """Whether the curator, with which frames were exchanged, has lost the session's state."""
 
     @property
     def submitted(self) -> bool:
@@ -147,7 +151,8 @@ class Participant(Machine):
     def _on_refused(self, peer: str, refused: Refused) -> None:
         what = f"The curator refused us ({refused.code}): {refused.detail}"
         code = _REFUSAL_EXIT.get(refused.code)
-        self.curator_forgot = refused.code == Offence.STATE_LOST and self.links[CURATOR].received > 0
+        lacks = refused.detail.startswith(CURATOR_LACKS)
+        self.curator_forgot = refused.code == Offence.STATE_LOST and lacks
         if code is not None:
             self._stop(code, what, refused.advice)
         else:

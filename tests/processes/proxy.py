@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 from tests.processes.cluster import free_port
@@ -23,6 +24,8 @@ class Proxy:
         place; None: not of this one. It does so once, or for good.
         """
         self.for_good = False
+        self.stalled = threading.Event()
+        """While it is set nothing is passed on, and no connection ends."""
         self._left: int | None = None
         self._target = target
         self._open: list[socket.socket] = []
@@ -72,6 +75,8 @@ class Proxy:
     def _pass(self, source: socket.socket, sink: socket.socket, inward: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
+                while self.stalled.is_set():
+                    time.sleep(0.02)
                 with self._lock:
                     if self.garble is not None and (garbled := self.garble(data, inward)) is not None:
                         data = garbled

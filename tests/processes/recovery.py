@@ -23,12 +23,15 @@ __all__ = [
     "OWNERS",
     "POINTS",
     "SHORT",
+    "broadcasts",
     "check_whole",
     "delivery",
     "differences",
     "end_well",
+    "noise_drawn",
     "recorded_bytes",
     "session",
+    "spendings",
 ]
 
 OWNERS: Final = ("heron", "magpie")
@@ -122,17 +125,17 @@ def check_whole(cluster: Cluster, ended: Mapping[str, Ended]) -> None:
     assert result["absences"] == {}
     assert result["faults"] == result["refusals"] == result["disputes"] == []
     assert delivery(cluster)["rounds"].tolist() == list(range(1, points + 1))
-    shown = _broadcasts(cluster)
+    shown = broadcasts(cluster)
     assert set(shown) == set(range(1, points + 1))
     assert {len(values) for values in shown.values()} == {1}, "a release has one value"
-    assert set(_noise_drawn(cluster).values()) <= {1}, "its noise was drawn once"
+    assert set(noise_drawn(cluster).values()) <= {1}, "its noise was drawn once"
     for name in cluster.names:
         found = replayed(cluster.transcript_path(name))
         assert found.finished
         assert found.torn_bytes == 0
     assert verify_all([cluster.transcript_path(name) for name in cluster.names])["ok"]
     for owner in OWNERS if cluster.session.noise_protects else ():
-        (spending,) = _spendings(cluster.directory(owner) / "data.npz.ledger")  # it was charged once
+        (spending,) = spendings(cluster.directory(owner) / "data.npz.ledger")  # it was charged once
         assert spending["transcript"] == beginning(cluster.transcript_path(owner))
 
 
@@ -142,7 +145,7 @@ def _fields(cluster: Cluster, party: str, kind: str) -> list[dict[str, Any]]:
     return [{**item.public, **item.private} for item in items if item.kind == kind]
 
 
-def _broadcasts(cluster: Cluster) -> dict[int, set[bytes]]:
+def broadcasts(cluster: Cluster) -> dict[int, set[bytes]]:
     """What each round's broadcast was, by the transcripts of the curator and of all owners."""
     found: dict[int, set[bytes]] = defaultdict(set)
     sent = _fields(cluster, CURATOR, "send")
@@ -155,7 +158,7 @@ def _broadcasts(cluster: Cluster) -> dict[int, set[bytes]]:
     return found
 
 
-def _noise_drawn(cluster: Cluster) -> Counter[int]:
+def noise_drawn(cluster: Cluster) -> Counter[int]:
     """How often each round's noise was drawn."""
     drawn: Counter[int] = Counter()
     weighs = CONSUMER if cluster.session.rule.blind else CURATOR
@@ -164,7 +167,7 @@ def _noise_drawn(cluster: Cluster) -> Counter[int]:
     return drawn
 
 
-def _spendings(ledger: Path) -> list[dict[str, Any]]:
+def spendings(ledger: Path) -> list[dict[str, Any]]:
     """What a dataset's lifetime ledger has on record."""
     lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     return [line for line in lines if line.get("kind") == "session"]

@@ -1,0 +1,94 @@
+"""What goes wrong in a session of the black box, all from one seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hushbid.protocol.names import CONSUMER, CURATOR
+from tests.processes.recovery import OWNERS
+
+__all__ = ["PRELOADED", "RULES", "Fault", "Kind", "Plan", "plan_of"]
+
+RULES: Final = ("sealed", "blind", "tender")
+PARTIES: Final = (CURATOR, CONSUMER, *OWNERS)
+FIRST, LAST = 0.2, 3.0
+"""Seconds after the first round, within which faults begin."""
+
+
+class Kind(Enum):
+    """A kind of fault, by what it does to a running process or its line."""
+
+    KILL = "its process is killed"
+    TERM = "it is told to stop"
+    PAUSE = "its process is stopped for a while"
+    CUT = "its connection is cut, in the middle of a frame"
+    GARBLE = "a byte on its line is inserted, changed or taken out"
+    STALL = "its line carries nothing for a while"
+    FILES = "it may open no more files for a while"
+    MEMORY = "it gets no more memory"
+    ROOM = "its files may not grow"
+    DISK = "some writes to its state fail, with EIO or ENOSPC"
+    CLOCK = "its clock jumps, ahead or back, and later returns"
+    TWIN = "it is started a second time, in the same directory"
+    FLOOD = "strangers connect to the curator and talk nonsense"
+    RESTORED = "it is killed, and goes on from an older copy of its state"
+
+
+PRELOADED: Final = frozenset({Kind.DISK, Kind.CLOCK})
+"""Those for which a library is loaded before the C library."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        after: Seconds after the first round.
+        lasts: Seconds, of one that passes.
+        draw: What else it needs to be told apart by: a place, a byte, a number of calls.
+    """
+
+    kind: Kind
+    party: str
+    after: float
+    lasts: float
+    draw: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A session: its rule, and its faults in their order."""
+
+    seed: int
+    rule: str
+    faults: tuple[Fault, ...]
+
+    @property
+    def mild(self) -> bool:
+        """Whether everybody has to end well: all but who goes on from an older copy."""
+        return all(fault.kind is not Kind.RESTORED for fault in self.faults)
+
+
+def plan_of(seed: int) -> Plan:
+    """The session of a seed: two to six faults."""
+    draw = random.Random(f"black box {seed}")
+    rule = RULES[seed % len(RULES)]
+    kinds = [kind for kind in Kind if kind is not Kind.RESTORED]
+    faults = []
+    for _ in range(draw.randint(2, 6)):
+        kind, party = draw.choice(kinds), draw.choice(PARTIES)
+        if kind is Kind.FLOOD:
+            party = CURATOR
+        if kind in (Kind.CUT, Kind.GARBLE, Kind.STALL) and party == CURATOR:
+            party = draw.choice(PARTIES[1:])  # the lines are the others'
+        faults.append(
+            Fault(kind, party, draw.uniform(FIRST, LAST), draw.uniform(0.2, 1.5), draw.getrandbits(32))
+        )
+    if draw.random() < 0.15:
+        owner = draw.choice(OWNERS)
+        faults = [fault for fault in faults if fault.party != owner]
+        faults.append(Fault(Kind.RESTORED, owner, LAST, 0.0, 0))
+    return Plan(seed, rule, tuple(sorted(faults, key=lambda fault: fault.after)))
