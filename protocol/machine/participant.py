@@ -27,8 +27,8 @@ from hushbid.protocol.wire.messages import Close, Farewell, Hello, Refused, Welc
 __all__ = ["CURATOR_LACKS", "Participant", "participant_transitions"]
 
 CURATOR_LACKS: Final = "The peer has received"
-"""How a refusal as `state-lost` begins where the curator's record is the shorter one. Where it is our own, another
-start helps nobody.
+"""How a refusal as `state-lost` begins where the curator's record is the shorter one. Where it is our own,
+another start helps nobody.
 """
 
 _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
