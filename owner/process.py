@@ -22,6 +22,7 @@ from hushbid.protocol.runtime.party import (
 from hushbid.protocol.runtime.taking_part import log_reading, take_part
 from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
 from hushbid.protocol.runtime.telemetry.vitals import Vitals
+from hushbid.protocol.session.room import with_room
 from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["run_owner"]
@@ -54,7 +55,8 @@ def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | Non
 
 def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals) -> dict[str, Any]:
     pair = own_keys(session, file, expected=expected, party=file.name)
-    dataset = load_dataset(file.data, session.file.reading(file.columns.columns()))
+    columns = session.file.reading(file.columns.columns())
+    dataset = with_room(session, load_dataset(file.data, columns), columns.outside)
     log_reading(dataset, file.data)
     machine, numerics = owner_party(
         session,

@@ -284,7 +284,9 @@ class Cluster:
 
     def _reading(self, section: DataSection) -> DataColumns:
         bounds = self.features.lower, self.features.upper
-        return reading(section.columns(), self.schema, self.file.session.labels, self.file.labels, bounds)
+        labels, classes = self.file.session.labels, self.file.labels
+        commits = bool(self.file.acquisition.parameters.get("commitment_depth"))
+        return reading(section.columns(), self.schema, labels, classes, bounds, commits=commits)
 
     @property
     def schema(self) -> Schema | None:

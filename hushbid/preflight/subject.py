@@ -27,6 +27,7 @@ from hushbid.protocol.runtime.given_tables import path_of
 from hushbid.protocol.runtime.keys import KeyPair
 from hushbid.protocol.runtime.network.transport import listen_address
 from hushbid.protocol.runtime.party import check_durability, own_keys, transcript_path
+from hushbid.protocol.session.room import with_room
 from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["NotChecked", "PartyFile", "Subject", "Warned", "open_subject"]
@@ -116,6 +117,8 @@ class Subject:
                 public = isinstance(self.file, ConsumerFile) and path == self.file.seed_set and not wanted
                 as_is = replace(columns, outside="refuse") if public else columns
                 read[path] = load_dataset(path, as_is.with_gaps() if wanted else as_is)
+                if isinstance(self.file, OwnerFile):
+                    read[path] = with_room(self.session, read[path], columns.outside)
         return read
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -23,12 +23,14 @@ from hushbid.curator.result import curator_result
 from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
 from hushbid.protocol import platform
 from hushbid.protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
+from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.machine.progress import Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 from hushbid.protocol.runtime.party import ensure_done, open_journal
+from hushbid.protocol.session.room import with_room
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.journal import Journal
 from hushbid.running.report import with_report
@@ -86,8 +88,10 @@ def simulate(
     check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)
     if record is not None:
         _check_unused(record)
-    rows = {name: len(each) for name, each in data.owners.items()}
-    if say is not None and (warning := nothing_to_choose(session, rows)):
+    owned = _with_room(session, cluster, data.owners)
+    if say is not None and (
+        warning := nothing_to_choose(session, {name: len(owned[name]) for name in owned})
+    ):
         say(warning)
     drawn = cluster.file.consumer.seed_points is not None
     verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn, cluster.model))
@@ -106,7 +110,7 @@ def simulate(
 
         simulation = Simulation(
             session,
-            owners=data.owners,
+            owners=owned,
             validation=data.validation,
             seed_set=data.seed_set,
             journal=journal if record is not None else None,
@@ -161,6 +165,15 @@ def simulate(
         directory=record.resolve() if record is not None else None,
     )
     return result if record is None else with_report(result, reference, record, say)
+
+
+def _with_room(session: Session, cluster: Cluster, owners: Mapping[str, Dataset]) -> Mapping[str, Dataset]:
+    """The rows of each owner that its process would sell, by its own choice."""
+    named = cluster.file.owners
+    return {
+        name: with_room(session, each, named[name].columns.outside) if name in named else each
+        for name, each in owners.items()
+    }
 
 
 def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:

@@ -46,6 +46,7 @@ from hushbid.protocol.privacy.noise import RecordedNoise
 from hushbid.protocol.runtime.driver import Numerics
 from hushbid.protocol.runtime.party import own_keys, sealing_identity
 from hushbid.protocol.session.account import account_content
+from hushbid.protocol.session.room import with_room
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header, RecordedItem
@@ -227,10 +228,11 @@ def _owner(session: Session, name: str, config: Path, noise: RecordedNoise) -> N
             f"{config} is {file.name}'s, and the transcript is {name}'s.", advice="Give the party's own file."
         )
     pair = own_keys(session, file, expected=session.file.roster.owners[name], party=name)
+    columns = session.file.reading(file.columns.columns())
     _, numerics = owner_party(
         session,
         name,
-        load_dataset(file.data, session.file.reading(file.columns.columns())),
+        with_room(session, load_dataset(file.data, columns), columns.outside),
         identity=sealing_identity(session, pair, name),
         noise=noise,
         scratch=config.parent,

@@ -126,6 +126,8 @@ def reading(
     kind: LabelKind | Literal["any"] | None,
     labels: LabelsSection | None,
     bounds: tuple[float | list[float], float | list[float]],
+    *,
+    commits: bool = False,
 ) -> DataColumns:
     """How a party's file is read in a session: by its columns, and what it declares of labels.
 
@@ -134,6 +136,7 @@ def reading(
         kind: `session.labels`, which decides about labels where it is declared.
         labels: Else by ``[labels]``: its classes are whole numbers or texts, and amounts numbers.
         bounds: Lower and upper ones of features.
+        commits: Whether owners commit to their rows; sessions of before read files as they did.
     """
     classes = () if labels is None else labels.classes
     words = tuple(each for each in classes if isinstance(each, str))
@@ -143,6 +146,7 @@ def reading(
     allowed = None
     if columns.outside != "refuse":
         allowed = Allowed(*bounds, None if labels is None else labels.code)
-    return replace(
+    read_as = replace(
         columns, schema=schema or columns.schema, label_kind=read, label_words=words, allowed=allowed
     )
+    return read_as.of_one_type(*bounds) if commits else read_as

@@ -378,7 +378,8 @@ class DraftSession(SessionTables):
     def reading(self, columns: DataColumns) -> DataColumns:
         """How this session reads a party's file: by the session's columns, and what it declares of labels."""
         bounds = self.features.lower, self.features.upper
-        return reading(columns, self.rows, self.session.labels, self.labels, bounds)
+        commits = bool(self.acquisition.parameters.get("commitment_depth"))
+        return reading(columns, self.rows, self.session.labels, self.labels, bounds, commits=commits)
 
     @cached_property
     def rows(self) -> Schema | None:

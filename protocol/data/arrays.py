@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.protocol.data.dataset import DataColumns, Dataset
+from hushbid.protocol.data.dataset import Changes, DataColumns, Dataset
 from hushbid.protocol.data.names import listed
+from hushbid.protocol.data.outside import unsendable
 from hushbid.protocol.errors import DataError
 
 __all__ = ["UNREADABLE", "load_npy", "load_npz"]
@@ -72,7 +74,22 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
             identifiers = _optional(path, archive, columns.identifier, "identifiers")
     if columns.label_gaps and labelled is None and labels is not None and labels.dtype.kind == "f":
         labelled = ~np.isnan(labels)
-    return Dataset.from_arrays(path.name, features, labels, identifiers, labelled=labelled)
+    if columns.outside != "drop":
+        return Dataset.from_arrays(path.name, features, labels, identifiers, labelled=labelled)
+    rows = len(features) if features.ndim else 0
+    lost = unsendable(labels, rows)
+    if labelled is not None and labelled.shape == lost.shape:
+        lost &= labelled  # a row without a label has any
+    lost |= unsendable(identifiers, rows)
+    if not lost.any() or lost.all():
+        return Dataset.from_arrays(path.name, features, labels, identifiers, labelled=labelled)
+    labels, identifiers, labelled = (_kept(values, ~lost) for values in (labels, identifiers, labelled))
+    held = Dataset.from_arrays(path.name, features[~lost], labels, identifiers, labelled=labelled)
+    return replace(held, changes=Changes({}, int(lost.sum())))
+
+
+def _kept(values: npt.NDArray[Any] | None, keep: npt.NDArray[np.bool_]) -> npt.NDArray[Any] | None:
+    return values if values is None or values.shape != keep.shape else values[keep]
 
 
 def _features(path: Path, archive: np.lib.npyio.NpzFile, columns: DataColumns, name: str) -> npt.NDArray[Any]:

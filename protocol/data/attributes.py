@@ -10,7 +10,14 @@ import msgpack
 from hushbid.protocol import limits
 from hushbid.protocol.errors import DataError
 
-__all__ = ["Attributes", "pack_attributes", "packed_length", "read_attributes", "unpack_attributes"]
+__all__ = [
+    "Attributes",
+    "pack_attributes",
+    "packed_attributes",
+    "packed_length",
+    "read_attributes",
+    "unpack_attributes",
+]
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,12 @@ def packed_length(value: int | float | str | None) -> int:
     return len(msgpack.packb(value, use_bin_type=True))
 
 
+def packed_attributes(attributes: Attributes) -> bytes:
+    """A label and an identifier as msgpack, in as many bytes as they take."""
+    packed: bytes = msgpack.packb((attributes.label, attributes.identifier), use_bin_type=True)
+    return packed
+
+
 def pack_attributes(attributes: Attributes, length: int) -> bytes:
     """Pack a label and an identifier as msgpack, padded with zeros.
 
@@ -36,7 +49,7 @@ def pack_attributes(attributes: Attributes, length: int) -> bytes:
     Raises:
         ValueError: The packed pair is longer than `length`.
     """
-    packed: bytes = msgpack.packb((attributes.label, attributes.identifier), use_bin_type=True)
+    packed = packed_attributes(attributes)
     if len(packed) > length:
         raise ValueError(f"packed attributes take {len(packed)} bytes, more than {length}")
     return packed.ljust(length, b"\0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol import limits
-from hushbid.protocol.data.attributes import Attributes, pack_attributes, packed_length
+from hushbid.protocol.data.attributes import Attributes, packed_attributes, packed_length
 from hushbid.protocol.data.column import LabelKind
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.names import feature_column, listed
@@ -137,6 +137,10 @@ class DataColumns:
     """What becomes of rows that do not fit."""
     allowed: Allowed | None = None
     """What fits, where rows that do not are not refused."""
+    fractions: bool = False
+    """Whether all numbers of a CSV file are float64. Else a column is of whole numbers if all its cells are,
+    and labels likewise, and the type of a point that is sold tells of those that are not.
+    """
 
     @property
     def used(self) -> frozenset[str]:
@@ -144,6 +148,11 @@ class DataColumns:
         features = self.features if self.schema is None else self.schema.names
         beside = [name for name in (self.label, self.identifier) if name is not None]
         return frozenset() if features is None else frozenset([*features, *beside])
+
+    def of_one_type(self, lower: float | Sequence[float], upper: float | Sequence[float]) -> DataColumns:
+        """The same, where numbers of a CSV file are of one type, if that holds all within the bounds."""
+        widest = float(np.max(np.abs([np.max(np.abs(lower)), np.max(np.abs(upper))])))
+        return replace(self, fractions=widest <= 2**53)
 
     def with_gaps(self) -> DataColumns:
         """The same, of a file in which rows may lack a label."""
@@ -266,14 +275,26 @@ class Dataset:
         return said
 
     @cached_property
+    def longest_attributes(self) -> int:
+        """Bytes of the longest label and the longest identifier, packed, whether they may travel or not."""
+        # A msgpack array of two has one byte of head.
+        return 1 + _longest_packed(self.labels) + _longest_packed(self.identifiers)
+
+    def attached(self) -> Iterator[tuple[Any, Any]]:
+        """Each row's label and identifier; None for what it lacks."""
+        known = self.known
+        labels = [None] * len(self) if known is None else known
+        names = [None] * len(self) if self.identifiers is None else self.identifiers.tolist()
+        yield from zip(labels.tolist() if isinstance(labels, np.ndarray) else labels, names, strict=True)
+
+    @cached_property
     def attribute_length(self) -> int:
         """Bytes of every row's packed label and identifier: the longest of each.
 
         Raises:
             DataError: It is over `limits.MAX_ATTRIBUTES`.
         """
-        # A msgpack array of two has one byte of head.
-        length = 1 + _longest_packed(self.labels) + _longest_packed(self.identifiers)
+        length = self.longest_attributes
         if length > limits.MAX_ATTRIBUTES:
             raise DataError(
                 f"{self.name}: a label and an identifier take up to {length} bytes, more than the"
@@ -283,15 +304,22 @@ class Dataset:
         return length
 
     def attributes(self, row: int) -> bytes:
-        """The row's label and identifier, packed to `attribute_length` bytes.
+        """The row's label and identifier, packed to `attribute_length` bytes: for frames, which show sizes.
 
         Raises:
             DataError: As `attribute_length`.
         """
+        return self.own_attributes(row).ljust(self.attribute_length, b"\0")
+
+    def own_attributes(self, row: int) -> bytes:
+        """The same in as many bytes as they take: for boxes, which have one size anyway.
+
+        Padding would tell who opens one box how long the longest label of all rows is.
+        """
         has = self.labels is not None and (self.labelled is None or self.labelled[row])
         label = self.labels[row].item() if self.labels is not None and has else None
         identifier = None if self.identifiers is None else self.identifiers[row].item()
-        return pack_attributes(Attributes(label, identifier), self.attribute_length)
+        return packed_attributes(Attributes(label, identifier))
 
 
 def _as_features(name: str, features: Array) -> Array:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.protocol import limits
+from hushbid.protocol.data.attributes import packed_length
 from hushbid.protocol.data.column import MEASURED
 from hushbid.protocol.data.dataset import Changes, DataColumns, Dataset, row_chunks
 from hushbid.protocol.data.names import feature_column
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from hushbid.protocol.data.table_faults import Fault
     from hushbid.protocol.space.labels import LabelCode
 
-__all__ = ["fitted", "kept_rows", "settled"]
+__all__ = ["fitted", "kept_rows", "room_for", "settled", "unsendable"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -88,6 +90,61 @@ def kept_rows(dataset: Dataset, keep: Flags, changes: Changes) -> Dataset:
     clipped = Counter(before.clipped)
     clipped.update(changes.clipped)
     return replace(held, changes=Changes(dict(clipped), before.dropped + changes.dropped))
+
+
+def unsendable(values: npt.NDArray[Any] | None, rows: int) -> Flags:
+    """Which labels or identifiers are gaps or cannot travel with a point: of rows that are then dropped."""
+    if values is None or values.shape != (rows,):
+        return np.zeros(rows, dtype=np.bool_)
+    if values.dtype.kind == "f":
+        gaps: Flags = ~np.isfinite(values)
+        return gaps
+    if values.dtype.kind != "U":
+        return np.zeros(rows, dtype=np.bool_)
+    try:
+        texts = values.tolist()
+    except ValueError:  # numbers that are no characters: the whole array is refused
+        return np.zeros(rows, dtype=np.bool_)
+    return np.array([not text.strip() or _takes_too_much(text) for text in texts], dtype=np.bool_)
+
+
+def _takes_too_much(text: str) -> bool:
+    """Whether a text takes more bytes than may travel, or has no encoding."""
+    try:
+        return len(text.encode()) > limits.MAX_ATTRIBUTES
+    except UnicodeEncodeError:
+        return True
+
+
+def room_for(dataset: Dataset, *, most: int, rows: int | None) -> Dataset:
+    """The rows whose label and identifier fit into so many bytes, and no more than so many of them.
+
+    Args:
+        most: Bytes of both, packed.
+        rows: The first rows are kept; None: all.
+
+    Raises:
+        DataError: None fits.
+    """
+    if dataset.longest_attributes > most:
+        lengths = [1 + packed_length(label) + packed_length(name) for label, name in dataset.attached()]
+        keep = np.array(lengths) <= most
+        dataset = kept_rows(dataset, keep, Changes({}, int((~keep).sum())))
+    if rows is None or len(dataset) <= rows:
+        return dataset
+    over = len(dataset) - rows
+    before = dataset.changes or Changes({}, 0)
+    held = Dataset.from_arrays(
+        dataset.name,
+        dataset.features[:rows],  # what is mapped stays mapped
+        None if dataset.labels is None else dataset.labels[:rows],
+        None if dataset.identifiers is None else dataset.identifiers[:rows],
+        feature_names=dataset.feature_names,
+        left_out=dataset.left_out,
+        labelled=None if dataset.labelled is None else dataset.labelled[:rows],
+        notes=dataset.notes,
+    )
+    return replace(held, changes=Changes(before.clipped, before.dropped + over))
 
 
 def _left(values: npt.NDArray[Any] | None, keep: Flags) -> npt.NDArray[Any] | None:

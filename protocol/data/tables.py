@@ -8,6 +8,7 @@ names cannot be a row of data: without a header, the first row's values are take
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,18 +19,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hushbid.protocol import limits
-from hushbid.protocol.data.cells import attribute_of, by_values, without_words
+from hushbid.protocol.data.cells import attribute_of, by_values, flags_of, numbers_of, without_words
 from hushbid.protocol.data.column import GAP_WORDS
 from hushbid.protocol.data.csv_files import (
     ENCODING_ADVICE,
     NO_TEXT,
     UNPARSABLE,
+    Source,
     damaged,
     read_cells,
     source_of,
     unquoted,
 )
-from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, first_empty
+from hushbid.protocol.data.dataset import GAP_ADVICE, Changes, DataColumns, Dataset, first_empty
 from hushbid.protocol.data.encoding import plain_types
 from hushbid.protocol.data.names import are_header, feature_column, found, is_index, is_number, listed
 from hushbid.protocol.data.outside import kept_rows, settled
@@ -46,6 +48,8 @@ _WORD: Final = ", counted from 0, is not a number)"
 Table: TypeAlias = Any
 Column: TypeAlias = Any
 """A pyarrow.Table and a pyarrow.ChunkedArray: pyarrow has no types of its own to name."""
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 def read_csv(path: Path, columns: DataColumns) -> Table:
@@ -177,14 +181,20 @@ def dataset_of(path: Path, table: Table, columns: DataColumns) -> Dataset:
     for name in (*chosen, columns.label, columns.identifier):
         _check_there(path, name, names)
     shown = tuple(chosen) if columns.features is not None or are_header(names) else None
-    numbers = [
-        _numbers(path, table.column(name), feature_column(index, shown)) for index, name in enumerate(chosen)
-    ]
-    features = np.empty((table.num_rows, len(chosen)), dtype=np.result_type(*numbers))
+    lost = np.zeros(table.num_rows, dtype=np.bool_)
+    numbers = []
+    for index, name in enumerate(chosen):
+        column = table.column(name)
+        if columns.outside == "drop":
+            column = _without_faults(column, cells.column(name), source, lost)
+        numbers.append(_numbers(path, column, feature_column(index, shown)))
+    fractions = source is not None and columns.fractions
+    kind = np.dtype(np.float64) if fractions else np.result_type(*numbers)
+    features = np.empty((table.num_rows, len(chosen)), dtype=kind)
     for index, values in enumerate(numbers):
         features[:, index] = values
-    label, labelled, identifier = _attributes(path, cells, columns)
-    return Dataset.from_arrays(
+    label, labelled, identifier = _attributes(path, cells, columns, lost)
+    dataset = Dataset.from_arrays(
         path.name,
         features,
         label,
@@ -194,6 +204,21 @@ def dataset_of(path: Path, table: Table, columns: DataColumns) -> Dataset:
         labelled=labelled,
         notes=(source.said,) if source is not None and source.said else (),
     )
+    return kept_rows(dataset, ~lost, Changes({}, int(lost.sum()))) if lost.any() else dataset
+
+
+def _without_faults(column: Column, cells: Column, source: Source | None, lost: Flags) -> Column:
+    """A column of numbers with 0 for gaps and for words among them; their rows are marked."""
+    if source is not None and pa.types.is_string(column.type):
+        found = numbers_of(cells, decimal=source.dialect.decimal or ".")
+        lost |= found.wrong | found.inexact
+        column = pa.chunked_array([pa.array(found.values)])
+    gaps = flags_of(pc.is_null(column, nan_is_null=True))
+    if not gaps.any():
+        return column
+    lost |= gaps
+    filled = pa.scalar(0).cast(pa.int8() if pa.types.is_null(column.type) else column.type)
+    return pc.if_else(pa.array(gaps), filled, column)
 
 
 def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> Dataset:
@@ -204,7 +229,8 @@ def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> 
         )
     for name in (columns.label, columns.identifier):
         _check_there(path, name, table.column_names)
-    label, labelled, identifier = _attributes(path, table, columns)
+    lost = np.zeros(table.num_rows, dtype=np.bool_)
+    label, labelled, identifier = _attributes(path, table, columns, lost)
     source = source_of(table)
     notes = (source.said,) if source is not None and source.said else ()
     encoded, faults = schema.fitted(table)
@@ -214,6 +240,10 @@ def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> 
     if faults:
         raise refusal(faults, path.name, table.column_names, source)
     dataset = Dataset.from_arrays(path.name, encoded, label, identifier, labelled=labelled, notes=notes)
+    if lost.any():
+        keep &= ~lost
+        clipped = {} if changes is None else changes.clipped
+        changes = Changes(clipped, int((~keep).sum()))
     return dataset if changes is None else kept_rows(dataset, keep, changes)
 
 
@@ -236,16 +266,22 @@ def _check_there(path: Path, name: str | None, names: list[str]) -> None:
 
 
 def _attributes(
-    path: Path, table: Any, columns: DataColumns
-) -> tuple[npt.NDArray[Any] | None, npt.NDArray[np.bool_] | None, npt.NDArray[Any] | None]:
-    """Labels, which rows have one (None: all), and identifiers."""
+    path: Path, table: Any, columns: DataColumns, lost: Flags
+) -> tuple[npt.NDArray[Any] | None, Flags | None, npt.NDArray[Any] | None]:
+    """Labels, which rows have one (None: all), and identifiers; rows that are to be dropped are `lost`."""
+    drop = columns.outside == "drop"
+    marked = lost if drop else None
     label = labelled = None
     if columns.label is not None:
-        gaps = columns.label_gaps or columns.outside == "drop"
-        label, labelled = attribute(table, columns.label, path.name, columns, gaps=gaps)
+        gaps = columns.label_gaps or drop
+        label, labelled = attribute(table, columns.label, path.name, columns, gaps=gaps, lost=marked)
     identifier = None
     if columns.identifier is not None:
-        identifier, _ = attribute(table, columns.identifier, path.name, columns, identifier=True)
+        identifier, has = attribute(
+            table, columns.identifier, path.name, columns, gaps=drop, identifier=True, lost=marked
+        )
+        if has is not None:
+            lost |= ~has
     return label, labelled, identifier
 
 
@@ -257,7 +293,8 @@ def attribute(
     *,
     gaps: bool = False,
     identifier: bool = False,
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    lost: Flags | None = None,
+) -> tuple[npt.NDArray[Any], Flags | None]:
     """The labels or the identifiers of a table: integers, floats or text.
 
     Args:
@@ -265,6 +302,8 @@ def attribute(
         where: The table's name in messages.
         gaps: Whether rows may have none.
         identifier: Whether these are identifiers.
+        lost: Rows of values that cannot travel, or are of another kind than declared, are marked here, and
+            the values are gaps; None: they are refused.
 
     Returns:
         The values, and which rows have one; None: all. Others have any value.
@@ -278,7 +317,15 @@ def attribute(
             raise DataError(f"{where}: column {name!r} {NO_TEXT}.", advice=ENCODING_ADVICE)
         kind = None if identifier else columns.label_kind
         column = _without_label_gaps(table, name, () if identifier else columns.label_words, kind)
-        found = attribute_of(column, kind, decimal=source.dialect.decimal or ".", label=not identifier)
+        decimal = source.dialect.decimal or "."
+        read = partial(
+            attribute_of, kind=kind, decimal=decimal, label=not identifier, fractions=columns.fractions
+        )
+        found = read(column)
+        while isinstance(found, tuple) and lost is not None:
+            lost |= found[0]
+            column = pc.if_else(pa.array(found[0]), None, column)
+            found = read(column)
         if isinstance(found, tuple):
             row = int(found[0].argmax())
             raise DataError(
@@ -288,9 +335,26 @@ def attribute(
             )
         column = found
     labelled = None
+    if lost is not None:
+        column = _without_unsendable(column, lost)
     if gaps:
         column, labelled = without_gaps(column)
     return _attribute(where, column, name), labelled
+
+
+def _without_unsendable(column: Column, lost: Flags) -> Column:
+    """A column with null for what is too long to travel, or infinite; its rows are marked."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        bad = flags_of(pc.greater(pc.binary_length(column), limits.MAX_ATTRIBUTES))
+    elif pa.types.is_floating(kind):
+        bad = flags_of(pc.is_inf(column))
+    else:
+        return column
+    if not bad.any():
+        return column
+    lost |= bad
+    return pc.if_else(pa.array(bad), None, column)
 
 
 def _without_label_gaps(table: Table, name: str, classes: Sequence[str], kind: str | None) -> Column:

@@ -18,6 +18,7 @@ from hushbid.protocol.data import load_dataset
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.runtime.ledger.dataset_budget import dataset_budget
+from hushbid.protocol.session.room import with_room
 from hushbid.protocol.session.session import Session, open_session
 from tests.docs.pages import Page
 from tests.support.session_files import changed
@@ -42,14 +43,17 @@ class Case:
         rows: Added to those that are good.
         said: What the owner says in its file, one remedy after the other; none: there is no remedy.
         session: Keys of the session file.
+        good: Rows of which none is refused.
     """
 
     rows: str
     said: tuple[dict[str, Any], ...]
     session: dict[str, Any]
+    good: str = GOOD
 
 
 CASES = {
+    "no row, or none that fits": Case("17,pilot,maybe\n", (), NONE, good=""),
     "a δ of 1/n or more": Case("", ({"most_rows": 4},), {"session.delta": 0.26, **SECURE}),
     "a value out of bounds": Case("17,clerk,no\n", (DROP, CLIP), NONE),
     "a category that is none of the session's": Case("30,pilot,no\n", (DROP,), NONE),
@@ -57,13 +61,13 @@ CASES = {
     "a cell that is no number": Case("many,clerk,no\n", (DROP,), NONE),
     "a label that is none of the session's": Case("30,clerk,maybe\n", (DROP,), NONE),
     "a label that cannot travel, or is of another kind than declared; an identifier that is missing": Case(
-        f"30,clerk,{'n' * 5000}\n", (), NONE
+        f"30,clerk,{'n' * 5000}\n", (DROP,), {"labels": None}
     ),
     "a label that does not fit into a box": Case(
-        f"30,clerk,{'n' * 200}\n", (), {"labels": None, "acquisition.box_bytes": 128}
+        f"30,clerk,{'n' * 200}\n", (DROP,), {"labels": None, "acquisition.box_bytes": 128}
     ),
     "more rows than the tree of a commitment has room for": Case(
-        GOOD, (), {"acquisition.commitment_depth": 2}
+        GOOD, (DROP,), {"acquisition.commitment_depth": 2}
     ),
 }
 
@@ -90,7 +94,8 @@ def take_part(session: Session, place: Path, rows: str, said: dict[str, Any]) ->
     path.write_text(f"age,job,y\n{rows}")
     values = {**said, "columns": {"label": "y", **said.get("columns", {})}}
     file = OwnerFile.model_validate({"name": NAME, "state": place, "data": path, **values})
-    dataset = load_dataset(path, session.file.reading(file.columns.columns()))
+    columns = session.file.reading(file.columns.columns())
+    dataset = with_room(session, load_dataset(path, columns), columns.outside)
     identity, noise = session.simulated_identity(NAME), SimulatedNoise(0, NAME)
     owner_party(session, NAME, dataset, identity=identity, noise=noise, scratch=None, memory_limit=2**20)
     machine = OwnerMachine(session, name=NAME)
@@ -110,14 +115,17 @@ def test_the_cases_are_those_of_the_page() -> None:
 def test_a_row_decides_unless_the_owner_has_said_what_becomes_of_it(tmp_path: Path, name: str) -> None:
     case = CASES[name]
     session = opened(tmp_path, **case.session)
-    if case.rows:
-        take_part(session, tmp_path, GOOD, NONE)
+    if case.rows and case.good:
+        take_part(session, tmp_path, case.good, NONE)
     with pytest.raises((DataError, ConfigError)):
-        take_part(session, tmp_path, GOOD + case.rows, NONE)
+        take_part(session, tmp_path, case.good + case.rows, NONE)
     if name.startswith("a δ"):
         return
     for said in case.said:
-        take_part(session, tmp_path, GOOD + case.rows, said)
+        take_part(session, tmp_path, case.good + case.rows, said)
+    if not case.said:
+        with pytest.raises(DataError):
+            take_part(session, tmp_path, case.good + case.rows, DROP)
 
 
 @pytest.mark.parametrize(("delta", "refused"), [(0.26, True), (0.24, False)])
@@ -137,4 +145,5 @@ def test_a_delta_is_refused_by_what_is_said_of_the_rows_alone(
 @pytest.mark.parametrize("said", [DROP])
 def test_one_word_is_enough_for_all_rows_that_do_not_fit(tmp_path: Path, said: dict[str, Any]) -> None:
     rows = "".join(case.rows for case in CASES.values() if said in case.said)
-    take_part(opened(tmp_path), tmp_path, GOOD + rows, said)
+    depth = {"acquisition.commitment_depth": 2}
+    take_part(opened(tmp_path, **depth), tmp_path, GOOD + rows, said)
