@@ -137,7 +137,7 @@ class OwnerNumerics:
         key = rows_key(self._require_sealer().identity.seed, dataset_digest(self._dataset))
         return RowTree(
             self._dataset.features,
-            self._dataset.attributes,
+            self._dataset.own_attributes,
             key=key,
             depth=self._session.commitment_depth,
         )
@@ -213,8 +213,16 @@ class OwnerNumerics:
     def _content(self, row: int) -> bytes:
         """What a row's box holds."""
         dataset, size = self._dataset, self._session.box_bytes
-        content = pack_content(_read_only(dataset.features[row]), dataset.attributes(row), size)
+        content = pack_content(_read_only(dataset.features[row]), self._attributes(row), size)
         return self._opening(row) + content
+
+    def _attributes(self, row: int) -> bytes:
+        """A row's label and identifier in its box, which has one size anyway.
+
+        Without commitments they are padded to the longest of all rows, as ever: that tells the consumer.
+        """
+        commits = self._session.commitment_depth > 0
+        return self._dataset.own_attributes(row) if commits else self._dataset.attributes(row)
 
     def _sealed_contents(
         self, sealer: Sealer, contents: Sequence[bytes], first: int

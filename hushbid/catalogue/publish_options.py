@@ -166,7 +166,7 @@ class PublishKme(_Publish):
         if session is None:
             return columns, _stated_map(given, Path(self.data), columns)
         draft = RosterFile(session).draft
-        return draft.reading(columns), _session_map(draft, given, session)
+        return draft.reading(columns, sold=True), _session_map(draft, given, session)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,9 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
     """
     kind = next(each for each in KINDS if isinstance(what.functions, each.SECTION))
     kind.check_points(what.functions, what.points)
-    whole = load_dataset(what.data, what.columns)
+    # As a session reads them in which they are committed to: the entry's root is that of the same rows.
+    columns = what.columns.of_one_type(what.functions.lower, what.functions.upper)
+    whole = load_dataset(what.data, columns)
     if noise.protects:
         check_delta_of(what.delta, len(whole), "the data")
     dataset, clipped = within_bounds(whole, what.functions, clip=what.clip)
@@ -171,7 +173,7 @@ def _root(dataset: Dataset, key: Identity) -> str | None:
     if len(dataset) > 2**USUAL_DEPTH:
         return None
     tree_key = rows_key(key.seed, dataset_digest(dataset))
-    tree = RowTree(dataset.features, dataset.attributes, key=tree_key, depth=USUAL_DEPTH)
+    tree = RowTree(dataset.features, dataset.own_attributes, key=tree_key, depth=USUAL_DEPTH)
     return root_name(tree.root, USUAL_DEPTH)
 
 

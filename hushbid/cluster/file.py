@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, model_validator
 from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
-from hushbid.protocol.config.boxes import attribute_rooms
+from hushbid.protocol.config.boxes import attribute_rooms, commitment_depth
 from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.config.labels import reading
@@ -297,6 +297,7 @@ class Cluster:
             (features.lower, features.upper),
             identifiers=self.file.session.identifiers,
             rooms=attribute_rooms(rule.rule, rule.parameters, features.columns, owners) if sold else None,
+            depth=commitment_depth(rule.parameters) if sold else 0,
         )
 
     @property

@@ -1,16 +1,17 @@
-"""What the boxes of a session hold beside a point."""
+"""What an owner's points have room in: boxes, and the tree by which it commits to its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hushbid.protocol import limits
 from hushbid.protocol.config.meaning import in_force
 from hushbid.protocol.crypto.sealing import content_bytes
 from hushbid.protocol.data.dataset import FEATURE_DTYPES
 from hushbid.protocol.privacy.acquisition import RULES
 
-__all__ = ["attribute_rooms"]
+__all__ = ["attribute_rooms", "commitment_depth"]
 
 _LEAST: Final = 3
 """Packed bytes of no label and no identifier."""
@@ -41,3 +42,14 @@ def attribute_rooms(rule: str, parameters: Mapping[str, Any], columns: int, owne
         if room >= _LEAST:
             rooms[dtype.name] = room
     return rooms
+
+
+def commitment_depth(parameters: Mapping[str, Any]) -> int:
+    """The depth of the trees by which owners commit to their rows; 0: they do not.
+
+    Args:
+        parameters: The rule's own, as the session file has them.
+    """
+    depth = parameters.get("commitment_depth")
+    # The rule refuses another, and so does the session.
+    return depth if isinstance(depth, int) and 0 < depth <= limits.MAX_COMMITMENT_DEPTH else 0

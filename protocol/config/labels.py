@@ -132,6 +132,7 @@ def reading(
     *,
     identifiers: IdentifierKind | None = None,
     rooms: Mapping[str, int] | None = None,
+    depth: int = 0,
 ) -> DataColumns:
     """How a party's file is read in a session: by its columns, and what it declares of labels.
 
@@ -142,6 +143,8 @@ def reading(
         bounds: Lower and upper ones of features.
         identifiers: `session.identifiers`.
         rooms: What boxes hold beside a point (`attribute_rooms`), where the rows are for sale.
+        depth: Of the trees by which owners commit to rows that are for sale; 0: they do not, and files are
+            read as before there were any.
     """
     classes = () if labels is None else labels.classes
     words = tuple(each for each in classes if isinstance(each, str))
@@ -150,8 +153,9 @@ def reading(
         read = "text" if words else "integer" if classes else "number"
     allowed = None
     if columns.outside != "refuse":
-        allowed = Allowed(*bounds, None if labels is None else labels.code, rooms or {})
-    return replace(
+        code, most = None if labels is None else labels.code, 2**depth if depth else None
+        allowed = Allowed(*bounds, code, rooms or {}, most)
+    read_as = replace(
         columns,
         schema=schema or columns.schema,
         label_kind=read,
@@ -159,3 +163,4 @@ def reading(
         identifier_kind=None if identifiers == "any" else identifiers,
         allowed=allowed,
     )
+    return read_as.of_one_type(*bounds) if depth else read_as

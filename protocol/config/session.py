@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from hushbid.protocol import limits
-from hushbid.protocol.config.boxes import attribute_rooms
+from hushbid.protocol.config.boxes import attribute_rooms, commitment_depth
 from hushbid.protocol.config.completing import completed, features_of, with_columns
 from hushbid.protocol.config.labels import IdentifierKind, LabelsSection, reading
 from hushbid.protocol.config.meaning import digest_of, in_force
@@ -363,6 +363,7 @@ class DraftSession(SessionTables):
             (features.lower, features.upper),
             identifiers=self.session.identifiers,
             rooms=attribute_rooms(rule.rule, rule.parameters, features.columns, owners) if sold else None,
+            depth=commitment_depth(rule.parameters) if sold else 0,
         )
 
     @cached_property

@@ -75,8 +75,9 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
         labelled = ~np.isnan(labels)
     unfit: dict[str, npt.NDArray[np.bool_]] = {}
     if columns.outside == "drop":
-        labels, unfit[columns.label or LABELS] = _usable(labels, len(features), held=labelled)
-        identifiers, bad = _usable(identifiers, len(features))
+        rows = len(features) if features.ndim else 0
+        labels, unfit[columns.label or LABELS] = _usable(labels, rows, held=labelled)
+        identifiers, bad = _usable(identifiers, rows)
         unfit[columns.identifier or IDENTIFIERS] = bad
         unfit = {name: flags for name, flags in unfit.items() if flags.any()}
     dataset = Dataset.from_arrays(path.name, features, labels, identifiers, labelled=labelled)

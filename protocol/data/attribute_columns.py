@@ -74,7 +74,11 @@ def attribute(
         column = _without_words(table, name, () if identifier else columns.label_words, kind)
         while isinstance(
             found := attribute_of(
-                _only(column, rows, unfit), kind, decimal=source.dialect.decimal or ".", label=not identifier
+                _only(column, rows, unfit),
+                kind,
+                decimal=source.dialect.decimal or ".",
+                label=not identifier,
+                fractions=columns.fractions,
             ),
             tuple,
         ):

@@ -16,6 +16,7 @@ from hushbid.protocol.errors import DataError
 __all__ = [
     "Attributes",
     "pack_attributes",
+    "packed_attributes",
     "packed_length",
     "packed_lengths",
     "read_attributes",
@@ -54,6 +55,12 @@ _TEXT_HEADS = (31, 255, 65535)
 """Most bytes of texts that msgpack writes with a head of one, two and three bytes."""
 
 
+def packed_attributes(attributes: Attributes) -> bytes:
+    """A label and an identifier as msgpack, in as many bytes as they take."""
+    packed: bytes = msgpack.packb((attributes.label, attributes.identifier), use_bin_type=True)
+    return packed
+
+
 def pack_attributes(attributes: Attributes, length: int) -> bytes:
     """Pack a label and an identifier as msgpack, padded with zeros.
 
@@ -64,7 +71,7 @@ def pack_attributes(attributes: Attributes, length: int) -> bytes:
     Raises:
         ValueError: The packed pair is longer than `length`.
     """
-    packed: bytes = msgpack.packb((attributes.label, attributes.identifier), use_bin_type=True)
+    packed = packed_attributes(attributes)
     if len(packed) > length:
         raise ValueError(f"packed attributes take {len(packed)} bytes, more than {length}")
     return packed.ljust(length, b"\0")

@@ -163,13 +163,22 @@ def _all(texts: Cells, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def attribute_of(cells: Cells, kind: LabelKind | None, *, decimal: str = ".", label: bool = True) -> Any:
+def attribute_of(
+    cells: Cells,
+    kind: LabelKind | None,
+    *,
+    decimal: str = ".",
+    label: bool = True,
+    fractions: bool = False,
+) -> Any:
     """Labels or identifiers in their type: integers, floats or text; gaps are null already.
 
     Args:
         kind: What the session declares. None: integers if each text is how its number is written. Amounts are
             told from codes likewise: no zeros before them. Else the texts as they are.
         label: Whether these are labels, which may also be amounts or booleans.
+        fractions: Whether declared numbers are floats though all are whole, as far as floats hold them: the
+            type of one is then not to tell of others.
 
     Returns:
         The column, or the rows of cells that are not of the declared kind, and what these are not.
@@ -178,11 +187,14 @@ def attribute_of(cells: Cells, kind: LabelKind | None, *, decimal: str = ".", la
         return cells
     texts = pc.utf8_trim_whitespace(cells)
     written = cells if kind is None else texts
-    if _all(written, _CANONICAL) and (integers := _cast(written, pa.int64())) is not None:
+    integers = _cast(written, pa.int64()) if _all(written, _CANONICAL) else None
+    floats = fractions and kind == "number"
+    if integers is not None and not floats:
         return integers
     words = pa.array([*TRUE_WORDS, *FALSE_WORDS, None])
     if label and pc.all(pc.is_in(texts, value_set=words)).as_py():
-        return pc.cast(pc.cast(texts, pa.bool_()), pa.int8())
+        flags = pc.cast(texts, pa.bool_())
+        return pc.cast(flags, pa.float64()) if floats else pc.cast(flags, pa.int8())
     if kind is None:
         found = numbers_of(cells, decimal=decimal)
         pattern = _AMOUNT.replace(r"\.", ",") if decimal == "," else _AMOUNT
@@ -191,6 +203,8 @@ def attribute_of(cells: Cells, kind: LabelKind | None, *, decimal: str = ".", la
         return pa.chunked_array([pa.array(found.values, mask=flags_of(pc.is_null(cells)))])
     found = numbers_of(cells, decimal=decimal, whole=kind == "integer")
     if kind == "number":
+        if integers is not None and found.inexact.any():
+            return integers
         bad, what = found.wrong | found.inexact, "is no number, or one that would be changed"
     else:
         whole = np.isfinite(found.values) & (found.values == np.floor(found.values))

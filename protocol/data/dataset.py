@@ -12,7 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol import limits
-from hushbid.protocol.data.attributes import Attributes, pack_attributes, packed_length, packed_lengths
+from hushbid.protocol.data.attributes import (
+    Attributes,
+    pack_attributes,
+    packed_attributes,
+    packed_length,
+    packed_lengths,
+)
 from hushbid.protocol.data.column import LabelKind
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.names import listed
@@ -74,25 +80,30 @@ class Changes:
         clipped: Values set to the nearest bound, by column.
         dropped: Rows left out.
         dropped_by: The rows of these that did not fit in a column, by column: a row may count in several.
+        over: The rows of these that fitted, and were more than a commitment has room for.
     """
 
     clipped: Mapping[str, int]
     dropped: int
     dropped_by: Mapping[str, int] = field(default_factory=dict)
+    over: int = 0
 
     @property
     def said(self) -> str:
         """What was changed, in words."""
         each = [f"{count} values of column {name!r} were clipped" for name, count in self.clipped.items()]
         rows = "1 row was" if self.dropped == 1 else f"{self.dropped} rows were"
-        by = ", ".join(f"{count} by column {name!r}" for name, count in self.dropped_by.items())
-        return ", ".join([*each, *([f"{rows} dropped ({by})"] if self.dropped else [])])
+        why = [f"{count} by column {name!r}" for name, count in self.dropped_by.items()]
+        if self.over:
+            why.append(f"the last {self.over}, for which a commitment has no room")
+        return ", ".join([*each, *([f"{rows} dropped ({', '.join(why)})"] if self.dropped else [])])
 
     def as_json(self) -> dict[str, Any]:
         return {
             "clipped": dict(self.clipped),
             "dropped": self.dropped,
             "dropped_by": dict(self.dropped_by),
+            "over": self.over,
         }
 
 
@@ -105,12 +116,14 @@ class Allowed:
         labels: The classes or the range of labels; None: any.
         rooms: The bytes that a box has for the packed label and identifier of a point, by the name of the
             features' type; empty: points are not sealed, or these are not for sale.
+        rows: How many rows a commitment has room for; None: these are not committed to.
     """
 
     lower: float | Sequence[float]
     upper: float | Sequence[float]
     labels: LabelCode | None = None
     rooms: Mapping[str, int] = field(default_factory=dict)
+    rows: int | None = None
 
     def room(self, dtype: np.dtype[Any]) -> int:
         """Bytes for the packed label and identifier of a point whose features are of this type."""
@@ -145,6 +158,10 @@ class DataColumns:
     """What becomes of rows that do not fit."""
     allowed: Allowed | None = None
     """What fits, where rows that do not are not refused."""
+    fractions: bool = False
+    """Whether all numbers of a CSV file are float64. Else a column is of whole numbers if all its cells are,
+    and labels likewise, and the type of a point that is sold tells of those that are not.
+    """
 
     @property
     def used(self) -> frozenset[str]:
@@ -152,6 +169,11 @@ class DataColumns:
         features = self.features if self.schema is None else self.schema.names
         beside = [name for name in (self.label, self.identifier) if name is not None]
         return frozenset() if features is None else frozenset([*features, *beside])
+
+    def of_one_type(self, lower: float | Sequence[float], upper: float | Sequence[float]) -> DataColumns:
+        """The same, where numbers of a CSV file are of one type, if that holds all within the bounds."""
+        widest = max(float(np.abs(bound).max()) for bound in (np.asarray(lower), np.asarray(upper)))
+        return replace(self, fractions=widest < 2**53)
 
     def with_gaps(self) -> DataColumns:
         """The same, of a file in which rows may lack a label."""
@@ -329,15 +351,25 @@ class Dataset:
         return length
 
     def attributes(self, row: int) -> bytes:
-        """The row's label and identifier, packed to `attribute_length` bytes.
+        """The row's label and identifier, packed to `attribute_length` bytes: for frames, which show sizes.
 
         Raises:
             DataError: As `attribute_length`.
         """
+        return pack_attributes(self._attached(row), self.attribute_length)
+
+    def own_attributes(self, row: int) -> bytes:
+        """The same in as many bytes as they take: for boxes, which have one size anyway.
+
+        Padding would tell who opens one box how long the longest label of all rows is.
+        """
+        return packed_attributes(self._attached(row))
+
+    def _attached(self, row: int) -> Attributes:
         has = self.labels is not None and (self.labelled is None or self.labelled[row])
         label = self.labels[row].item() if self.labels is not None and has else None
         identifier = None if self.identifiers is None else self.identifiers[row].item()
-        return pack_attributes(Attributes(label, identifier), self.attribute_length)
+        return Attributes(label, identifier)
 
 
 def _as_features(name: str, features: Array) -> Array:

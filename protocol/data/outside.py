@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hushbid.protocol.data.table_faults import Fault
     from hushbid.protocol.space.labels import LabelCode
 
-__all__ = ["IDENTIFIERS", "LABELS", "beyond", "fitted", "kept_rows", "none_of", "settled"]
+__all__ = ["IDENTIFIERS", "LABELS", "beyond", "fitted", "kept_rows", "none_of", "over_room", "settled"]
 
 LABELS: Final = "labels"
 IDENTIFIERS: Final = "identifiers"
@@ -72,17 +72,28 @@ def settled(
     return unfit, stay, dict(clipped)
 
 
-def kept_rows(dataset: Dataset, unfit: Mapping[str, Flags], clipped: Mapping[str, int]) -> Dataset:
+def over_room(rows: Flags, columns: DataColumns) -> Flags:
+    """Those of the rows that are the last of more than a commitment has room for."""
+    most = None if columns.allowed is None else columns.allowed.rows
+    return np.zeros_like(rows) if most is None else rows & (np.cumsum(rows) > most)
+
+
+def kept_rows(
+    dataset: Dataset, unfit: Mapping[str, Flags], clipped: Mapping[str, int], *, over: Flags | None = None
+) -> Dataset:
     """The rows of a dataset that are kept, with what was changed.
 
     Args:
         unfit: The rows to drop, by column.
         clipped: How many values were clipped, by column.
+        over: The rows to drop beside them, since a commitment has no room for them.
 
     Raises:
         DataError: No row is kept.
     """
     keep = none_of(unfit, len(dataset))
+    if over is not None:
+        keep &= ~over
     if not keep.any():
         raise DataError(
             f"{dataset.name}: no row fits the session's public columns, so that all would be dropped.",
@@ -93,7 +104,7 @@ def kept_rows(dataset: Dataset, unfit: Mapping[str, Flags], clipped: Mapping[str
         # Made anew, so that what is left is to the byte what it is where it is given alone.
         held = Dataset.from_arrays(
             held.name,
-            np.ascontiguousarray(held.features[keep]),
+            _rows(held.features, keep),
             _left(held.labels, keep),
             _left(held.identifiers, keep),
             feature_names=held.feature_names,
@@ -106,7 +117,16 @@ def kept_rows(dataset: Dataset, unfit: Mapping[str, Flags], clipped: Mapping[str
     by.update({name: int(flags.sum()) for name, flags in unfit.items()})
     all_clipped = Counter(before.clipped)
     all_clipped.update(clipped)
-    return replace(held, changes=Changes(dict(all_clipped), before.dropped + int((~keep).sum()), dict(by)))
+    dropped, more = int((~keep).sum()), 0 if over is None else int(over.sum())
+    return replace(
+        held, changes=Changes(dict(all_clipped), before.dropped + dropped, dict(by), before.over + more)
+    )
+
+
+def _rows(features: npt.NDArray[Any], keep: Flags) -> npt.NDArray[Any]:
+    """The rows that are kept; where these are the first, what is mapped stays mapped."""
+    count = int(keep.sum())
+    return features[:count] if keep[:count].all() else np.ascontiguousarray(features[keep])
 
 
 def _left(values: npt.NDArray[Any] | None, keep: Flags) -> npt.NDArray[Any] | None:
@@ -128,7 +148,8 @@ def fitted(dataset: Dataset, columns: DataColumns) -> Dataset:
         return dataset
     if columns.outside == "drop":
         unfit = beyond(dataset, columns)
-        return kept_rows(dataset, unfit, {}) if unfit else dataset
+        over = over_room(none_of(unfit, len(dataset)), columns)
+        return kept_rows(dataset, unfit, {}, over=over) if unfit or over.any() else dataset
     features, clipped = _clipped_features(dataset, columns)
     changed, labels = _clipped_labels(replace(dataset, features=features), columns)
     if labels:

@@ -25,7 +25,7 @@ from hushbid.protocol.data.csv_files import UNPARSABLE, Source, damaged, read_ce
 from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset
 from hushbid.protocol.data.encoding import plain_types
 from hushbid.protocol.data.names import are_header, feature_column, found, is_index, is_number, listed
-from hushbid.protocol.data.outside import beyond, kept_rows, none_of, settled
+from hushbid.protocol.data.outside import beyond, kept_rows, none_of, over_room, settled
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.data.table_faults import Flags, check_present, refusal
 from hushbid.protocol.errors import DataError
@@ -178,7 +178,8 @@ def dataset_of(path: Path, table: Table, columns: DataColumns) -> Dataset:
             for index, name in enumerate(chosen)
             if (flags := _no_numbers(cells.column(name), table.column(name), source)).any()
         }
-    features = _features(path, table, cells, chosen, shown, unfit)
+    kind = np.dtype(np.float64) if source is not None and columns.fractions else None
+    features = _features(path, table, cells, chosen, shown, unfit, kind)
     return _with_attributes(
         path,
         cells,
@@ -236,13 +237,17 @@ def _with_attributes(
     if columns.outside != "drop":
         label, labelled, identifier, _ = _attributes(path, table, columns, None)
         return Dataset.from_arrays(path.name, features, label, identifier, labelled=labelled, **about)
+    over = np.zeros(len(features), dtype=np.bool_)
     while True:
-        rows = none_of(unfit, len(features))
+        rows = none_of(unfit, len(features)) & ~over
         label, labelled, identifier, found = _attributes(path, table, columns, rows)
         dataset = Dataset.from_arrays(path.name, features, label, identifier, labelled=labelled, **about)
         more = [*found.items(), *beyond(dataset, columns).items()]
         if not any((flags & rows).any() for _, flags in more):
-            return kept_rows(dataset, unfit, {}) if unfit else dataset
+            if (last := over_room(rows, columns)).any():
+                over |= last
+                continue
+            return kept_rows(dataset, unfit, {}, over=over) if unfit or over.any() else dataset
         for name, flags in more:
             if (flags & rows).any():
                 unfit[name] = unfit.get(name, False) | (flags & rows)
@@ -279,9 +284,16 @@ def _features(
     chosen: Sequence[str],
     shown: Sequence[str] | None,
     unfit: Mapping[str, Flags],
+    dtype: np.dtype[Any] | None,
 ) -> npt.NDArray[Any]:
-    """The feature columns as numbers, shape (rows, columns); zero in rows that are unfit."""
+    """The feature columns as numbers, shape (rows, columns); zero in rows that are unfit.
+
+    Args:
+        dtype: The features' type; None: the one that all of them have.
+    """
     rows = none_of(unfit, table.num_rows)
+    if not rows.any():  # what it comes to is that none is left
+        return np.zeros((len(rows), len(chosen)), dtype=dtype or np.float64)
     if unfit:  # read again, so that the type is that of the rows that are kept
         kept = pa.array(rows)
         table = typed_by_values(
@@ -290,7 +302,7 @@ def _features(
     numbers = [
         _numbers(path, table.column(name), feature_column(index, shown)) for index, name in enumerate(chosen)
     ]
-    features = np.zeros((len(rows), len(chosen)), dtype=np.result_type(*numbers))
+    features = np.zeros((len(rows), len(chosen)), dtype=dtype or np.result_type(*numbers))
     for index, values in enumerate(numbers):
         features[rows, index] = values
     return features

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.interop.minimal.commitments import leaf, root_of, rows_statement
+from tests.interop.minimal.checks import root_of
+from tests.interop.minimal.formats import leaf, rows_statement
 from tests.interop.test_vectors import SEALED, VECTORS, owner_key
 
 

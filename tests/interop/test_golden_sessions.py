@@ -29,7 +29,10 @@ from tests.processes.forked import ForkedProcess, PartyProcess
 pytestmark = pytest.mark.processes
 
 GOLDEN = ROOT / "docs" / "vectors" / "sessions"
-MINIMAL = "import sys, tests.interop.minimal.__main__ as m, tests.interop.minimal.formats as f\n"
+MINIMAL = (
+    "import sys, tests.interop.minimal.__main__ as m, tests.interop.minimal.formats as f\n"
+    "import tests.interop.minimal.line as n\n"
+)
 RUN = "\nsys.exit(m.main())"
 BROKEN = {
     "counts-from-0": (
@@ -162,12 +165,12 @@ BROKEN = {
     ),
     "does-not-acknowledge": (
         "winner-only",
-        "old = m.Line._say\n"
+        "old = n.Line._say\n"
         "def say(self, sequence, message):\n"
         "    self._received, had = 0, self._received\n"
         "    old(self, sequence, message)\n"
         "    self._received = had\n"
-        "m.Line._say = say",
+        "n.Line._say = say",
         "frame 2, a bid, field acknowledged, byte 36: due was 01",
     ),
 }

@@ -280,7 +280,8 @@ def test_signatures() -> None:
     assert formats.packed_array(features).hex() == vector["features as an array"]
     box = bytes.fromhex(VECTORS["box"]["box"])
     place = (vector["owner"], vector["round"], vector["handle"])
-    statement = formats.candidate_statement(SEALED.identifier, *place, box, features)
+    hashed = formats.hashed(box, features)
+    statement = formats.candidate_statement(SEALED.identifier, *place, hashed)
     assert statement.hex() == vector["statement"]
     assert key.sign(statement).signature.hex() == vector["signature"]
     head = VECTORS["head"]
@@ -295,7 +296,7 @@ def test_the_signature_of_a_batch() -> None:
     rows = [np.array(row, np.int16) for row in vector["features"]]
     assert boxes[0].hex() == VECTORS["box"]["box"]
     assert (vector["handles"][2], boxes[2], set(vector["features"][2])) == (0, bytes(len(boxes[0])), {0})
-    digests = list(map(formats.batched_digest, vector["handles"], boxes, rows))
+    digests = list(map(formats.batched_digest, vector["handles"], map(formats.hashed, boxes, rows)))
     assert [digest.hex() for digest in digests] == vector["digests"]
     place = (session.identifier, vector["owner"], vector["round"])
     statement = formats.batch_statement(*place, b"".join(digests))
@@ -341,7 +342,7 @@ def test_the_signature_of_a_submission() -> None:
     assert session.digest.hex() == TENDER["session digest"]
     boxes = [bytes.fromhex(box) for box in vector["boxes"]]
     rows = [np.array(row, np.int16) for row in vector["features"]]
-    digests = list(map(formats.batched_digest, vector["handles"], boxes, rows))
+    digests = list(map(formats.batched_digest, vector["handles"], map(formats.hashed, boxes, rows)))
     assert [digest.hex() for digest in digests] == vector["digests"]
     place = (session.identifier, vector["owner"], vector["round"])
     statement = formats.submission_statement(*place, b"".join(digests))

@@ -382,7 +382,7 @@ def _garbles(fault: Fault) -> bool:
 
 def test_a_line_that_stalls_is_cut_and_its_party_comes_again() -> None:
     """Long frames of a patient session: lengths that are lengths make all that follows the rest of one."""
-    ends = set()
+    ends: set[str] = set()
     for seed in range(40):
         drawn = dataclasses.replace(plan_of(seed, ["sealed"]), byzantine=(), crashes=(), cadence=None)
         owner = drawn.owners[0]

@@ -6,8 +6,6 @@ Exit codes: 0 the session is complete, 1 it was abandoned, 2 refused or broken, 
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -21,19 +19,19 @@ from nacl.public import PrivateKey, SealedBox
 
 from tests.interop.minimal import formats
 from tests.interop.minimal.choice import aimed, chosen
-from tests.interop.minimal.commitments import Rows, rows_statement
+from tests.interop.minimal.commitments import Rows
 from tests.interop.minimal.feature_map import FeatureMap
 from tests.interop.minimal.formats import Session, number, packed
-from tests.interop.minimal.line import Line, Message, run, signing_key
+from tests.interop.minimal.line import Message, Party, run, signing_key
 
 
-class Owner:
-    """What one owner says to each message; `key` signs and opens the map, `data` is a file of points."""
+class Owner(Party):
+    """What one owner says to each message; its key signs and opens the map, `data` is a file of points."""
 
     role = "owner"
 
     def __init__(self, session: Session, name: str, key: nacl.signing.SigningKey, data: Path) -> None:
-        self.session, self.name, self._key = session, name, key
+        super().__init__(session, name, key)
         with np.load(data) as file:
             points: npt.NDArray[Any] = file["features"]
             none = [None] * len(points)
@@ -44,9 +42,6 @@ class Owner:
         self._padding = len(points)
         self._points = np.pad(points, ((0, 1), (0, 0)))
         self._attributes.append(bytes(length))
-        self.public: bytes | None = None
-        """The digest of a map that is public."""
-        self.outcome: str | None = None
         self._handles = {self._padding: 0}
         self._gone = {self._padding}
         self._last = (0, 0, self._padding)
@@ -68,13 +63,11 @@ class Owner:
         if not (depth := self.session.depth):
             return None
         self._rows = Rows(self._points[:-1], self._attributes, depth)
-        statement = rows_statement(self.session.identifier, self.name, depth, self._rows.root)
-        signature = self._key.sign(statement).signature
-        return {"kind": "commitment", "root": self._rows.root, "signature": signature}
+        said = formats.rows_statement(self.session.identifier, self.name, depth, self._rows.root)
+        return {"kind": "commitment", "root": self._rows.root, "signature": self.sign(said)}
 
-    def answer(self, message: Message) -> Message:
-        """What is said to a numbered message of the curator's."""
-        kind = message["kind"]
+    def told(self, kind: str, message: Message) -> Message:
+        """What is said to a message of the rounds."""
         if kind == "secret-map":
             return self._open(message["box"])
         if kind == "broadcast":
@@ -85,13 +78,7 @@ class Owner:
             return next(self._submission)
         if kind == "ask":
             return self._offer(message["round"], int(message["handle"][0]))
-        if kind != "close":
-            raise ValueError(f"a {kind} has no place here")
-        self.outcome = message["outcome"]
-        # Nobody keeps a transcript here: the head is of what was said last.
-        head = hashlib.sha256(message["head"]).digest()
-        signed = self._key.sign(formats.head_statement(self.session.identifier, self.name, head)).signature
-        return {"kind": "farewell", "head": head, "signature": signed}
+        return super().told(kind, message)
 
     def _open(self, box: bytes) -> Message:
         consumer = self.session.sealing_key("consumer")
@@ -154,8 +141,8 @@ class Owner:
         if self.session.rule != "sealed":
             return self._candidate(row)
         box, features = self._box(row, handle, self._ephemeral()), self._features[row]
-        said = formats.candidate_statement(self.session.identifier, self.name, round_, handle, box, features)
-        signature = self._key.sign(said).signature if handle else bytes(64)
+        place, hashed = (self.session.identifier, self.name, round_, handle), formats.hashed(box, features)
+        signature = self.sign(formats.candidate_statement(*place, hashed)) if handle else bytes(64)
         return {"features": features, "box": box, "signature": signature}
 
     def _batch(self, kind: str, round_: int, found: list[int], rows: list[int]) -> Message:
@@ -171,21 +158,22 @@ class Owner:
             return {"points": self._points[rows].reshape(-1), "features": features, "attributes": attributes}
         shared, tender = self._ephemeral(), self.session.rule == "tender"
         boxes = [self._box(row, handle, shared) for row, handle in zip(rows, handles, strict=True)]
-        digests = b"".join(map(formats.batched_digest, handles, boxes, self._features[rows]))
+        digests = b"".join(
+            map(formats.batched_digest, handles, map(formats.hashed, boxes, self._features[rows]))
+        )
         statement = formats.submission_statement if tender else formats.batch_statement
-        signature = self._key.sign(statement(self.session.identifier, self.name, round_, digests)).signature
+        signature = self.sign(statement(self.session.identifier, self.name, round_, digests))
         return {"features": features, "boxes": b"".join(boxes), "digests": digests, "signature": signature}
+
+
+def owner(session: Session, key: nacl.signing.SigningKey, name: str, data: str) -> Owner:
+    """The owner of that name."""
+    return Owner(session, name, signing_key(session, name, key), Path(data))
 
 
 def main() -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="minimal")
-    for option in ("session", "name", "key", "data"):
-        parser.add_argument(f"--{option}", required=True)
-    given = parser.parse_args()
-    session, key = Session.read(Path(given.session)), formats.key_of_file(Path(given.key))
-    signs = signing_key(session, given.name, key)
-    return run(Line(Owner(session, given.name, signs, Path(given.data)), key))
+    return run(owner, "name", "data", prog="minimal")[1]
 
 
 if __name__ == "__main__":

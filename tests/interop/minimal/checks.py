@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,9 +15,15 @@ from tests.interop.minimal.formats import Session
 def root_by(node: bytes, place: int, path: list[bytes]) -> bytes:
     """The root that a leaf's digest leads to."""
     for level, other in enumerate(path):
-        pair = other + node if place >> level & 1 else node + other
-        node = hashlib.sha256(b"hushbid node 1\0" + pair).digest()
+        pair = (other, node) if place >> level & 1 else (node, other)
+        node = formats.node(*pair)
     return node
+
+
+def root_of(opening: bytes, node: bytes) -> bytes:
+    """The root that a row's leaf leads to by what stands in front of its content; nothing beyond the tree."""
+    place, path = int.from_bytes(opening[16:20], "big"), formats.parts(opening[20:])
+    return root_by(node, place, path) if place >> len(path) == 0 else b""
 
 
 def is_signed(key: nacl.signing.VerifyKey, said: bytes, signature: bytes) -> bool:
@@ -34,20 +39,16 @@ def owner_signed(session: Session, purchase: Mapping[str, Any]) -> bool:
     """Whether an owner signed what is delivered of it: a point alone, or one of a batch or submission."""
     candidate, place = purchase["candidate"], (session.identifier, purchase["owner"], purchase["bid_round"])
     handle = int(purchase["handle"][0])
-    digest = formats.batched_digest(handle, candidate["box"], candidate["features"])
+    hashed = formats.hashed(candidate["box"], candidate["features"])
+    digest = formats.batched_digest(handle, hashed)
     if "path" in candidate:
-        nodes = parts(candidate["path"])
+        nodes = formats.parts(candidate["path"])
         root = root_by(digest, candidate["place"], nodes)
-        said = formats.root_statement(*place, len(nodes), root)
+        said = formats.statement("submission", *place, len(nodes), root)
     elif "digests" in candidate:
-        if digest not in parts(candidate["digests"]):
+        if digest not in formats.parts(candidate["digests"]):
             return False
         said = formats.batch_statement(*place, candidate["digests"])
     else:
-        said = formats.candidate_statement(*place, handle, candidate["box"], candidate["features"])
+        said = formats.candidate_statement(*place, handle, hashed)
     return is_signed(session.verify_key(purchase["owner"]), said, candidate["signature"])
-
-
-def parts(whole: bytes, size: int = 32) -> list[bytes]:
-    """Its digests, or other parts of one size."""
-    return [whole[at : at + size] for at in range(0, len(whole), size)]

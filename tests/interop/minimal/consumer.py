@@ -7,13 +7,10 @@ docs/wire.md and docs/protocol.md. It prints one JSON object; exit codes are as 
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import json
 import secrets
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import nacl.exceptions
@@ -23,17 +20,16 @@ import numpy.typing as npt
 from nacl.public import Box, PublicKey, SealedBox
 
 from tests.interop.minimal import formats
-from tests.interop.minimal.checks import owner_signed
-from tests.interop.minimal.commitments import leaf, root_of, rows_statement
+from tests.interop.minimal.checks import owner_signed, root_of
 from tests.interop.minimal.feature_map import FeatureMap
 from tests.interop.minimal.formats import Session
-from tests.interop.minimal.line import Line, Message, run, signing_key
+from tests.interop.minimal.line import Message, Party, run, signing_key
 
 
-class Consumer:
-    """What a consumer says to each message; `key` signs, seals the map and opens boxes."""
+class Consumer(Party):
+    """What a consumer says to each message; its key signs, seals the map and opens boxes."""
 
-    role = name = "consumer"
+    role = "consumer"
 
     def __init__(
         self,
@@ -44,14 +40,13 @@ class Consumer:
     ) -> None:
         if session.tables["target"]["mechanism"] != "exact":
             raise ValueError("this consumer releases nothing but what is exact")
-        self.session, self._key = session, key
+        super().__init__(session, "consumer", key)
         self._own, self._seed_set = validation, seed_set
         self._features = session.tables["features"]
         self._sealed = session.rule in formats.SEALED
         seed = secrets.token_bytes(32) if self._sealed else self._features["seed"]
         self._seed, self._map = seed, FeatureMap(self._features, seed)
         self.public = None if self._sealed else self._map.digest
-        self.outcome: str | None = None
         self.points: list[npt.NDArray[Any]] = []
         self.sold: Counter[str] = Counter()
         """Points of each owner that are as they should be."""
@@ -83,32 +78,25 @@ class Consumer:
 
     def _sealed_map(self, owner: str) -> bytes:
         own, theirs = self._key.to_curve25519_private_key(), self.session.sealing_key(owner)
-        context = b"hushbid secret map 1\0" + self.session.identifier
-        bound = b"hushbid box between 1\0" + bytes(own.public_key) + bytes(theirs) + context
-        content = hashlib.sha256(bound).digest() + self._seed + self._map.digest
+        binding = formats.map_binding(self.session.identifier, own.public_key, theirs)
+        content = binding + self._seed + self._map.digest
         return bytes(Box(own, theirs).encrypt(content))  # the nonce stands before it
 
-    def answer(self, message: Message) -> Message:
-        """What is said to a numbered message of the curator's."""
-        if message["kind"] == "delivery":
+    def told(self, kind: str, message: Message) -> Message:
+        """What is said to a message of the rounds."""
+        if kind == "delivery":
             return self._take(message)
-        if message["kind"] == "roots":
+        if kind == "roots":
             self._keep(message)
             return self._target()
-        if message["kind"] != "close":
-            raise ValueError(f"a {message['kind']} has no place here")
-        self.outcome = message["outcome"]
-        # Nobody keeps a transcript here: the head is of what was said last.
-        head = hashlib.sha256(message["head"]).digest()
-        statement = formats.head_statement(self.session.identifier, self.name, head)
-        return {"kind": "farewell", "head": head, "signature": self._key.sign(statement).signature}
+        return super().told(kind, message)
 
     def _keep(self, roots: Message) -> None:
         """What each owner signed as the root of its rows."""
         for at, owner in enumerate(sorted(self.session.tables["roster"]["owners"])):
             root, signature = roots["roots"][32 * at :][:32], roots["signatures"][64 * at :][:64]
             if any(signature):
-                said = rows_statement(self.session.identifier, owner, self.session.depth, root)
+                said = formats.rows_statement(self.session.identifier, owner, self.session.depth, root)
                 self.session.verify_key(owner).verify(said, signature)
                 self.roots[owner] = root
 
@@ -145,7 +133,7 @@ class Consumer:
                 return "the box does not open, or holds no point"
             if not owner_signed(self.session, purchase):
                 return "the signature does not hold"
-            row = leaf(opening[:16], point, pair[1])
+            row = formats.leaf(opening[:16], point, pair[1])
             if self._opening and root_of(opening, row) != self.roots.get(purchase["owner"]):
                 return "the row is none that its owner committed to"
         if point.shape != (self._features["columns"],):
@@ -162,25 +150,24 @@ class Consumer:
         own = self._key.to_curve25519_private_key()
         if self.session.rule != "tender" and not self.session.depth:
             return bytes(SealedBox(own).decrypt(box))
-        bound = box[:32] + bytes(own.public_key) + number.to_bytes(8, "big")
-        nonce = hashlib.blake2b(bound, digest_size=24).digest()
+        nonce = formats.box_nonce(box[:32], own.public_key, number)
         return bytes(Box(own, PublicKey(box[:32])).decrypt(box[32:], nonce))
+
+
+def consumer(session: Session, key: nacl.signing.SigningKey, **files: str) -> Consumer:
+    """The consumer of these files' rows."""
+    rows = []
+    for name in ("validation", "seed_set"):
+        with np.load(files[name]) as file:
+            rows.append(file["features"])
+    return Consumer(session, signing_key(session, "consumer", key), *rows)
 
 
 def main() -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(prog="minimal consumer")
-    for option in ("session", "key", "validation", "seed-set"):
-        parser.add_argument(f"--{option}", required=True)
-    given = parser.parse_args()
-    session, key = Session.read(Path(given.session)), formats.key_of_file(Path(given.key))
-    rows = []
-    for path in (given.validation, given.seed_set):
-        with np.load(path) as file:
-            rows.append(file["features"])
-    consumer = Consumer(session, signing_key(session, "consumer", key), *rows)
-    code = run(Line(consumer, key))
-    said = {"outcome": consumer.outcome, "sold": consumer.sold, "disputes": consumer.disputes}
+    party, code = run(consumer, "validation", "seed-set", prog="minimal consumer")
+    assert isinstance(party, Consumer), "made above"
+    said = {"outcome": party.outcome, "sold": party.sold, "disputes": party.disputes}
     print(json.dumps(said))
     return code
 

@@ -27,20 +27,10 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "network": {"address": "tcp://127.0.0.1:5790", "insecure": False},
     "roster": {"curator": "", "consumer": ""},
 }
-WHOLE = (
-    *("points", "batch", "submission", "min_owners", "dimension", "seed", "columns"),
-    *(
-        "box_bytes",
-        "commitment_depth",
-        "column_values",
-        "tau",
-        "steps",
-        "first_steps",
-        "directions",
-        "caps",
-        "classes",
-    ),
-)
+WHOLE = {
+    "points", "batch", "submission", "min_owners", "dimension", "seed", "columns", "box_bytes",
+    "commitment_depth", "column_values", "tau", "steps", "first_steps", "directions", "caps", "classes",
+}  # fmt: skip
 """Keys whose values are whole numbers; all other numbers are float64."""
 SEALED = ("sealed", "tender")
 """Rules whose points come in boxes."""
@@ -239,67 +229,92 @@ def jitter_of(session: bytes, features: npt.NDArray[np.int16]) -> int:
     return 16 * (sum(drawn[:12]) - 1530)
 
 
-def candidate_statement(
-    session: bytes, owner: str, round_: int, handle: int, box: bytes, features: npt.NDArray[np.int16]
-) -> bytes:
+def statement(what: str, session: bytes, owner: str, round_: int, value: int, rest: bytes) -> bytes:
+    """What an owner signs: of a number, a count or a depth, and of what stands for the rest."""
+    place = struct.pack(">QqB", round_, value, len(owner.encode())) + owner.encode()
+    return b"hushbid " + what.encode() + b" 1\0" + session + place + rest
+
+
+def candidate_statement(session: bytes, owner: str, round_: int, handle: int, hashed: bytes) -> bytes:
     """What an owner signs of a sealed point."""
-    return b"hushbid candidate 1\0" + session + place_of(round_, handle, owner) + _digests(box, features)
-
-
-def batched_digest(handle: int, box: bytes, features: npt.NDArray[np.int16]) -> bytes:
-    """What stands for a point of a batch in what its owner signs."""
-    fields = struct.pack(">q", handle) + _digests(box, features)
-    return hashlib.sha256(b"hushbid batched 1\0" + fields).digest()
+    return statement("candidate", session, owner, round_, handle, hashed)
 
 
 def batch_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
     """What an owner signs of a batch of sealed points."""
-    return b"hushbid batch 1\0" + session + place_of(round_, len(digests) // 32, owner) + digests
+    return statement("batch", session, owner, round_, len(digests) // 32, digests)
 
 
 def submission_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
     """What an owner signs of a message of its submission."""
-    return root_statement(
-        session, owner, round_, *tree([digests[at : at + 32] for at in range(0, len(digests), 32)])
-    )
+    return statement("submission", session, owner, round_, *tree(parts(digests)))
 
 
-def root_statement(session: bytes, owner: str, round_: int, depth: int, root: bytes) -> bytes:
-    """The same, by depth and root of its tree."""
-    return b"hushbid submission 1\0" + session + place_of(round_, depth, owner) + root
-
-
-def tree(nodes: list[bytes]) -> tuple[int, bytes]:
-    """Depth and root of the tree with these leaves."""
-    if len(nodes) == 1:
-        return 0, nodes[0]
-    pairs = zip(nodes[::2], [*nodes[1::2], bytes(32)], strict=False)
-    depth, root = tree([hashlib.sha256(b"hushbid node 1\0" + one + other).digest() for one, other in pairs])
-    return depth + 1, root
-
-
-def numbered_box(
-    content: bytes, number: int, consumer: nacl.public.PublicKey, ephemeral: nacl.public.PrivateKey
-) -> bytes:
-    """A content in a box that opens under its number alone."""
-    public = bytes(ephemeral.public_key)
-    bound = public + bytes(consumer) + number.to_bytes(8, "big")
-    nonce = hashlib.blake2b(bound, digest_size=24).digest()
-    return public + nacl.public.Box(ephemeral, consumer).encrypt(content, nonce).ciphertext
-
-
-def _digests(box: bytes, features: npt.NDArray[np.int16]) -> bytes:
-    return b"".join(hashlib.sha256(each).digest() for each in (box, packed_array(features)))
-
-
-def place_of(round_: int, value: int, owner: str) -> bytes:
-    return struct.pack(">QqB", round_, value, len(owner.encode())) + owner.encode()
+def rows_statement(session: bytes, owner: str, depth: int, root: bytes) -> bytes:
+    """What an owner signs of its rows."""
+    return statement("rows", session, owner, 0, depth, root)
 
 
 def head_statement(session: bytes, party: str, head: bytes) -> bytes:
     """What a party signs at the end."""
     name = party.encode()
     return b"hushbid transcript head 1\0" + session + head + struct.pack("<I", len(name)) + name
+
+
+def hashed(box: bytes, features: npt.NDArray[np.int16]) -> bytes:
+    """What stands for a box and φ in what is signed."""
+    return b"".join(hashlib.sha256(each).digest() for each in (box, packed_array(features)))
+
+
+def batched_digest(handle: int, hashed: bytes) -> bytes:
+    """What stands for a point of a batch in what its owner signs."""
+    return hashlib.sha256(b"hushbid batched 1\0" + struct.pack(">q", handle) + hashed).digest()
+
+
+def parts(whole: bytes, size: int = 32) -> list[bytes]:
+    """Its digests, or other parts of one size."""
+    return [whole[at : at + size] for at in range(0, len(whole), size)]
+
+
+def node(left: bytes, right: bytes) -> bytes:
+    """The digest above two of a tree."""
+    return hashlib.sha256(b"hushbid node 1\0" + left + right).digest()
+
+
+def tree(nodes: list[bytes]) -> tuple[int, bytes]:
+    """Depth and root of the tree with these leaves."""
+    depth = 0
+    while len(nodes) > 1:
+        nodes, depth = [*map(node, nodes[::2], [*nodes[1::2], bytes(32)])], depth + 1
+    return depth, nodes[0]
+
+
+def leaf(salt: bytes, point: npt.NDArray[Any], attributes: bytes) -> bytes:
+    """What a row counts as in the tree by which its owner commits to it."""
+    row = point.astype(point.dtype.newbyteorder("<"))
+    head = b"hushbid row 1\0" + row.dtype.str.encode() + b"\0" + len(row).to_bytes(4, "big")
+    return hashlib.sha256(head + salt + row.tobytes() + attributes).digest()
+
+
+def box_nonce(ephemeral: bytes, consumer: nacl.public.PublicKey, number: int) -> bytes:
+    """The nonce of a box that opens under its number alone."""
+    bound = ephemeral + bytes(consumer) + number.to_bytes(8, "big")
+    return hashlib.blake2b(bound, digest_size=24).digest()
+
+
+def numbered_box(
+    content: bytes, number: int, consumer: nacl.public.PublicKey, ephemeral: nacl.public.PrivateKey
+) -> bytes:
+    """A content in such a box."""
+    public = bytes(ephemeral.public_key)
+    nonce = box_nonce(public, consumer, number)
+    return public + nacl.public.Box(ephemeral, consumer).encrypt(content, nonce).ciphertext
+
+
+def map_binding(session: bytes, consumer: nacl.public.PublicKey, owner: nacl.public.PublicKey) -> bytes:
+    """What stands in front of a sealed map, so that it is of no other session or party."""
+    keys = bytes(consumer) + bytes(owner)
+    return hashlib.sha256(b"hushbid box between 1\0" + keys + b"hushbid secret map 1\0" + session).digest()
 
 
 def open_map(
@@ -311,8 +326,6 @@ def open_map(
         content = nacl.public.Box(own, consumer).decrypt(box)
     except nacl.exceptions.CryptoError:
         raise ValueError("the sealed map does not open") from None
-    context = b"hushbid secret map 1\0" + session
-    bound = b"hushbid box between 1\0" + bytes(consumer) + bytes(own.public_key) + context
-    if len(content) != 96 or content[:32] != hashlib.sha256(bound).digest():
+    if len(content) != 96 or content[:32] != map_binding(session, consumer, own.public_key):
         raise ValueError("the sealed map is of another session, or another party's")
     return content[32:64], content[64:]

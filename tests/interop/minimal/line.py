@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import nacl.signing
 import zmq
@@ -19,22 +22,38 @@ from tests.interop.minimal.formats import Frame, Session, packed
 Message: TypeAlias = Mapping[str, Any]
 
 
-class Party(Protocol):
-    """What a line asks of an owner or the consumer."""
+class Party:
+    """What an owner and the consumer have in common; a key signs."""
 
     role: str
-    name: str
-    session: Session
-    public: bytes | None
+    public: bytes | None = None
     """The digest of a map that is public."""
-    outcome: str | None
+    outcome: str | None = None
     """As the close has it."""
+
+    def __init__(self, session: Session, name: str, key: nacl.signing.SigningKey) -> None:
+        self.session, self.name, self._key = session, name, key
 
     def begin(self) -> Message | None:
         """What is said once it is welcomed, unasked."""
 
+    def told(self, kind: str, message: Message) -> Message:
+        """What is said to a message of the rounds."""
+        raise ValueError(f"a {kind} has no place here")
+
     def answer(self, message: Message) -> Message:
         """What is said to a numbered message of the curator's."""
+        if message["kind"] != "close":
+            return self.told(message["kind"], message)
+        self.outcome = message["outcome"]
+        # Nobody keeps a transcript here: the head is of what was said last.
+        head = hashlib.sha256(message["head"]).digest()
+        said = formats.head_statement(self.session.identifier, self.name, head)
+        return {"kind": "farewell", "head": head, "signature": self.sign(said)}
+
+    def sign(self, said: bytes) -> bytes:
+        """The party's signature."""
+        return self._key.sign(said).signature
 
 
 class Line:
@@ -137,13 +156,23 @@ class Line:
         self._socket.send(frame.data)
 
 
-def run(line: Line) -> int:
-    """Take part to the end; the exit code."""
+def run(make: Callable[..., Party], *options: str, prog: str) -> tuple[Party, int]:
+    """Take part to the end, by the command line: the party, and the exit code.
+
+    A party is made of its session, its key, and what the options say besides.
+    """
+    parser = argparse.ArgumentParser(prog=prog)
+    for option in ("session", "key", *options):
+        parser.add_argument(f"--{option}", required=True)
+    given = vars(parser.parse_args())
+    session, key = Session.read(Path(given.pop("session"))), formats.key_of_file(Path(given.pop("key")))
+    party = make(session, key, **given)
+    line = Line(party, key)
     try:
-        return line.run()
+        return party, line.run()
     except ValueError as error:
         print(error, file=sys.stderr)
-        return 2
+        return party, 2
     finally:
         line.close()
 

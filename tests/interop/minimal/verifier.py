@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.interop.minimal import formats
-from tests.interop.minimal.checks import is_signed, parts
-from tests.interop.minimal.formats import Session
+from tests.interop.minimal.checks import is_signed
+from tests.interop.minimal.formats import Session, parts
 from tests.interop.minimal.purchase import Choice, Entry
 from tests.interop.minimal.transcript import Record, Transcript, Wrong
 
@@ -216,13 +216,11 @@ class Books:
         place, key = (self.session.identifier, owner, said["round"]), self.session.verify_key(owner)
         hashed = [hashlib.sha256(formats.packed_array(row)).digest() for row in rows]
         if "box" in candidates:
-            where = formats.place_of(said["round"], int(handles[0]), owner)
-            content = b"hushbid candidate 1\0" + self.session.identifier + where
-            return is_signed(key, content + candidates["box"] + hashed[0], candidates["signature"])
+            content = formats.candidate_statement(*place, int(handles[0]), candidates["box"] + hashed[0])
+            return is_signed(key, content, candidates["signature"])
         digests, boxes = candidates["digests"], parts(candidates["boxes"])
         for digest, handle, box, features in zip(parts(digests), handles, boxes, hashed, strict=True):
-            fields = b"hushbid batched 1\0" + int(handle).to_bytes(8, "big") + box + features
-            if hashlib.sha256(fields).digest() != digest:
+            if formats.batched_digest(int(handle), box + features) != digest:
                 return False
         herds = self.session.rule == "tender"
         statement = formats.submission_statement if herds else formats.batch_statement

@@ -43,14 +43,17 @@ class Case:
         rows: Added to those that are good.
         said: What the owner says in its file, one remedy after the other; none: there is no remedy.
         session: Keys of the session file.
+        good: Rows of which none is refused.
     """
 
     rows: str
     said: tuple[dict[str, Any], ...]
     session: dict[str, Any]
+    good: str = GOOD
 
 
 CASES = {
+    "no row, or none that fits": Case("17,pilot,maybe\n", (), NONE, good=""),
     "a δ of 1/n or more": Case("", ({"most_rows": 4},), {"session.delta": 0.26, **SECURE}),
     "a value out of bounds": Case("17,clerk,no\n", (DROP, CLIP), NONE),
     "a category that is none of the session's": Case("30,pilot,no\n", (DROP,), NONE),
@@ -58,14 +61,17 @@ CASES = {
     "a cell that is no number": Case("many,clerk,no\n", (DROP,), NONE),
     "a label that is none of the session's": Case("30,clerk,maybe\n", (DROP,), NONE),
     "a label or an identifier that cannot travel, or is of another kind than declared": Case(
-        f"30,clerk,{'n' * 5000}\n31,clerk,2.5\n", (DROP,), {"labels": None, "session.labels": "integer"}
+        f"30,clerk,{'n' * 5000}\n31,clerk,2.5\n",
+        (DROP,),
+        {"labels": None, "session.labels": "integer"},
+        good=WHOLE,
     ),
     "an identifier that is missing": Case("30,clerk,no,\n", (DROP,), {"session.identifiers": "any"}),
     "a label and an identifier that do not fit into a box": Case(
         f"30,clerk,{'n' * 200}\n", (DROP,), {"labels": None, "acquisition.box_bytes": 128}
     ),
     "more rows than the tree of a commitment has room for": Case(
-        GOOD, (), {"acquisition.commitment_depth": 2}
+        GOOD, (DROP,), {"acquisition.commitment_depth": 2}
     ),
 }
 
@@ -119,15 +125,17 @@ def test_the_cases_are_those_of_the_page() -> None:
 def test_a_row_decides_unless_the_owner_has_said_what_becomes_of_it(tmp_path: Path, name: str) -> None:
     case = CASES[name]
     session = opened(tmp_path, **case.session)
-    good = WHOLE if session.file.session.labels == "integer" else GOOD
-    if case.rows:
-        take_part(session, tmp_path, good, NONE)
+    if case.rows and case.good:
+        take_part(session, tmp_path, case.good, NONE)
     with pytest.raises((DataError, ConfigError)):
-        take_part(session, tmp_path, good + case.rows, NONE)
+        take_part(session, tmp_path, case.good + case.rows, NONE)
     if name.startswith("a δ"):
         return
     for said in case.said:
-        take_part(session, tmp_path, good + case.rows, said)
+        take_part(session, tmp_path, case.good + case.rows, said)
+    if not case.said:
+        with pytest.raises(DataError):
+            take_part(session, tmp_path, case.good + case.rows, DROP)
 
 
 @pytest.mark.parametrize(("delta", "refused"), [(0.26, True), (0.24, False)])
@@ -149,4 +157,5 @@ def test_one_word_is_enough_for_all_rows_that_do_not_fit(tmp_path: Path, said: d
     fitting = [case.rows for case in CASES.values() if said in case.said and not case.session]
     rows = "".join(fitting)
     assert rows.count("\n") == len(fitting) > 4
-    take_part(opened(tmp_path), tmp_path, GOOD + rows, said)
+    depth = {"acquisition.commitment_depth": 2}
+    take_part(opened(tmp_path, **depth), tmp_path, GOOD + rows + GOOD, said)

@@ -351,3 +351,70 @@ def test_points_without_a_label_are_counted(tmp_path: Path) -> None:
     assert Dataset.from_arrays("a", features).unlabelled == 3
     assert Dataset.from_arrays("a", features, np.arange(3)).unlabelled == 0
     assert Dataset.from_arrays("a", features, np.arange(3), labelled=held).unlabelled == 2
+
+
+@pytest.mark.parametrize("outside", ["drop", "clip", "refuse"])
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npz", ".npy"])
+def test_an_owner_that_drops_keeps_as_many_of_its_first_rows_as_a_commitment_has_room_for(
+    tmp_path: Path, ending: str, outside: Outside
+) -> None:
+    file = session(
+        tmp_path, **{"acquisition": {"rule": "sealed", "commitment_depth": 2}, "features.seed": None}
+    )
+    path, features = tmp_path / f"rows{ending}", np.arange(18).reshape(6, 3) / 18
+    features[1] = 9.0 if outside == "drop" else 1.0
+    labels = np.array(["1", "2", "3", "4", "5", "sixth"])
+    columns = {} if ending in (".npz", ".npy") else {"features": ["a", "b", "c"], "label": "y"}
+    if ending == ".npy":
+        np.save(path, features)
+    elif ending == ".npz":
+        np.savez(path, features=features, labels=labels)
+    else:
+        table = {name: features[:, place] for place, name in enumerate("abc")} | {"y": labels.tolist()}
+        with path.open("wb") as stream:
+            WRITE[ending](pa.table(table), stream)
+    found = read(file, path, outside, sold=True, **columns)
+    if outside != "drop":
+        assert len(found) == 6
+        with pytest.raises(DataError, match="more rows than the session's tree has room for, which is 4"):
+            open_session(file).check_rows(len(found), found.name)
+        return
+    assert found.features.tolist() == features[[0, 2, 3, 4]].tolist()
+    assert (found.changed.dropped, found.changed.over, sum(found.changed.dropped_by.values())) == (2, 1, 3)
+    assert "the last 1, for which a commitment has no room" in found.changed.said
+    assert found.changed.as_json()["over"] == 1
+    if ending == ".csv":
+        assert known(found) == [1, 3, 4, 5], "the last row's label does not make texts of all"
+    elif ending != ".npy":
+        assert found.labels is not None
+        assert found.labels.dtype == np.dtype("<U1")
+    assert len(read(file, path, outside, **columns)) == 5, "nobody commits to what is not for sale"
+
+
+def test_the_first_rows_of_a_mapped_array_stay_mapped(tmp_path: Path) -> None:
+    file = session(
+        tmp_path, **{"acquisition": {"rule": "sealed", "commitment_depth": 2}, "features.seed": None}
+    )
+    np.save(tmp_path / "rows.npy", np.full((6, 3), 0.5))
+    found = read(file, tmp_path / "rows.npy", "drop", sold=True)
+    assert isinstance(found.features, np.memmap)
+    assert found.changes == Changes({}, 2, {}, 2)
+
+
+def test_rows_of_which_none_fits_are_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,b,c\n,1,0\nmany,1,1\n")
+    with pytest.raises(DataError, match="no row fits"):
+        read(session(tmp_path), tmp_path / "rows.csv", "drop", features=["a", "b", "c"])
+
+
+def test_numbers_of_a_committed_csv_file_are_floats_for_who_sells_them(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,c,y\n0,1,0,3\n1,0,1,4\n")
+    columns = {"features": ["a", "b", "c"], "label": "y"}
+    for depth, kind in ((2, np.float64), (None, np.int64)):
+        rule = {"rule": "sealed"} | ({} if depth is None else {"commitment_depth": depth})
+        file = session(tmp_path, **{"acquisition": rule, "features.seed": None, "session.labels": "number"})
+        found = read(file, path, "refuse", sold=True, **columns)
+        assert found.labels is not None
+        assert (found.features.dtype, found.labels.dtype) == (kind, kind)
+        assert read(file, path, "refuse", **columns).features.dtype == np.int64
