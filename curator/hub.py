@@ -190,6 +190,10 @@ class Hub:
                 # Its own process may have given it up, and then nobody listens; else it is a second process.
                 self._endpoint.send(route, self._driver.unrecorded(REPLACED))
             return
+        if self._driver.lacks(peer, arrival.frame):
+            if self._endpoint.cut(arrival.route, Cut.GAP):
+                self._note_cut(peer, arrival.route, Cut.GAP, now)
+            return
         returned = self._presence.heard(peer, arrival.route, now)
         if returned is not None:
             self._log.say(LogEvent.PEER_BACK, peer=peer)
@@ -205,8 +209,8 @@ class Hub:
     def _note_cut(self, peer: str | None, route: bytes, why: Cut, now: float) -> None:
         """Log that a peer's connection was cut, and count it as one that takes no frame.
 
-        It is no offence: framing is not authenticated, so anybody on the line can garble it. The peer comes
-        again.
+        It is no offence: framing is not authenticated, so anybody on the line can garble it, or take out a
+        frame. The peer comes again.
         """
         if peer is not None and self._connections.current.get(peer) == route:
             self._log.say(LogEvent.PEER_CUT, peer=peer, reason=why.value)

@@ -177,7 +177,7 @@ class Offence(StrEnum):
     SESSION = "session"
     """The frame belongs to another session."""
     SEQUENCE = "sequence"
-    """A frame is missing between this one and the last."""
+    """Something was acknowledged that was never sent, or never what was answered; or a number is none."""
     OUT_OF_TURN = "out-of-turn"
     """A well-formed message at a moment that does not allow it."""
     CONFIGURATION = "configuration"

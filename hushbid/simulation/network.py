@@ -45,6 +45,9 @@ class World(Protocol):
     def feed(self, party: str, event: Event, now: float) -> None:
         """Let an event happen to a party that is up; what comes of it leaves with the next `send_out`."""
 
+    def lacks(self, party: str, sender: str, data: bytes) -> bool:
+        """Whether a frame comes to a party after one that did not."""
+
     def receive(self, party: str, sender: str, data: bytes, now: float) -> None:
         """Hand a frame to a party that is up; what comes of it leaves with the next `send_out`."""
 

@@ -292,6 +292,9 @@ class Simulation:
     def feed(self, party: str, event: Event, now: float) -> None:
         self._drivers[party].feed(event, now)
 
+    def lacks(self, party: str, sender: str, data: bytes) -> bool:
+        return self._drivers[party].lacks(sender, data)
+
     def receive(self, party: str, sender: str, data: bytes, now: float) -> None:
         self._drivers[party].receive(sender, data, now)
 

@@ -120,6 +120,15 @@ class Machine(ABC):
         else:
             handle(event)
 
+    def lacks(self, peer: str, sequence: int) -> bool:
+        """Whether a frame of that number comes after one that did not: somebody on the line took it out.
+
+        Neither ZMTP nor CURVE tells. So it is no offence: whoever reads it gives the connection up, and both
+        sides send again what the other lacks. A machine that is given the frame all the same refuses it.
+        """
+        link = self.links.get(peer)
+        return link is not None and sequence > link.received + 1
+
     def is_repeat(self, event: Received) -> bool:
         """Whether a numbered frame was received before: it changes nothing and is not recorded."""
         link = self.links.get(event.peer)

@@ -84,6 +84,10 @@ class Participant(Machine):
         self.curator_forgot = False
         """Whether the curator, with which frames were exchanged, has lost the session's state."""
 
+    def lacks(self, peer: str, sequence: int) -> bool:
+        """As `Machine.lacks`; a welcome comes before all frames that have a number."""
+        return super().lacks(peer, sequence) or (self.phase == "greeting" and sequence > 0)
+
     @property
     def submitted(self) -> bool:
         """Whether all that it submits in a tender was sent; a consumer submits nothing."""

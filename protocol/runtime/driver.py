@@ -33,6 +33,7 @@ from hushbid.protocol.transcript.journal import JournalLike, NullJournal
 from hushbid.protocol.transcript.record import Record
 from hushbid.protocol.transcript.replay import EventReader, Replay
 from hushbid.protocol.wire.codec import (
+    HEADER_BYTES,
     Direction,
     Frame,
     decode_frame,
@@ -161,6 +162,14 @@ class Driver:
             self.repeats += 1
         else:
             self.feed(event, now)
+
+    def lacks(self, peer: str, data: bytes) -> bool:
+        """Whether a frame of this session comes after one that did not (`Machine.lacks`)."""
+        try:
+            frame = decode_frame(data[:HEADER_BYTES])
+        except RemoteProtocolError:
+            return False
+        return frame.session == self._session and self.machine.lacks(peer, frame.sequence)
 
     def feed(self, event: Event, now: float) -> None:
         """Take an event and everything that its computations cause, and record it as one step.

@@ -25,6 +25,7 @@ from tests.conftest import ROOT
 from tests.interop.minimal import formats
 from tests.interop.minimal.verifier import verify
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
+from tests.processes.proxy import Proxy
 
 pytestmark = pytest.mark.processes
 
@@ -198,6 +199,32 @@ def test_it_is_refused_by_name_where_the_curator_is_blind(tmp_path: Path) -> Non
         ended = cluster.ended(OTHER)
     assert ended.code == 2
     assert "refused (version): No common version: with the rule blind the curator speaks 3" in ended.err
+
+
+def test_it_connects_anew_where_a_frame_was_taken_out_on_the_line(tmp_path: Path) -> None:
+    changes = SEALED | SECURE | PATIENT | {"session.points": 6, "timeouts.round": 3.0}
+    seen: list[int] = []
+
+    def without_a_broadcast(data: bytes, inward: bool) -> bytes | None:
+        if inward or len(data) < 150:
+            return None
+        seen.append(len(data))
+        return b"" if len(seen) == 5 else None
+
+    with Cluster(tmp_path, (OURS[0], OTHER), rows=8, changes=changes) as cluster:
+        proxy = Proxy(cluster.port)
+        try:
+            cluster.change(OTHER, {"network.address": f"tcp://127.0.0.1:{proxy.port}"})
+            proxy.garble = without_a_broadcast
+            cluster.start_all(but=[OTHER])
+            start_minimal(cluster, OTHER)
+            ended = cluster.end(seconds=240)
+        finally:
+            proxy.close()
+        assert f"{OTHER} is here again" in cluster.log(CURATOR)
+    assert proxy.garble is None, "there was such a frame"
+    assert {name: end.code for name, end in ended.items()} == dict.fromkeys(cluster.names, 0)
+    assert ended[CURATOR].json["refusals"] == []
 
 
 TOO_LONG = (

@@ -158,6 +158,39 @@ def test_a_garbled_length_that_is_a_length_costs_no_round(tmp_path: Path) -> Non
     assert ended["consumer"].json["points_delivered"] == 6
 
 
+@pytest.mark.parametrize("inward", [True, False], ids=["a bid", "a broadcast"])
+def test_a_frame_that_is_taken_out_whole_costs_nobody_the_session(tmp_path: Path, inward: bool) -> None:
+    """CURVE numbers frames, and takes one with a gap before it: only the next one shows what is missing."""
+    changes = {"session.points": 12, "timeouts.round": 2.0, "timeouts.comeback": 60.0}
+    seen: list[int] = []
+
+    def without_one(data: bytes, way: bool) -> bytes | None:
+        if way is not inward or len(data) < 150:
+            return None
+        seen.append(len(data))
+        return b"" if len(seen) == 5 else None
+
+    with Cluster(tmp_path, (OWNER, OTHER), rows=20, changes=changes) as cluster:
+        proxy = Proxy(cluster.port)
+        try:
+            cluster.change(OWNER, {"network.address": f"tcp://127.0.0.1:{proxy.port}"})
+            proxy.garble = without_one
+            cluster.start("curator", "consumer", OWNER, OTHER)
+            ended = cluster.end()
+        finally:
+            proxy.close()
+        said = cluster.log("curator")
+    assert proxy.garble is None, "there was such a frame"
+    assert {name: end.code for name, end in ended.items()} == dict.fromkeys(ended, 0)
+    assert ended["curator"].json["refusals"] == []
+    assert "was refused" not in said
+    assert ended["consumer"].json["points_delivered"] == 12
+    if inward:  # the owner has said farewell by then, and is gone
+        assert f"a connection of {OWNER} was cut: gap; the peer may connect again" in said
+    else:
+        assert f"{OWNER} is here again" in said
+
+
 def test_a_line_that_is_garbled_for_good_is_tried_less_and_less_and_as_ever_once_it_is_mended() -> None:
     curator, party = new_keypair(), new_keypair()
     with RouterEndpoint("tcp://127.0.0.1:*", pair=curator, roster={party.public.text: OWNER}) as router:

@@ -98,7 +98,6 @@ BREACHES: dict[str, tuple[Forge, str]] = {
     "early": (lambda frame, bid: sent(frame, bid_with(bid, round=TURN + 1)), "out-of-turn"),
     "unasked": (unasked_offer, "out-of-turn"),
     "elsewhere": (lambda frame, _: encode_frame(frame._replace(session=bytes(16))), "session"),
-    "gap": (lambda frame, _: encode_frame(frame._replace(sequence=frame.sequence + 5)), "sequence"),
     "soothsayer": (lambda frame, _: encode_frame(frame._replace(acknowledged=2**40)), "sequence"),
 }
 """Name of a rogue -> what it sends, and what it is told that it broke."""

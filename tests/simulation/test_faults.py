@@ -53,6 +53,7 @@ from hushbid.protocol.machine.weighing import ComputeWeights
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.releases import RELEASES
+from hushbid.protocol.runtime.driver import Driver
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.settling import HandedOver, settle, settle_privately
 from hushbid.protocol.space.scoring import Pool
@@ -115,6 +116,8 @@ def test_what_is_planned_happens() -> None:
         "frame held up",
         "frame lost",
         "frame overtaken by another peer's",
+        "frame taken out",
+        "gap that was noticed",
         "partition of both ways",
         "partition of one way",
         "garble",
@@ -366,7 +369,13 @@ def frames_are_taken_as_they_come(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stream, "_tag", lambda self, number, frame: bytes(16))
 
 
-@pytest.mark.parametrize("bug", [broken_frames_are_the_party_s_own, frames_are_taken_as_they_come])
+def gaps_are_taken_for_the_peer_s(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Driver, "lacks", lambda self, peer, data: False)
+
+
+@pytest.mark.parametrize(
+    "bug", [broken_frames_are_the_party_s_own, frames_are_taken_as_they_come, gaps_are_taken_for_the_peer_s]
+)
 def test_an_honest_party_that_pays_for_a_garbled_line_is_found(
     bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,7 +386,7 @@ def test_an_honest_party_that_pays_for_a_garbled_line_is_found(
 
 
 def _garbles(fault: Fault) -> bool:
-    return fault.kind is Kind.GARBLE and fault.way is Way.TO_CURATOR
+    return fault.kind in (Kind.GARBLE, Kind.TAKEN_OUT) and fault.way is not Way.FROM_CURATOR
 
 
 def test_a_line_that_stalls_is_cut_and_its_party_comes_again() -> None:

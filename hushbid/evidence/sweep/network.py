@@ -216,6 +216,10 @@ class FaultyNetwork:
             # the one that this came by: nobody would hear it.
             connections.late()
             return
+        if world.lacks(CURATOR, peer, data):
+            self._wires.happened["gap that was noticed"] += 1
+            self._wires.give_up(connection, Way.TO_CURATOR, now)
+            return
         current = connections.current.get(peer) == route
         returned = self._presence.heard(peer, route, now)
         if returned is not None:
@@ -242,13 +246,17 @@ class FaultyNetwork:
             return
         if connection is not None and station.presence.is_silent(now):
             self._wires.happened["silence of the curator"] += 1
-            self._mourn(party, station.presence.ended(), now)
-            self._wires.close(connection, Way.TO_CURATOR, now)
-            station.connection = None
-            self._wires.at(now, partial(self._attempt, party, life))
+            self._give_up(party, station, connection, now)
         elif connection is not None:
             self._wires.put(connection, Way.TO_CURATOR, self._beat, CONTROL_SEQUENCE, now)
         self._wires.at(now + self._timeouts.beat, partial(self._tick, party, life))
+
+    def _give_up(self, party: str, station: _Station, connection: Connection, now: float) -> None:
+        """Give a connection up, and make another."""
+        self._mourn(party, station.presence.ended(), now)
+        self._wires.close(connection, Way.TO_CURATOR, now)
+        station.connection = None
+        self._wires.at(now, partial(self._attempt, party, station.life))
 
     def _attempt(self, party: str, life: int, now: float) -> None:
         """Try to connect, and again after a pause that doubles."""
@@ -299,8 +307,14 @@ class FaultyNetwork:
         party = connection.peer
         if not self._world.goes_on(party):
             return
-        presence = self._stations[party].presence
-        self._stations[party].mute = 0
+        station = self._stations[party]
+        presence = station.presence
+        if self._world.lacks(party, CURATOR, data):
+            self._wires.happened["gap that was noticed"] += 1
+            if station.connection is connection:
+                self._give_up(party, station, connection, now)
+            return
+        station.mute = 0
         if (returned := presence.heard(now)) is not None:
             self._world.feed(party, returned, now)
         self._world.receive(party, CURATOR, data, now)

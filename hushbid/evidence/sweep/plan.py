@@ -70,9 +70,11 @@ class Kind(StrEnum):
     """Somebody on the line adds bytes to frames, takes some out or changes one: what does not decrypt is no
     frame, and ends the connection. The line may be garbled for a while, handshakes included.
     """
+    TAKEN_OUT = "taken-out"
+    """Somebody on the line takes a numbered frame out whole: only that the next one follows none tells."""
 
 
-_UNGARBLED: Final = tuple(kind for kind in Kind if kind is not Kind.GARBLE)
+_UNGARBLED: Final = tuple(kind for kind in Kind if kind not in (Kind.GARBLE, Kind.TAKEN_OUT))
 """Of which a seed chooses first: its other faults were planned before lines could be garbled."""
 
 
@@ -239,6 +241,8 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     cadence = None if mild or kind.random() < 0.8 else float(kind.uniform(0.1, 0.6))
     longest = MILD if mild else HARD
     garbles = int(of_garbles.choice([0, 0, 1, 1, 2]))
+    # A frame that nothing follows is missed when its round is over: that is no fault of a mild session.
+    on_the_line = (Kind.GARBLE,) if mild else (Kind.GARBLE, Kind.GARBLE, Kind.TAKEN_OUT)
     return Plan(
         seed=seed,
         rule=rule,
@@ -260,7 +264,7 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
             *_faults(
                 of_faults, owners, rounds, longest, int(of_faults.integers(0, 7)), _UNGARBLED, blind=blind
             ),
-            *_faults(of_garbles, owners, rounds, longest, garbles, (Kind.GARBLE,), blind=blind),
+            *_faults(of_garbles, owners, rounds, longest, garbles, on_the_line, blind=blind),
         ),
         crashes=_crashes(of_crashes, owners, rounds, longest, blind=blind),
     )

@@ -22,6 +22,8 @@ from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 
 __all__ = ["HOLDING", "Connection", "Ends", "Wires"]
 
+_SEQUENCE: Final = slice(21, 29)
+"""Where a frame has its number (docs/wire.md)."""
 HOLDING: Final = (Kind.CLOG, Kind.PARTITION)
 """Faults that keep frames from arriving while they last."""
 
@@ -110,7 +112,7 @@ class Wires:
         self._rng = rng
         self._garbling = garbling
         self._unmet: list[Fault] = []
-        """Garbled lines on which no frame has come yet."""
+        """Garbled lines on which no frame has come yet, and frames that are to be taken out."""
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._number = 0
         self._carried = 0
@@ -192,7 +194,10 @@ class Wires:
                 connection.number < newest
             )
         stream = connection.streams[way]
-        for data in stream.taken(self._on_the_line(connection.peer, way, stream.packed(flight.data))):
+        came = self._on_the_line(connection.peer, way, stream.packed(flight.data))
+        if self._is_taken_out(connection.peer, way, flight.data):
+            return
+        for data in stream.taken(came):
             self._ends.arrived(connection, way, data, now)
         if stream.broken:
             self.happened["connection lost to garbled bytes"] += 1
@@ -200,12 +205,28 @@ class Wires:
 
     def _on_the_line(self, peer: str, way: Way, data: bytes) -> bytes:
         """What becomes of a frame's bytes on their way."""
-        unmet = [fault for fault in self._unmet if fault.peer == peer and fault.way in (way, Way.BOTH)]
+        unmet = self._unmet_on(peer, way, Kind.GARBLE)
         if not unmet and self.lasting(peer, way, Kind.GARBLE) is None:
             return data
         self._unmet = [fault for fault in self._unmet if fault not in unmet]
         self.happened["frame garbled"] += 1
         return garbled(data, self._garbling)
+
+    def _unmet_on(self, peer: str, way: Way, kind: Kind) -> list[Fault]:
+        return [
+            fault
+            for fault in self._unmet
+            if fault.kind is kind and fault.peer == peer and fault.way in (way, Way.BOTH)
+        ]
+
+    def _is_taken_out(self, peer: str, way: Way, data: bytes) -> bool:
+        """Whether a frame vanishes: of those that have a number, one a fault."""
+        faults = self._unmet_on(peer, way, Kind.TAKEN_OUT)
+        if not faults or int.from_bytes(data[_SEQUENCE]) == CONTROL_SEQUENCE:
+            return False
+        self._unmet.remove(faults[0])
+        self.happened["frame taken out"] += 1
+        return True
 
     def fails_handshake(self, peer: str) -> bool:
         """Whether a handshake is garbled: on such a line half of them are."""
@@ -271,8 +292,10 @@ class Wires:
         if now >= self._healed:
             return
         self.happened[fault.name] += 1
-        if fault.kind is Kind.GARBLE:
+        if fault.kind in (Kind.GARBLE, Kind.TAKEN_OUT):
             self._unmet.append(fault)
+        if fault.kind is Kind.TAKEN_OUT:
+            return
         if fault.kind not in (Kind.RESET, Kind.SILENT_LOSS):
             self._windows.append((fault, min(now + fault.seconds, self._healed)))
             self.at(now + fault.seconds, self._clear_windows)

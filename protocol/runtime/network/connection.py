@@ -119,6 +119,9 @@ class Connection(Closing):
             for happening in self._endpoint.happenings():
                 self._follow(happening, now)
         for frame in frames:
+            if self._driver.lacks(CURATOR, frame):
+                self._connect_anew(now)
+                break
             if (returned := self._presence.heard(now)) is not None:
                 self._log(LogEvent.CURATOR_BACK)
                 self._driver.feed(returned, now)
@@ -219,10 +222,14 @@ class Connection(Closing):
     def _check_silence(self, now: float) -> None:
         """Reconnect if the curator is silent on a standing connection."""
         if self._presence.is_silent(now):
-            self._lose(self._presence.ended(), now, LogEvent.CURATOR_SILENT)
-            self._endpoint.close()
-            self._dropped += self._endpoint.drops
-            self._endpoint = self._connect()
+            self._connect_anew(now, LogEvent.CURATOR_SILENT)
+
+    def _connect_anew(self, now: float, event: LogEvent = LogEvent.CURATOR_GONE) -> None:
+        """Give the connection up, and make another."""
+        self._lose(self._presence.ended(), now, event)
+        self._endpoint.close()
+        self._dropped += self._endpoint.drops
+        self._endpoint = self._connect()
 
     def _lose(self, lost: Lost | None, now: float, event: LogEvent = LogEvent.CURATOR_GONE) -> None:
         if lost is not None and self._driver.finished is None:

@@ -102,6 +102,8 @@ class Cut(StrEnum):
     """ZeroMQ ended it: a frame over the limit, bytes that are not its protocol, or that do not decrypt."""
     STALLED = "stalled"
     """Its peer was silent: bytes came, and never the end of a frame."""
+    GAP = "gap"
+    """A numbered frame came, and not the one before it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -216,6 +218,15 @@ class ConnectionLimits:
         """Refuse a peer's connections until the socket is found empty."""
         if peer is not None:
             self._barred.add(peer)
+
+    def cut(self, route: bytes, why: Cut) -> bool:
+        """Cut a connection; return whether it had not ended yet."""
+        with self._lock:
+            stream = self._named.get(route)
+            if stream is None:
+                return False
+            self._cut(stream, why)
+            return True
 
     def cut_if_stalled(self, route: bytes) -> bool:
         """Cut a connection on which bytes trickle in, and no frame does; return whether it was cut.

@@ -35,7 +35,7 @@ from hushbid.protocol.limits import (
 )
 from hushbid.protocol.runtime.keys import KeyPair
 from hushbid.protocol.runtime.network.authentication import DOMAIN, Authenticator
-from hushbid.protocol.runtime.network.connection_limits import ConnectionLimits
+from hushbid.protocol.runtime.network.connection_limits import ConnectionLimits, Cut
 from hushbid.protocol.runtime.network.transport import (
     MAX_TO_CURATOR_BYTES,
     Address,
@@ -168,6 +168,11 @@ class RouterEndpoint(Closing):
         assert self._limits is not None, "set by __init__"
         waiting = self._limits.broken
         return [waiting.popleft() for _ in range(len(waiting))]
+
+    def cut(self, route: bytes, why: Cut) -> bool:
+        """See `ConnectionLimits.cut`."""
+        assert self._limits is not None, "set by __init__"
+        return self._limits.cut(route, why)
 
     def cut_if_stalled(self, route: bytes) -> bool:
         """See `ConnectionLimits.cut_if_stalled`."""

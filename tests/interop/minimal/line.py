@@ -76,7 +76,8 @@ class Line:
             self._socket.curve_publickey = z85.encode(bytes(private.public_key))
             self._socket.curve_serverkey = z85.encode(bytes(formats.curve_key(tables["roster"]["curator"])))
         self._monitor = self._socket.get_monitor_socket(self._established | zmq.EVENT_DISCONNECTED)
-        self._socket.connect(tables["network"]["address"])
+        self._address = tables["network"]["address"]
+        self._socket.connect(self._address)
 
     def run(self) -> int:
         """Take part to the end; the exit code."""
@@ -122,12 +123,21 @@ class Line:
         self._release(frame.acknowledged)
         if frame.sequence <= self._received:
             return
-        if frame.session != self._session.identifier or frame.sequence != self._received + 1:
-            raise ValueError(f"frame {frame.sequence} came after {self._received}, or of another session")
+        if frame.session != self._session.identifier:
+            raise ValueError("the frame is of another session")
+        if not self._welcomed or frame.sequence != self._received + 1:
+            self._connect_anew()
+            return
         answer = self._party.answer(message)
         self._received = frame.sequence
         self._sent += 1
         self._say(self._sent, answer)
+
+    def _connect_anew(self) -> None:
+        """Give the connection up: somebody on the line took a frame out."""
+        self._welcomed = False
+        self._socket.disconnect(self._address)
+        self._socket.connect(self._address)
 
     def _take_unnumbered(self, message: Message) -> None:
         if message["kind"] == "refused":

@@ -1,4 +1,4 @@
-"""What others see of an owner does not change with rows that it drops, nor with rows that it does not sell.
+"""What others see of a party does not change with rows that it drops, nor of an owner with rows unsold.
 
 docs/privacy.md, "What taking part tells": with `outside = "drop"`, and commitments to rows.
 """
@@ -15,6 +15,7 @@ import pytest
 
 from hushbid.protocol.config.party import OwnerFile
 from hushbid.protocol.data import Dataset, load_dataset
+from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.driver import Outgoing
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.wire.codec import decode_frame
@@ -44,6 +45,8 @@ DROPPED: Mapping[str, str] = {
     "more rows than the tree has room for": "50,50,50,no,60\n" * 9,
 }
 """By what is wrong: rows after those that are good."""
+ROOM = ("a label that fits into no box", "more rows than the tree has room for")
+"""Of these D_v needs none."""
 UNSOLD: Mapping[str, str] = {
     "a fraction": "99,99,99.5,no,50\n",
     "a long label": f"{FAR},{'n' * 60},50\n",
@@ -107,11 +110,11 @@ def read(place: Path, name: str, text: str, rule: str) -> Dataset:
     return load_dataset(path, session(rule).file.reading(file.columns.columns(), sold=sold))
 
 
-def seen(place: Path, rule: str, text: str) -> View:
+def seen(place: Path, rule: str, text: str, validation: str = "", *, of: str = NAME) -> View:
     frames: list[tuple[str, str, str, int, bytes]] = []
 
     def tap(sender: str, receiver: str, frame: Outgoing) -> None:
-        if NAME in (sender, receiver):
+        if of in (sender, receiver):
             body = b"" if frame.kind in HEADS else decode_frame(frame.data).body
             frames.append((sender, receiver, frame.kind, len(frame.data), body))
 
@@ -121,7 +124,7 @@ def seen(place: Path, rule: str, text: str) -> View:
     simulation = Simulation(
         session(rule),
         owners={NAME: data(NAME, text), **{each: data(each, rows(2, SIZE, 0, 20)) for each in OTHERS}},
-        validation=data("validation", rows(3, SIZE)),
+        validation=data("validation", rows(3, SIZE) + validation),
         seed_set=data("seed-set", rows(4, SIZE, 0, 100)),
         tap=tap,
     )
@@ -142,6 +145,15 @@ def test_rows_that_are_dropped_change_no_byte_that_others_see(tmp_path: Path, ru
     assert seen(
         tmp_path, rule, rows(1, SIZE) + "50,50,50,no,60\n" * (16 - SIZE) + "".join(DROPPED.values())
     ) == (without)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rows_of_the_consumer_that_are_dropped_change_no_byte_either(tmp_path: Path, rule: str) -> None:
+    """The target says how many rows are left, which is the same here."""
+    unfit = "".join(text for name, text in DROPPED.items() if name not in ROOM)
+    without, beside = (seen(tmp_path, rule, rows(1, SIZE), text, of=CONSUMER) for text in ("", unfit))
+    assert beside.frames == without.frames
+    assert beside.ends == without.ends
 
 
 @pytest.mark.parametrize("name", DROPPED)

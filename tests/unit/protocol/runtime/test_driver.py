@@ -132,6 +132,22 @@ class Bench:
         return [event.kind for event, _ in self.journal.records]
 
 
+def test_a_frame_after_one_that_is_missing_is_told_from_all_others() -> None:
+    bench = Bench()
+    bench.driver.receive(OWNER, bench.hello(OWNER), 0.0)
+    after = {number: bench.frame(FAREWELL, sequence=number) for number in range(4)}
+    assert {number: bench.driver.lacks(OWNER, data) for number, data in after.items()} == {
+        0: False,
+        1: False,
+        2: True,
+        3: True,
+    }
+    elsewhere = bench.frame(FAREWELL, sequence=2, session=bytes(16))
+    for other in (elsewhere, b"no frame", after[2][:20]):
+        assert not bench.driver.lacks(OWNER, other), "it is told as the offence that it is"
+    assert not bench.driver.lacks(CONSUMER, after[2]), "who has not said hello has no link"
+
+
 def test_every_step_is_recorded_with_the_computations_that_it_gave_rise_to() -> None:
     bench = Bench()
     bench.begin()
