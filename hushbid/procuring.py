@@ -55,11 +55,13 @@ _OF_ROUNDS: Final = (
     "summary.",
 )
 """Keys of rounds begin so."""
+_SEED_SET: Final = b"hushbid seed set"
+"""A drawn seed set's own stream: whoever draws rows with the same seed must not draw the same ones."""
 _MOST_PAIRS: Final = 1_000
 """Rows of the seed set among which the median distance is looked for."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Procured:
     """The result of a procurement.
 
@@ -114,12 +116,17 @@ class Procured:
     def __str__(self) -> str:
         bought, planned = len(self.weights), self.result.p
         said = f"{bought} points." if bought == planned else f"{bought} of {planned} points."
-        return " ".join([*self.result.sentences, said])
+        standing = self.result.standing
+        return " ".join([*self.result.sentences, said, *([] if standing is None else [standing.sentence()])])
+
+    def __repr__(self) -> str:
+        return f"Procured({self.result!r})"
 
     def _repr_html_(self) -> str:
         shown = getattr(self.points, "_repr_html_", None)
         table = shown() if shown is not None else element("pre", str(self.points))
-        return f"{element('p', str(self))}{table}"
+        lines = [*self.result.sentences, str(self).removeprefix(" ".join(self.result.sentences)).strip()]
+        return f"{''.join(element('p', line) for line in lines)}{table}"
 
 
 def procure(
@@ -160,7 +167,8 @@ def procure(
         settings: Other keys of the cluster file, as ``{"session.batch": 5}`` or ``{"wishes.prices": {"north":
             2.0}}`` (docs/configuration.md).
         directory: Where transcripts and a report are kept; None: they are thrown away.
-        progress: Called with the round and the points bought so far.
+        progress: Called after every round, with its number and the points bought so far; None: notebooks show
+            a bar.
         rehearse: Play the session first, with owners made of the validation set (docs/plan.md); what came of
             it is `result.verdict`.
         anyway: Go on with a hopeless session. It stays on record.
@@ -193,7 +201,7 @@ def procure(
     if seed_set is not None:
         seeds = schema.encode(as_arrow(seed_set, "seed_set", replace(read, label=None)), name="seed_set")
     else:
-        seeds = schema.drawn(int(seed_points or 0), np.random.default_rng(seed))
+        seeds = schema.drawn(int(seed_points or 0), np.random.default_rng([seed, *_SEED_SET]))
         check_disjoint(
             Dataset.from_arrays("validation", consumer["validation"]["features"]),
             Dataset.from_arrays(DRAWN, seeds),

@@ -11,7 +11,7 @@ import typer
 from hushbid.consumer.estimators import SUGGESTED
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import show_figures, verb
+from hushbid.protocol.runtime.command import show_figures, tell, verb
 from hushbid.tables.options import DeliveredArgument
 
 __all__ = ["show_trained", "train_command"]
@@ -38,7 +38,6 @@ def show_trained(result: Mapping[str, Any]) -> None:
     }
     if result["model"] is not None:
         figures["own rows"] = str(result["own_rows"])
-        figures["beside them"] = result["model"]["sentence"]
     if (beside := result["without_weights"]) is not None:
         figures |= _score_lines(beside, " without weights")
     if result["tested"] is not None:
@@ -47,6 +46,7 @@ def show_trained(result: Mapping[str, Any]) -> None:
         figures["note"] = result["labels_why"]
     if result["output"] is not None:
         figures["written to"] = result["output"]
+    tell("\n".join(result["judgement"]))
     show_figures(figures, indent="  ")
 
 

@@ -11,23 +11,27 @@ from hushbid.tables.options import ValueOptions
 __all__ = ["show_values", "value_command"]
 
 
-def show_values(result: Mapping[str, Any]) -> None:
+def show_values(printed: Mapping[str, Any]) -> None:
     """Print the result for people."""
     from rich.table import Table
 
     from hushbid.cli.terminal import Terminal
+    from hushbid.tables.valuing import Worth
 
+    result = Worth.from_json(printed)
+    start = "the seed set" if result.from_seed_set else "nothing"
     table = Table("owner", box=None, pad_edge=False)
-    for name in ("points", "gain", "left out", "Shapley", "± s.e."):
+    for name in ("points", f"gain over {start}", "left out", "Shapley", "± s.e."):
         table.add_column(name, justify="right")
-    for owner, row in sorted(result["owners"].items(), key=lambda item: -item[1]["shapley"]):
-        error = f"{row['shapley_error']:.5f}" if result["orders"] else "exact"
-        values = [f"{row[name]:+.5f}" for name in ("gain", "left_out", "shapley")]
-        table.add_row(owner, str(row["points"]), *values, error)
+    for owner, row in result.owners.items():  # in the consumer's order
+        values = [f"{value:+.5f}" for value in (row.gain, row.left_out, row.shapley)]
+        error = f"{row.shapley_error:.5f}" if result.orders else "exact"
+        table.add_row(owner, str(row.points), *values, error)
     console = Terminal()
     console.print(table)
-    start = "the seed set" if result["from_seed_set"] else "nothing"
-    console.print(f"Gains and Shapley values add up to {result['total']:+.5f}, gained in MMD² over {start}.")
+    console.print(f"Gains and Shapley values add up to {result.total:+.5f}, gained in MMD² over {start}.")
+    if not result.from_seed_set:
+        console.print("The consumer's exact gains count from the seed set: --seed-set gives the same.")
     console.print("All tell of the validation set without noise: they stay here, and nobody is paid by them.")
 
 
@@ -37,4 +41,4 @@ def value_command(options: ValueOptions) -> dict[str, Any]:
     """Work out what each owner's points are worth: gains, leaving one out, Shapley values. Nothing leaves."""
     from hushbid.tables.valuing import value_owners
 
-    return value_owners(options)
+    return value_owners(options).as_json()

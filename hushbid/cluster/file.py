@@ -10,6 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -193,7 +194,7 @@ class ClusterFile(SessionTables):
         return self
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cluster:
     """A cluster file made complete by its dataset.
 
@@ -210,6 +211,17 @@ class Cluster:
     model: str
     owners: tuple[str, ...]
     partition: Partition | None
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self.file.session.name!r}: {', '.join(self._said())}>"
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<li>{escape(each)}</li>" for each in self._said())
+        return f"<b>{escape(self.file.session.name)}</b><ul>{said}</ul>"
+
+    def _said(self) -> list[str]:
+        rule, points = self.file.acquisition.rule, self.file.session.points
+        return [f"{points} points of {len(self.owners)} owners", f"rule {rule}", f"from {self.where.name}"]
 
     def session_file(self, roster: RosterSection, network: NetworkSection) -> SessionFile:
         """The session's public file.

@@ -44,6 +44,21 @@ class Appraisal:
     own: OwnFigures
     model: ModelFigures | None = None
 
+    def earlier_names(self) -> dict[str, Any]:
+        """The two as JSON, where their fields have the names of earlier versions too."""
+        own, shares, model = self.own.as_json(), self.own.label_shares.as_json(), self.model
+        majority = own["baselines"]["majority"]
+        for each in filter(None, (own["baselines"]["validation_only"], majority)):
+            each["interval"] = each["accuracy_interval"]
+        own |= {**own["baselines"], **shares, "owners": own["by_owner"], "weighing_why": own["by_owner_why"]}
+        own["majority_label"] = None if majority is None else majority["label"]
+        if model is None:
+            return {"own": own, "model": None}
+        weights = (
+            {"kind": "", "total": 0.0} if model.training_weights is None else model.training_weights.as_json()
+        )
+        return {"own": own, "model": model.as_json() | weights}
+
 
 def appraisal_of(values: Mapping[str, Any]) -> Appraisal:
     """Read a consumer's result, or what `hushbid run` leaves for a report.

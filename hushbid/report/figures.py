@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from hushbid.consumer.judgement import judged
+from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.store import read_verdict
 from hushbid.consumer.verdict import Verdict
 from hushbid.protocol.privacy.acquisition import RULES
@@ -68,6 +70,9 @@ class TranscriptFacts:
     finish: Mapping[str, Any] | None
 
 
+_UNTOLD: Final = ModelFigures(why="no transcript tells, and the consumer's result does (`--evaluation`)")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figures:
     """Everything that a report shows."""
@@ -88,6 +93,12 @@ class Figures:
     """Figures of the consumer's private rows, where it has asked for them."""
 
     @property
+    def sentences(self) -> tuple[str, str]:
+        """Whether the model got better than with own rows; and what protects whom, at what ε."""
+        appraisal = self.quality.appraisal
+        return judged((None if appraisal is None else appraisal.model) or _UNTOLD, self.privacy)
+
+    @property
     def blind(self) -> bool:
         """Whether the session's curator orders what it cannot read."""
         return RULES[self.session.acquisition["rule"]].blind
@@ -105,6 +116,9 @@ class Figures:
             "odometers": [odometer.as_json() for odometer in self.odometers],
             "pictures": pictures,
         }
+        if (appraisal := self.quality.appraisal) is not None:
+            values["quality"]["appraisal"] |= appraisal.earlier_names()
+        values["judgement"] = list(self.sentences)
         found: dict[str, Any] = finite(values)
         return found
 

@@ -15,6 +15,7 @@ from hushbid.protocol.printable import printable, printable_lines, printable_sou
 
 __all__ = [
     "FIRST_BYTES",
+    "SESSION",
     "Html",
     "data_script",
     "element",
@@ -28,6 +29,8 @@ __all__ = [
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
 """The first line of a report, and of no other page."""
+SESSION: Final = b'<meta name="hushbid-session" content="'
+"""What a report names its session after."""
 _VOID: Final = frozenset({"br", "img", "meta"})
 
 

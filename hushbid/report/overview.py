@@ -13,7 +13,7 @@ from hushbid.report.figures import Figures
 from hushbid.report.gallery import PRIVATE_ROWS
 from hushbid.report.html import Html, element, fragment, notice
 
-__all__ = ["notices", "sentence", "tiles"]
+__all__ = ["judgement", "notices", "sentence", "tiles"]
 
 _ENDINGS: Final = {
     ExitCode.DONE: "the session is complete",
@@ -24,6 +24,40 @@ _ENDINGS: Final = {
     ExitCode.BUG: "there was a bug in hushbid",
 }
 """The meaning of exit codes: a redacted transcript has no other reason for a party's end."""
+
+
+def judgement(figures: Figures) -> tuple[Html, ...]:
+    """The judgement in two sentences, what was said before the session, and what to do next."""
+    model, privacy = figures.sentences
+    said = [element("p", *_coded(model), class_="judgement"), element("p", privacy, class_="judgement")]
+    if figures.verdict is not None and figures.verdict.word is not None:
+        said.append(element("p", f"Before the session: {figures.verdict.summary()}.", class_="lead"))
+    said.append(element("p", *_coded(f"Next: {_next(figures)}"), class_="lead"))
+    return tuple(said)
+
+
+def _coded(text: str) -> Iterable[str | Html]:
+    """The text, with what stands between backticks as code."""
+    for place, part in enumerate(text.split("`")):
+        yield element("code", part) if place % 2 else part
+
+
+def _next(figures: Figures) -> str:
+    """What to do with what was bought."""
+    if figures.session.bought is None:
+        return "read the consumer's report, which has the purchase."
+    appraisal = figures.quality.appraisal
+    if appraisal is None:
+        return "the consumer's result says whether a model gets better: name it with --evaluation."
+    weighs = "`hushbid train delivered.npz --validation … --test …` trains on own and bought rows"
+    words = {
+        "better": f"{weighs}.",
+        "same": f"{weighs}; own rows alone do as well here, so that more would tell little.",
+        "worse": "train on own rows alone: what was bought does harm.",
+        "unknown": f"label some own rows or name test rows, to see what it is worth; {weighs}.",
+    }
+    said = words["unknown" if appraisal.model is None else appraisal.model.word]
+    return f"{said} What owners should be paid is under Shares and settlement."
 
 
 def notices(figures: Figures) -> tuple[Html, ...]:
@@ -79,8 +113,9 @@ def sentence(text: str) -> str:
 def tiles(figures: Figures) -> Html:
     """The main figures, as far as they are known."""
     found = [
-        *_points(figures),
+        *_model(figures),
         *_distance(figures),
+        *_points(figures),
         *_rounds(figures),
         *_seen(figures),
         *_epsilon(figures, OWNERS_DATA, "privacy of the owners"),
@@ -92,6 +127,18 @@ def tiles(figures: Figures) -> Html:
 def _tile(name: str, value: str, more: str = "") -> Html:
     shown = fragment(value, element("span", more, class_="more") if more else "")
     return element("div", element("dt", name), element("dd", shown), class_="tile")
+
+
+def _model(figures: Figures) -> Iterable[Html]:
+    """Accuracy or R² with what was bought, beside own rows alone."""
+    appraisal = figures.quality.appraisal
+    model = None if appraisal is None else appraisal.model
+    if model is None or (both := model.own_and_bought or model.bought) is None:
+        return
+    name = "R²" if model.metric == "r2" else "accuracy"
+    which = "bought rows" if model.own is None else "own and bought rows"
+    more = "" if model.own is None else f"own rows alone {model.own.value:.3f}"
+    yield _tile(f"{name}, {which}", f"{both.value:.3f}", more)
 
 
 def _points(figures: Figures) -> Iterable[Html]:
@@ -107,6 +154,13 @@ def _distance(figures: Figures) -> Iterable[Html]:
     quality = figures.quality
     if quality.session is None:
         return
+    if quality.appraisal is not None:
+        of = {each.name: each.mmd2 for each in quality.appraisal.choices}
+        weighted = {name: of.get(f"{name}, with weights") for name in ("this session", "greedy", "uniform")}
+        if (mine := weighted.pop("this session")) is not None:
+            known = [f"{name} {value:.5f}" for name, value in weighted.items() if value is not None]
+            yield _tile("MMD² of all points, with weights", f"{mine:.5f}", ", ".join(known))
+            return
     beside = [("greedy", quality.greedy), ("uniform", quality.uniform)]
     more = ", ".join(f"{name} {curve.last:.5f}" for name, curve in beside if curve is not None)
     yield _tile("MMD² of all points", f"{quality.session.last:.5f}", more)

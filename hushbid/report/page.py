@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 from hushbid.protocol import __version__
 from hushbid.report.figures import Figures
 from hushbid.report.html import FIRST_BYTES, Html, data_script, element, fragment
-from hushbid.report.overview import notices, tiles
+from hushbid.report.overview import judgement, notices, tiles
 from hushbid.report.plots import DRAWING, plots_of
 from hushbid.report.sections import sections
 from hushbid.report.style import DARK
@@ -32,6 +32,7 @@ def page_of(figures: Figures) -> str:
     head = element(
         "head",
         element("meta", charset="utf-8"),
+        element("meta", name="hushbid-session", content=figures.session.identifier),
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", f"{figures.session.name}: report of a hushbid session"),
@@ -57,6 +58,7 @@ def _header(figures: Figures) -> Html:
         "header",
         element("p", "Report of a session", class_="kicker"),
         element("h1", figures.session.name),
+        *judgement(figures),
         *notices(figures),
         tiles(figures),
     )

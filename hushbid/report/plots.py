@@ -169,8 +169,8 @@ def _counts(figures: Figures) -> go.Figure | None:
         return None
     figure = style.figure("round", "owners", height=260)
     lines = (
-        ("handed a sealed point over", series.sealed, SKY, "solid"),
-        ("handed a raw point over", series.raw, ORANGE, "solid"),
+        ("handed a sealed point over", series.sealed_owners, SKY, "solid"),
+        ("handed a raw point over", series.raw_owners, ORANGE, "solid"),
         ("were asked", series.asked, INK, "dot"),
         ("were absent", series.absent, VERMILION, "dash"),
     )

@@ -60,12 +60,14 @@ class WeighedSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class CuratorSeries(WeighedSeries):
-    """What the curator's transcript alone tells: owners asked and absent, and points handed over."""
+    """What the curator's transcript alone tells: owners asked and absent, points handed over, by how many."""
 
     asked: Numbers
     raw: Numbers
     sealed: Numbers
     absent: Numbers
+    raw_owners: Numbers
+    sealed_owners: Numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +205,8 @@ def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries
         raw=_counts(course.raw, numbers),
         sealed=_counts(course.sealed, numbers),
         absent=tuple(absent[number] for number in numbers),
+        raw_owners=_counts(_once(course.raw), numbers),
+        sealed_owners=_counts(_once(course.sealed), numbers),
     )
 
 
@@ -223,6 +227,11 @@ def _consumer_series(sources: Sequence[Source], numbers: Numbers) -> ConsumerSer
         gain=gains,
         void=tuple(void[number] for number in numbers),
     )
+
+
+def _once(owners: Mapping[int, list[str]]) -> dict[int, list[str]]:
+    """Each owner once a round, however many points it handed over."""
+    return {number: sorted(set(names)) for number, names in owners.items()}
 
 
 def _course(

@@ -43,8 +43,8 @@ _INCIDENT_NAMES: Final = {
 def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
     """All sections of the page, in order, with the plots of these names."""
     return (
-        *_choice(figures, plots),
         *_appraisal(figures),
+        *_choice(figures, plots),
         *pictures(figures.pictures, plots),
         *_course(figures, plots),
         *_settlement(figures, plots),
@@ -90,7 +90,16 @@ def _model(appraisal: Appraisal) -> Iterable[Html]:
     """Whether the consumer's model gets better: a sentence, and what it is with each thing to learn from."""
     if (model := appraisal.model) is None:
         return
-    yield element("p", model.sentence())
+    if model.training_weights is not None:
+        weights = model.training_weights
+        kinds = {"labels": "with labels", "plain": "by features", "equal": "equal", "none": "none"}
+        yield element(
+            "p",
+            f"In the training an own row weighs 1, and all bought points together {weights.total:,.1f} "
+            f"(matching weights: {kinds[weights.kind]}): ",
+            element("code", "training_weights"),
+            " in delivered.npz.",
+        )
     figures = {
         "own rows alone": model.own,
         "bought points": model.bought,
@@ -124,7 +133,7 @@ def _parts(appraisal: Appraisal) -> Iterable[Html]:
         )
         for name, part in owners[:_TABLE_ROWS]
     ]
-    figures = _numbers("points", "exact gain", "MMD² if left out", "the same with weights, in all")
+    figures = _numbers("points", "exact gain", "change of MMD² without it", "weighted MMD² without it")
     yield table([*_text("owner"), *figures], rows)
     if left := len(owners) - len(rows):
         yield element("p", f"And {left:,} more.")

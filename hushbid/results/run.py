@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -21,6 +22,7 @@ from hushbid.consumer.verdict import NO_VERDICT, Verdict
 from hushbid.curator.ledger import Fault
 from hushbid.curator.result import RefusalOf, Sale
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.payment import PaidStatement
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import PrivacyStatement
@@ -41,7 +43,7 @@ class Choices(Figures):
     uniform: Judgement = Judgement()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RunResult(Figures):
     """The result of a procurement.
 
@@ -143,6 +145,18 @@ class RunResult(Figures):
         places = dict.fromkeys(("transcripts", "data", "directory", "processes", "report"))
         shared = {name: each for name, each in cls.shared(curator, consumer).items() if name not in places}
         return cls(**{**shared, **facts, **kept})
+
+    def __repr__(self) -> str:
+        found = self.model.own_and_bought or self.model.bought
+        metric = "R²" if self.model.metric == "r2" else "accuracy"
+        right = "" if found is None else f", {metric} {found.value:.3f}"
+        bought = f"{self.points_delivered} of {self.p} points of {self.owners} owners"
+        return f"<RunResult of {printable(self.session)!r}: {bought}{right}>"
+
+    def _repr_html_(self) -> str:
+        from hushbid.results.terminal import as_text  # which takes rich
+
+        return f"<pre>{escape(as_text(self))}</pre>"
 
     @property
     def sentences(self) -> tuple[str, str]:

@@ -24,8 +24,10 @@ from hushbid.protocol.privacy.payment import OwnerStatement
 from hushbid.protocol.session.guarantee import TRUSTED
 from hushbid.results.run import RunResult
 
-__all__ = ["render"]
+__all__ = ["as_text", "render"]
 
+_NOTEBOOK: Final = 100
+"""Columns of text in a notebook."""
 _PAID: Final = 2
 """Owners whose share the short form lists."""
 _SHOWN_OWNERS: Final = 12
@@ -52,6 +54,14 @@ def render(result: RunResult, console: Console, *, details: bool = False) -> Non
         parts.append(Text("\n".join(wrongs), style="yellow"))
     parts += _places(result, details=details)
     console.print(Group(*parts))
+
+
+def as_text(result: RunResult) -> str:
+    """The fifteen lines without colours."""
+    console = Console(width=_NOTEBOOK, force_terminal=False, color_system=None)
+    with console.capture() as captured:
+        render(result, console)
+    return captured.get()
 
 
 def _comparison(result: RunResult) -> Table:

@@ -112,7 +112,9 @@ def run(
     try:
         session = open_session(prepared.session)
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
-        ended = run_parties(prepared, both(progress, follow), say)
+        ended = run_parties(prepared, told := both(progress, follow), say)
+        if told is not None:
+            told(_over(session, ended))  # the last line of its curator may not have been read
         keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared))
         result = _result(prepared, session, ended, reference)
@@ -130,6 +132,21 @@ def run(
                 say(line)
         raise
     return result
+
+
+def _over(session: Session, ended: Ended) -> Progress:
+    """The progress of a session whose processes have ended."""
+    sold = CuratorResult.from_json(ended.results[CURATOR])
+    return Progress(
+        party=CURATOR,
+        phase="done",
+        round=sold.rounds,
+        rounds=session.file.rounds,
+        points=sold.points_delivered,
+        points_planned=session.file.session.points,
+        points_per_second=None,
+        seconds_left=None,
+    )
 
 
 def _consumer_file(prepared: RunDirectory) -> ConsumerFile:

@@ -351,7 +351,7 @@ def _value(found: Purchase, points: Path, session: Path) -> dict[str, Any]:
             session=session,
             columns=found.columns,
         )
-    )
+    ).as_json()
 
 
 def _report(found: Purchase, place: Path) -> Path:

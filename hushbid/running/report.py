@@ -16,7 +16,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.report.curves import APPRAISAL, BASELINES
 from hushbid.report.figures import Figures, figures_of
-from hushbid.report.html import FIRST_BYTES
+from hushbid.report.html import FIRST_BYTES, SESSION
 from hushbid.report.own_rows import Wanted, own_rows
 from hushbid.report.sources import open_sources
 from hushbid.text_files import check_file_place
@@ -29,6 +29,8 @@ __all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
 EVALUATION: Final = "evaluation.json"
+_HEAD_BYTES: Final = 1_000
+"""Within which a page names its session."""
 
 
 def write_report(
@@ -58,6 +60,7 @@ def write_report(
 
     _check_free(output)
     figures = _figures(transcripts, evaluation, wanted)
+    _check_session(output, figures.session.identifier)
     _write(output, page_of(figures))
     return figures
 
@@ -114,6 +117,20 @@ def _check_free(output: Path) -> None:
     if old != FIRST_BYTES:
         raise ConfigError(
             f"{output} exists already, and is not a report.", advice="Name another file with --output."
+        )
+
+
+def _check_session(output: Path, session: str) -> None:
+    """Refuse to replace the report of another session. Older versions named none."""
+    try:
+        with output.open("rb") as file:
+            old = file.read(_HEAD_BYTES)
+    except FileNotFoundError:
+        return
+    if SESSION in old and SESSION + session.encode() not in old:
+        raise ConfigError(
+            f"{output} is the report of another session, which is kept.",
+            advice="Name another file with --output.",
         )
 
 

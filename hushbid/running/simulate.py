@@ -32,6 +32,7 @@ from hushbid.protocol.runtime.party import ensure_done, open_journal
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.journal import Journal
 from hushbid.results.run import RunResult
+from hushbid.running.notebook import notebook_bar
 from hushbid.running.report import with_report
 from hushbid.simulation.simulator import Simulation
 from hushbid.text_files import check_directory_place
@@ -120,8 +121,8 @@ def simulate(
                 told(follower.progress())
 
         outcome = simulation.run(after_round)
-        if follow is not None:
-            follow(follower.progress())  # the last round is decided, too
+        if told is not None:
+            told(follower.progress())  # the last round is decided, too
         seconds = time.monotonic() - started
     for party in (CURATOR, CONSUMER, *data.owners):
         ensure_done(outcome.finishes[party])
@@ -171,13 +172,17 @@ def simulate(
 
 
 def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
-    """One that calls both; None: neither is there."""
+    """One that calls both; where neither is there a notebook's bar, or None outside of notebooks."""
     if progress is None:
-        return follow
+        return follow or notebook_bar()
+
+    told = 0
 
     def call(found: Progress) -> None:
-        if found.round:
-            progress(found.round, found.points or 0)
+        nonlocal told
+        if found.rounds_done > told:
+            told = found.rounds_done
+            progress(told, found.points or 0)
         if follow is not None:
             follow(found)
 

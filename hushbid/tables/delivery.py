@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, TypeAlias
@@ -18,11 +18,14 @@ from hushbid.protocol.data import DataColumns, Dataset, check_dataset, load_data
 from hushbid.protocol.data.arrays import UNREADABLE
 from hushbid.protocol.data.dataset import GAP_ADVICE
 from hushbid.protocol.data.names import split_names
-from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.errors import ConfigError, DataError, HushbidError
+from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.protocol.runtime.files.signed_files import read_invitation
 from hushbid.protocol.session.guarantee import PrivacyStatement
-from hushbid.protocol.session.session import open_session
+from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.transcripts.replay import opened_session
 
 __all__ = [
     "MASKED",
@@ -80,8 +83,15 @@ class Delivery:
     file: SessionFile | None = None
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
-        """The session's guarantees; empty if no session file was named, and no transcript is beside."""
-        return () if self.file is None else open_session(self.file).privacy()
+        """The session's guarantees, by the consumer's transcript beside the points or else by its file.
+
+        Empty if neither is there.
+        """
+        session = _recorded(self.path.parent / f"{CONSUMER}.transcript")
+        if session is None and self.file is not None:
+            with suppress(HushbidError):  # a file that says no more than how tables are read
+                session = open_session(self.file)
+        return () if session is None else session.privacy()
 
     @classmethod
     def read(cls, delivered: Path | str, session: Path | str | None, columns: Columns | DataColumns) -> Self:
@@ -176,6 +186,18 @@ class Delivery:
     def _within(self, features: npt.NDArray[Any]) -> Floats:
         lower, upper = self.public["lower"], self.public["upper"]
         return np.asarray((features - lower) / (upper - lower), dtype=np.float64)
+
+
+def _recorded(transcript: Path) -> Session | None:
+    """The session that a transcript is of; None if there is none, or it cannot be read."""
+    if not transcript.is_file():
+        return None
+    try:
+        with TranscriptReader(transcript) as reader:
+            first = next(reader, None)
+            return None if first is None else opened_session(transcript, reader.header, first)
+    except HushbidError:
+        return None
 
 
 def _session_of(path: Path) -> SessionFile:

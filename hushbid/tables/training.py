@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from hushbid.consumer.downstream import AMOUNTS, known_labels, no_classes, why_none_agree, wilson_interval
 from hushbid.consumer.estimators import is_regressor, made, takes_weights
+from hushbid.consumer.judgement import judged
 from hushbid.consumer.learners import counted
 from hushbid.consumer.model_figures import ModelFigures, ModelJudge
 from hushbid.consumer.training_weights import Kind
 from hushbid.protocol.data import DataColumns
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import need
+from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
 from hushbid.text_files import check_file_place
 
@@ -26,6 +28,7 @@ __all__ = ["Fitted", "Trained", "train"]
 
 _ENDING: Final = ".skops"
 _NO_WEIGHTS: Final = "the delivery has none: `hushbid weigh` makes them"
+_NO_OWN_ROWS: Final = ModelFigures(why="no file of own rows was named (`--validation`)")
 _FEW_CLASSES: Final = 2
 _FEW_NUMBERS: Final = 2
 
@@ -70,6 +73,7 @@ class Trained:
             labels are amounts; else empty.
         own_rows: Own rows with a label that it learned from as well; None: no file of own rows was named.
         beside: Whether it is better than one of own rows alone; None: no file of own rows was named.
+        privacy: The session's guarantees, as far as the session is known.
         output: Where the model was written.
     """
 
@@ -87,6 +91,12 @@ class Trained:
     output: Path | None
     own_rows: int | None = None
     beside: ModelFigures | None = None
+    privacy: tuple[PrivacyStatement, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """Whether the model got better than with own rows, and what protects whom."""
+        return judged(self.beside or _NO_OWN_ROWS, self.privacy)
 
     @property
     def model(self) -> Any:
@@ -109,6 +119,7 @@ class Trained:
             "own_rows": self.own_rows,
             "model": None if self.beside is None else self.beside.as_json(),
             "output": None if self.output is None else str(self.output),
+            "judgement": list(self.sentences),
         }
 
 
@@ -170,7 +181,7 @@ def train(
         )
     held = found.labelled
     labels = _labels(found, name, regressor=regressor)
-    judged = None if test is None else _judged(found, Path(test), labels)
+    tested = None if test is None else _judged(found, Path(test), labels)
     learned, weights, why = found.points[held], None, _NO_WEIGHTS
     own = None if validation is None else _judged(found, Path(validation), labels, label_gaps=True)
     if "weights" in found.arrays:
@@ -182,7 +193,7 @@ def train(
     both: _Rows = (learned, labels, weights)
     figures, counts = None, len(labels)
     if own is not None:
-        figures, share = _shared(found, own, judged, model, regressor=regressor, seed=seed)
+        figures, share = _shared(found, own, tested, model, regressor=regressor, seed=seed)
         both = (
             np.concatenate([own[0], learned]),
             np.concatenate([own[1], labels]),
@@ -196,13 +207,13 @@ def train(
             why = "by cross-validation on own rows the delivered points deserve no weight"
         weights = both[2] if takes_weights(model) and counts else None
         _check_classes(both, name, regressor=regressor)
-    fitted = _fit(model, *both, found.bounds, judged)
-    beside = _fit(model, learned, labels, None, found.bounds, judged) if without_weights else None
+    fitted = _fit(model, *both, found.bounds, tested)
+    beside = _fit(model, learned, labels, None, found.bounds, tested) if without_weights else None
     if place is not None:
         _write(place, fitted.model, name)
     labels_why = ""
-    if judged is not None and not regressor:
-        labels_why = AMOUNTS if no_classes(judged[1]) else why_none_agree(labels, judged[1])
+    if tested is not None and not regressor:
+        labels_why = AMOUNTS if no_classes(tested[1]) else why_none_agree(labels, tested[1])
     return Trained(
         estimator=name,
         kind="regressor" if regressor else "classifier",
@@ -213,10 +224,11 @@ def train(
         points=counts,
         unlabelled=len(held) - len(labels),
         classes=None if regressor else len(np.unique(labels)),
-        tested=None if judged is None else len(judged[1]),
+        tested=None if tested is None else len(tested[1]),
         labels_why=labels_why,
         own_rows=None if own is None else len(own[1]),
         beside=figures,
+        privacy=found.privacy(),
         output=None if place is None else place.resolve(),
     )
 

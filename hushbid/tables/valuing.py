@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
-from hushbid.consumer.valuation import value
+from pydantic.dataclasses import dataclass as figures
+
+from hushbid.consumer.valuation import OwnerValue, value
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.figures import Figures
 from hushbid.tables.delivery import Delivery
 from hushbid.tables.options import ValueOptions
 
-__all__ = ["MOST_POINTS", "MOST_SELLERS", "value_owners"]
+__all__ = ["MOST_POINTS", "MOST_SELLERS", "Worth", "value_owners"]
 
 MOST_POINTS: Final = 16_000
 """As many as are weighed: kernel values of all pairs are computed."""
@@ -18,12 +21,30 @@ MOST_SELLERS: Final = 2_000
 """Sums of every pair of them are held in memory."""
 
 
-def value_owners(options: ValueOptions) -> dict[str, Any]:
-    """What each owner's delivered points are worth to the consumer (`hushbid.consumer.valuation`).
+@figures(frozen=True, kw_only=True)
+class Worth(Figures):
+    """What owners' points are worth.
 
-    Returns:
-        ``total``, ``owners`` (name → `OwnerValue`), ``orders`` that were drawn, ``points``, ``gamma`` and
-        ``from_seed_set``.
+    Attributes:
+        total: What all of them gained.
+        owners: Each owner that sold a point, the largest gain first, as the consumer's result has them.
+        orders: How many orders were drawn for the Shapley values; 0: all coalitions were evaluated.
+        points: Points that were bought.
+        gamma: γ.
+        from_seed_set: Whether gains count from the seed set, as those of the consumer's result; else from
+            nothing.
+    """
+
+    total: float
+    owners: Mapping[str, OwnerValue]
+    orders: int
+    points: int
+    gamma: float
+    from_seed_set: bool
+
+
+def value_owners(options: ValueOptions) -> Worth:
+    """What each owner's delivered points are worth to the consumer (`hushbid.consumer.valuation`).
 
     Raises:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
@@ -50,11 +71,11 @@ def value_owners(options: ValueOptions) -> dict[str, Any]:
     seeds = None if options.seed_set is None else bought.table(options.seed_set)[1]
     pairs = options.orders // 2
     found = value(bought.points, sellers, wanted, seeds, width, pairs=pairs, seed=options.seed)
-    return {
-        "total": found.total,
-        "owners": {owner: asdict(each) for owner, each in found.owners.items()},
-        "orders": found.orders,
-        "points": len(sellers),
-        "gamma": width,
-        "from_seed_set": seeds is not None,
-    }
+    return Worth(
+        total=found.total,
+        owners=dict(sorted(found.owners.items(), key=lambda item: -item[1].gain)),
+        orders=found.orders,
+        points=len(sellers),
+        gamma=width,
+        from_seed_set=seeds is not None,
+    )

@@ -22,6 +22,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
@@ -49,12 +50,31 @@ ArrowTable: TypeAlias = Any
 """A pyarrow.Table: pyarrow has no types of its own to name."""
 
 
+_SHOWN = 6
+"""Columns that a short form names."""
+
+
 class Schema(BaseModel):
     """The columns of a table, in order: at least one, with distinct names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: Annotated[tuple[Column, ...], Field(min_length=1)]
+
+    def __repr__(self) -> str:
+        shown = [f"{column.name} {column.kind}" for column in self.columns[:_SHOWN]]
+        more = len(self.columns) - len(shown)
+        return f"<Schema: {', '.join(shown)}{f' and {more} more' if more else ''}>"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for column in self.columns:
+            values = column.model_dump(exclude_none=True, exclude_defaults=True)
+            more = ", ".join(f"{key} {value}" for key, value in values.items() if key not in ("name", "kind"))
+            cells = (column.name, column.kind, more)
+            rows.append("".join(f"<td>{escape(each)}</td>" for each in cells))
+        head = "<th>column</th><th>kind</th><th>what is public of it</th>"
+        return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
     @model_validator(mode="after")
     def _fit(self) -> Self:

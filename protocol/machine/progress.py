@@ -60,6 +60,13 @@ class Progress:
     they may be named.
     """
 
+    @property
+    def rounds_done(self) -> int:
+        """The last round that is over, whose points `points` has; all of them once the rounds are."""
+        if self.phase in ("loading", "enrolling"):
+            return 0
+        return max(0, self.round - 1) if self.phase == "rounds" else self.round
+
     def as_line(self) -> bytes:
         return json.dumps(asdict(self)).encode() + b"\n"
 

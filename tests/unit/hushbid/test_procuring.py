@@ -103,7 +103,7 @@ def test_the_model_is_judged_beside_own_rows_and_a_uniform_choice(procured: Proc
     assert (model.metric, model.judged_on, model.judged, model.own_rows) == ("accuracy", "test", 200, 80)
     for figure in (model.own, model.bought, model.own_and_bought, model.uniform, model.own_and_uniform):
         assert figure is not None
-    assert model.sentence() in str(procured)
+    assert model.alone() in str(procured)
 
 
 def test_own_rows_may_lack_a_label_and_those_that_have_one_count() -> None:
@@ -170,9 +170,9 @@ def test_weights_and_figures_are_those_of_the_result(procured: Procured) -> None
 
 
 def test_it_says_where_owners_had_fewer_points_than_were_to_be_bought(procured: Procured) -> None:
-    assert str(procured).startswith("40 points. ")
+    assert "40 points." in str(procured)
     few = bought(owners={"north": OWNERS["north"][:20], "south": OWNERS["south"][:5]}, anyway=True)
-    assert str(few).startswith("25 of 40 points. ")
+    assert "25 of 40 points." in str(few)
 
 
 def test_it_is_what_the_command_line_runs(procured: Procured, tmp_path: Path) -> None:

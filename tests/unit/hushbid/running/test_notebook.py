@@ -1,0 +1,94 @@
+"""What somebody sees in a notebook: a bar that ends full, and short forms of what a cell returns."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hushbid
+from hushbid.procuring import _SEED_SET
+from hushbid.running.notebook import notebook_bar
+
+ROUNDS = {
+    "session.points": 20,
+    "session.batch": 6,
+    "acquisition.rule": "sealed",
+    "summary.mechanism": "filtered-gaussian",
+    "summary.epsilon": 1.0,
+    "summary.neighbours": "add-remove-one",
+}
+
+
+class Shell:
+    """A notebook's display: what was shown, and what it was replaced by."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def display(self, page: str, *, display_id: bool) -> Shell:
+        assert display_id, "else it cannot be replaced"
+        self.shown.append(page)
+        return self
+
+    def update(self, page: str) -> None:
+        self.shown.append(page)
+
+
+def notebook(monkeypatch: pytest.MonkeyPatch, name: str) -> Shell:
+    shell, kind = Shell(), type(name, (), {})
+    display = SimpleNamespace(HTML=str, display=shell.display)
+    module: Any = SimpleNamespace(get_ipython=kind, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    return shell
+
+
+@pytest.fixture(scope="module")
+def cluster() -> hushbid.Cluster:
+    return hushbid.open_cluster("digits", settings=ROUNDS)
+
+
+def test_a_notebook_shows_a_bar_that_ends_full(
+    cluster: hushbid.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = notebook(monkeypatch, "ZMQInteractiveShell")
+    result = hushbid.simulate(cluster)
+    assert len(shell.shown) == result.rounds + 1
+    assert shell.shown[-1].startswith('<progress value="4" max="4">')
+    assert f"{result.points_delivered} of 20 points" in shell.shown[-1]
+
+
+def test_a_terminal_and_a_script_show_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook(monkeypatch, "TerminalInteractiveShell")
+    assert notebook_bar() is None
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert notebook_bar() is None
+
+
+def test_progress_tells_rounds_that_are_over_once_each_and_ends_at_p(cluster: hushbid.Cluster) -> None:
+    told: list[tuple[int, int]] = []
+    result = hushbid.simulate(cluster, progress=lambda *step: told.append(step))
+    assert [number for number, _ in told] == [1, 2, 3, 4]
+    assert told[-1] == (result.rounds, result.p)
+
+
+def test_what_a_cell_returns_is_short_and_has_html(cluster: hushbid.Cluster) -> None:
+    result = hushbid.simulate(cluster)
+    assert repr(result).startswith("<RunResult of 'digits': 20 of 20 points of 5 owners, accuracy ")
+    assert all(each.split()[0] in result._repr_html_() for each in result.sentences)
+    assert repr(cluster) == "<Cluster 'digits': 20 points of 5 owners, rule sealed, from cluster.toml>"
+    assert "<li>rule sealed</li>" in cluster._repr_html_()
+    columns = [{"name": f"<{place}>", "kind": "number", "lower": 0, "upper": 1} for place in range(8)]
+    schema = hushbid.Schema.of(columns)
+    assert repr(schema).endswith("<5> number and 2 more>")
+    assert "<td>&lt;7&gt;</td><td>number</td><td>lower 0.0, upper 1.0</td>" in schema._repr_html_()
+
+
+def test_a_drawn_seed_set_has_a_stream_of_its_own() -> None:
+    schema = hushbid.Schema.of([{"name": "a", "kind": "number", "lower": 0, "upper": 1}])
+    theirs = schema.drawn(50, np.random.default_rng(0))
+    ours = schema.drawn(50, np.random.default_rng([0, *_SEED_SET]))
+    assert not set(theirs.ravel()) & set(ours.ravel())
