@@ -30,6 +30,7 @@ _EXIT_CODES: Final = (
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Prepare": {
+        "init": "init:init_command",
         "advise": "advise:advise_command",
         "plan": "plan:plan_command",
         "schema": "schema:schema_app",

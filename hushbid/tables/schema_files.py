@@ -25,7 +25,7 @@ from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
 
-__all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "draft", "encode_file"]
+__all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "draft", "encode_file", "kind_of_values"]
 
 MOST_CATEGORIES: Final = 100
 """Most categories of a text column in a draft: a column with more is left out."""
@@ -72,7 +72,7 @@ def _left_out(name: str, why: str) -> str:
 
 def _drafted(name: str, column: Any, *, public: bool) -> str:
     """A column's table, with ? where people have to fill in, or why it is left out."""
-    kind = None if is_index(name) else _kind(column)
+    kind = None if is_index(name) else kind_of_values(column)
     if kind == "image":
         return _drafted_image(name, column, public=public)
     if kind is None:
@@ -185,7 +185,8 @@ def _range(column: Any, kind: Kind) -> dict[str, Any]:
     return {"lower": pc.min(numbers).as_py(), "upper": pc.max(numbers).as_py()}
 
 
-def _kind(column: Any) -> Kind | None:
+def kind_of_values(column: Any) -> Kind | None:
+    """The kind of a column of a table that `typed_by_values` has typed; None: there is none."""
     kind = column.type
     if pa.types.is_boolean(kind):
         return "boolean"

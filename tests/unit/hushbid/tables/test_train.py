@@ -222,7 +222,9 @@ def test_no_error_quotes_a_row_or_a_label(place: Path) -> None:
 
 def test_all_that_is_suggested_is_there_and_takes_weights() -> None:
     assert all(takes_weights(made(name, {}, seed=0)) for name in SUGGESTED)
-    shown = " ".join(CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "120"}).stdout.replace("│", " ").split())
+    shown = " ".join(
+        CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "120"}).stdout.replace("│", " ").split()
+    )
     assert all(name in shown for name in SUGGESTED)
 
 
