@@ -46,6 +46,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "owner": "parties:owner_command",
         "consumer": "consumer:consumer_command",
         "curator": "parties:curator_command",
+        "again": "again:again_command",
     },
     "Look back": {
         "results": "results:results_command",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from hushbid.consumer.valuation import value
@@ -47,7 +47,9 @@ def value_owners(options: ValueOptions) -> dict[str, Any]:
             )
     width = bought.gamma(options.gamma)
     _, wanted = bought.table(options.validation)
-    seeds = None if options.seed_set is None else bought.table(options.seed_set)[1]
+    # Labels of seeds count for nothing, and a drawn set has none.
+    bare = replace(bought, columns=replace(bought.columns, label=None, identifier=None))
+    seeds = None if options.seed_set is None else bare.table(options.seed_set)[1]
     pairs = options.orders // 2
     found = value(bought.points, sellers, wanted, seeds, width, pairs=pairs, seed=options.seed)
     return {
