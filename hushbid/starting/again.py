@@ -84,9 +84,11 @@ def begin_again(options: AgainOptions) -> dict[str, Any]:
     private = load_toml(CuratorFile, config).resolved(config.parent)
     outcome = _outcome(private.state, options.session, config)
     number = _free_number(options.session, config, (CONSUMER, *before.roster.owners))
-    changes = {"timeouts": {"enrolment": options.enrolment}, "session": {"min_owners": options.min_owners}}
     nonce = secrets.token_hex(_NONCE_BYTES)
-    changes["session"]["nonce"] = nonce
+    changes = {
+        "timeouts": {"enrolment": options.enrolment},
+        "session": {"min_owners": options.min_owners, "nonce": nonce},
+    }
     changed = _changed(text, changes)
     session = load_toml_text(SessionFile, changed, where=str(options.session))
     open_session(session)

@@ -85,7 +85,7 @@ def test_two_owners_tables_make_a_session_that_runs(place: Path) -> None:
     cluster = open_cluster(Path(found["files"]["cluster"]), settings=["session.points=20"])
     result = simulate(cluster)
     assert result.as_json()["points_delivered"] == 20
-    assert result.model.sentence
+    assert result.as_json()["model"]["sentence"]
 
 
 def test_one_table_is_dealt_out_to_try_a_session_and_that_is_said(place: Path) -> None:
