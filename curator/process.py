@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import Final
 
 from hushbid.curator.hub import Hub
 from hushbid.curator.machine import CuratorMachine
@@ -12,7 +14,8 @@ from hushbid.curator.session_log import CuratorLog
 from hushbid.protocol import platform
 from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.config.session import SessionFile
-from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.errors import ConfigError, ExitCode
+from hushbid.protocol.machine.machine import Finish
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.runtime.control import Control
@@ -46,6 +49,13 @@ from hushbid.protocol.transcript.session_file import started
 from hushbid.protocol.wire.codec import said_to
 
 __all__ = ["run_curator"]
+
+
+_STARTING: Final = (
+    ("Start them, or raise timeouts", "For that raise timeouts"),
+    ("Start it, see its log, or raise timeouts", "For that see its log, or raise timeouts"),
+)
+"""How advice begins that would start a party of a session that is over, and how it begins instead."""
 
 
 def run_curator(
@@ -120,7 +130,7 @@ def _curate(
         hub = Hub(session_file, machine, driver, endpoint, CuratorLog(session, machine), vitals, progress)
         stack.callback(hub.log_what_was_not_taken)
         finish = hub.run()
-    ensure_done(finish)
+    ensure_done(_with_what_next(finish))
     sale = Sale.of(session_file, machine, file.price, seconds=machine.seconds)
     return CuratorResult(
         **CuratorResult.shared(sale),
@@ -128,6 +138,20 @@ def _curate(
         settlement_terms=session.settlement_terms,
         privacy=session.privacy(),
     )
+
+
+def _with_what_next(finish: Finish) -> Finish:
+    """An end that says, of a session that is over, how another begins.
+
+    The machine's own words are in transcripts of any age, and replays compare them.
+    """
+    if finish.code is ExitCode.DONE or not finish.final:
+        return finish
+    advice = finish.advice
+    for before, now in _STARTING:
+        advice = advice.replace(before, now)
+    again = "The session is over: another start changes nothing. `hushbid again SESSION` begins another."
+    return replace(finish, advice=f"{again} {advice}".rstrip())
 
 
 def _settled(session: Session, machine: CuratorMachine) -> bool:

@@ -8,7 +8,7 @@ computation, and nothing of D_v enters except its size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -30,7 +30,7 @@ from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.acquisition import herds
 
-__all__ = ["GRID", "Advice", "Proposal", "advise"]
+__all__ = ["GRID", "Advice", "Proposal", "advise", "median_gamma"]
 
 GRID: Final = (0.1, 0.3, 1.0, 3.0)
 """ε that are tried."""
@@ -373,9 +373,22 @@ def _width(request: Request, bounds: Bounds) -> Proposal:
     elif request.seed_set is not None:
         rows, source = request.seed_set, "seed set"
     median, same = _median_distance(rows, bounds)
-    gamma = 2.0 ** -round(math.log2(2.0 * median))
+    gamma = _power_of_two(median)
     pairs = f"{source} rows" + (" of one label" if same else "")
     return Proposal("γ", gamma, f"By the median rule for pairs of {pairs}, to a power of two", source)
+
+
+def median_gamma(dataset: Dataset, lower: Sequence[float], upper: Sequence[float]) -> float:
+    """γ by the median rule, as proposals have it, of rows within these bounds.
+
+    Raises:
+        DataError: All rows are equal.
+    """
+    return _power_of_two(_median_distance(dataset, Bounds(list(lower), list(upper)))[0])
+
+
+def _power_of_two(median: float) -> float:
+    return float(2.0 ** -round(math.log2(2.0 * median)))
 
 
 def _median_distance(dataset: Dataset, bounds: Bounds) -> tuple[float, bool]:

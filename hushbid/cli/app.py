@@ -30,6 +30,7 @@ _EXIT_CODES: Final = (
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Prepare": {
+        "init": "init:init_command",
         "advise": "advise:advise_command",
         "plan": "plan:plan_command",
         "schema": "schema:schema_app",
@@ -45,6 +46,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "owner": "parties:owner_command",
         "consumer": "consumer:consumer_command",
         "curator": "parties:curator_command",
+        "again": "again:again_command",
     },
     "Look back": {
         "results": "results:results_command",

@@ -26,10 +26,10 @@ BEFORE: Final[Mapping[str, Mapping[str, str]]] = {
 MEANT: Final[Mapping[str, str]] = {
     "buy procure purchase": "`hushbid run CLUSTER.toml` buys on this machine, `hushbid consumer` as one of "
     "several parties; `hushbid plan` says first what it would come to",
-    "start begin launch go demo": "`hushbid run digits` runs the demonstration, `hushbid run CLUSTER.toml` a "
-    "session on this machine; `hushbid curator`, `owner` and `consumer` start one party each",
-    "init new create quickstart": "`hushbid advise` proposes a session for a validation set, and writes its "
-    "file; `hushbid schema draft` begins a schema",
+    "start begin launch go demo": "`hushbid init TABLE` begins a session of your own, and "
+    "`hushbid run digits` runs the demonstration; `hushbid run CLUSTER.toml` runs a session on this machine, "
+    "and `hushbid curator`, `owner` and `consumer` start one party each",
+    "new create quickstart setup-session": "`hushbid init TABLE` makes the files of a session from tables",
     "serve server host coordinator": "`hushbid curator` runs a session's rounds",
     "join sell seller offer enrol enroll client": "`hushbid owner` takes part as an owner",
     "buyer": "`hushbid consumer` takes part as the consumer",
@@ -49,9 +49,10 @@ MEANT: Final[Mapping[str, str]] = {
     "model fit": "`hushbid train` trains a model on delivered points",
     "weights weight": "`hushbid weigh` weighs delivered points",
     "shapley worth attribute": "`hushbid value` says what each owner's points are worth",
-    "result outcome delivered points": "`hushbid results STATE` weighs, trains on and writes what was bought",
+    "result outcome delivered points": "`hushbid results STATE` judges, weighs and writes what was bought",
     "page html plot": "`hushbid report` writes a page on a session",
     "verify replay diff export redact": "`hushbid transcript verify`, `replay`, `diff` and `export` do that",
+    "retry repeat rerun": "`hushbid again SESSION` begins a session anew that was given up",
     "resume continue restart": "`hushbid curator`, `owner` or `consumer` with the same state directory goes "
     "on where it was",
     "version": "`hushbid --version` says it",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -284,19 +283,22 @@ def _or_why(made: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any] | None, 
 def _tables(found: Purchase, points: Path) -> dict[str, Path]:
     """The points as tables, of the very arrays that the ``.npz`` has."""
     from hushbid.consumer.delivered import delivered_table
-    from hushbid.tables.frames import write_table
+    from hushbid.tables.frames import ArrowTable, write_table
     from hushbid.tables.training_table import training_table
 
     columns, arrays = found.columns, read_delivered(points)
     own = load_dataset(found.file.validation, columns.with_gaps())
-    if columns.schema is not None:
-        table = delivered_table(columns.schema, points, label=found.label)
-        rows: Callable[[Any], Any] = columns.schema.decode
-    else:
-        names = own.feature_names or found.file.columns.features
-        table = named_table(arrays, names, label=found.label)
-        rows = partial(_named, names, found.label)
+    schema, names = columns.schema, own.feature_names or found.file.columns.features
 
+    def rows(features: Any) -> ArrowTable:
+        if schema is not None:
+            return schema.decode(features)
+        return named_table({"features": features}, names, label=found.label)
+
+    if schema is not None:
+        table = delivered_table(schema, points, label=found.label)
+    else:
+        table = named_table(arrays, names, label=found.label)
     made = {"parquet": table, "csv": table}
     if "training_weights" in arrays:
         labels = None if own.labels is None else own.labels

@@ -29,7 +29,7 @@ from hushbid.protocol.data.tables import typed_by_values
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.tables.frames import as_arrow
 
-__all__ = ["MOST_CATEGORIES", "draft"]
+__all__ = ["MOST_CATEGORIES", "draft", "kind_of_values"]
 
 MOST_CATEGORIES: Final = 100
 """Most categories of a text column in a draft: a column with more is left out."""
@@ -119,7 +119,7 @@ def _left_out(name: str, why: str) -> str:
 
 def _drafted(name: str, column: Any, *, public: bool, fill: bool) -> str:
     """A column's table, with ? where people have to fill in, or why it is left out."""
-    kind = None if is_index(name) else _kind(column)
+    kind = None if is_index(name) else kind_of_values(column)
     if kind == "image":
         return _drafted_image(name, column, public=public, fill=fill)
     if kind is None:
@@ -271,7 +271,8 @@ def _moment_text(microseconds: int, kind: Kind) -> str:
     return shown[:10] if kind == "date" else shown
 
 
-def _kind(column: Any) -> Kind | None:
+def kind_of_values(column: Any) -> Kind | None:
+    """The kind of a column of a table that `typed_by_values` has typed; None: there is none."""
     kind = column.type
     if pa.types.is_boolean(kind):
         return "boolean"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pydantic.dataclasses import dataclass as figures
@@ -68,7 +69,9 @@ def value_owners(options: ValueOptions) -> Worth:
             )
     width = bought.gamma(options.gamma)
     _, wanted = bought.table(options.validation)
-    seeds = None if options.seed_set is None else bought.table(options.seed_set)[1]
+    # Labels of seeds count for nothing, and a drawn set has none.
+    bare = replace(bought, columns=replace(bought.columns, label=None, identifier=None))
+    seeds = None if options.seed_set is None else bare.table(options.seed_set)[1]
     pairs = options.orders // 2
     found = value(bought.points, sellers, wanted, seeds, width, pairs=pairs, seed=options.seed)
     return Worth(

@@ -24,7 +24,10 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.link import Link
 from hushbid.protocol.wire.messages import Close, Farewell, Hello, Refused, Welcome
 
-__all__ = ["CURATOR_LACKS", "Participant", "participant_transitions"]
+__all__ = ["ABANDONED", "CURATOR_LACKS", "Participant", "participant_transitions"]
+
+ABANDONED: Final = "The curator abandoned the session."
+"""The reason of an end that the curator has told."""
 
 CURATOR_LACKS: Final = "The peer has received"
 """How a refusal as `state-lost` begins where the curator's record is the shorter one. Where it is our own,
@@ -166,7 +169,7 @@ class Participant(Machine):
         if close.outcome == "complete":
             self._ending = Finish(ExitCode.DONE, "The session is complete.")
         else:
-            self._ending = Finish(ExitCode.FAILED, "The curator abandoned the session.", "Its log says why.")
+            self._ending = Finish(ExitCode.FAILED, ABANDONED, "Its log says why.")
         self.phase = "leaving"
         self._do(SignHead())
 

@@ -11,7 +11,7 @@ from hushbid.protocol.config.party import ConsumerFile, OwnerFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ExitCode, HushbidError, Stopped
 from hushbid.protocol.machine.machine import Charge, Finish
-from hushbid.protocol.machine.participant import Participant
+from hushbid.protocol.machine.participant import ABANDONED, Participant
 from hushbid.protocol.runtime.driver import Driver, Numerics
 from hushbid.protocol.runtime.keys import KeyPair
 from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget
@@ -34,7 +34,17 @@ from hushbid.protocol.wire.codec import said_to
 
 __all__ = ["log_reading", "take_part"]
 
-_MAY_BE_OVER: Final = "The session may be over by now, and no curator there any more: ask whoever runs it."
+_MAY_BE_OVER: Final = (
+    "The session may be over by now, and no curator there any more: ask whoever runs it, who begins another "
+    "with `hushbid again`, and sends another invitation."
+)
+_GIVEN_UP: Final = (
+    "If it was given up before, no curator comes back: whoever runs it begins another with `hushbid again`, "
+    "and sends another invitation."
+)
+_ABANDONED: Final = (
+    "The session is over: whoever runs it begins another with `hushbid again`, and sends another invitation."
+)
 
 
 def take_part(
@@ -108,9 +118,13 @@ def _with_the_end(finish: Finish, phase: str, *, forgotten: bool) -> Finish:
     """
     if forgotten:
         return replace(finish, code=ExitCode.CONNECTION)
-    if finish.code is not ExitCode.TIMEOUT or phase == "greeting":
+    if finish.code is ExitCode.TIMEOUT:
+        more = _GIVEN_UP if phase == "greeting" else _MAY_BE_OVER
+    elif finish.code is ExitCode.FAILED and finish.reason == ABANDONED:
+        more = _ABANDONED
+    else:
         return finish
-    return replace(finish, advice=f"{finish.advice} {_MAY_BE_OVER}")
+    return replace(finish, advice=f"{finish.advice} {more}")
 
 
 def _charged(budget: DatasetBudget) -> str:

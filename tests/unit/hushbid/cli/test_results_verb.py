@@ -122,6 +122,8 @@ def test_a_state_directory_is_enough_and_the_three_forms_have_the_same_weights(s
     assert found["directory"] == str(state / "results")
     assert (found["train_why"], found["report_why"]) == ("", "")
     assert found["train"]["own_rows"] == 60
+    assert set(found["value"]["owners"]) == {"hill", "vale"}
+    assert (found["value_why"], found["value"]["from_seed_set"]) == ("", True)
     assert found["train"]["scores"]["accuracy"] > 0.8
     files = {name: Path(path) for name, path in found["files"].items()}
     with np.load(files["npz"]) as arrays:
@@ -153,6 +155,16 @@ def test_people_read_judgement_model_values_and_files(state: Path) -> None:
     for said in ("orchard: what was procured", "LogisticRegression", "Shapley", "points.parquet"):
         assert said in ended.stdout
     assert (state.parent / "out" / "points.csv").is_file()
+
+
+def test_owners_are_valued_from_a_drawn_seed_set_too(state: Path) -> None:
+    draw = np.random.default_rng(6)
+    drawn = np.column_stack([draw.random(30), np.eye(2)[draw.integers(0, 2, 30)]])
+    np.savez(state / "seed-set.npz", features=drawn, session=np.zeros(32, dtype=np.uint8))
+    config = state.parent / "consumer.toml"
+    config.write_text(config.read_text().replace('seed_set = "seeds.csv"', "seed_points = 30"))
+    found = json.loads(results(state, "--json").stdout)
+    assert (found["value_why"], found["value"]["from_seed_set"]) == ("", True)
 
 
 def test_what_the_consumer_kept_needs_no_file_beside_it(state: Path, tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""`hushbid init`: the files of a new session from tables, and the commands to paste."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hushbid.protocol.runtime.command import takes, tell, verb
+from hushbid.starting.beginning import InitOptions
+
+__all__ = ["init_command"]
+
+_WIDTH: Final = 100
+
+
+def _show(made: Mapping[str, Any]) -> None:
+    tell(f"{made['directory']}")
+    for name, path in made["files"].items():
+        tell(f"  {name:<14} {path.removeprefix(made['directory'] + '/')}")
+    tell("")
+    columns = ", ".join(f"{name} ({kind})" for name, kind in made["columns"].items())
+    for line in (
+        f"Rows are compared by {columns}.",
+        f"{made['points']} points are to be bought, with ε = {made['epsilon']:g} for the validation set.",
+        *made["said"],
+    ):
+        tell(textwrap.fill(line, _WIDTH, subsequent_indent="  ", break_long_words=False))
+    tell("\nPaste:")
+    for each in made["commands"]:
+        where = "" if each["where"] == "here" else each["where"]
+        what = f"    # {each['what']}" if each["what"] else ""
+        tell(f"{where}$ {each['command']}{what}")
+
+
+@takes(InitOptions)
+@verb(show=_show)
+def init_command(options: InitOptions) -> dict[str, Any]:
+    """Begin a session from tables: columns, session file and party files, and the commands to paste."""
+    from hushbid.starting.beginning import begin
+
+    return begin(options)

@@ -1,0 +1,216 @@
+"""Another session of the parties of one that is over, with a new nonce and invitations: `hushbid again`."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, cast
+
+import tomli_w
+import tomlkit
+import typer
+
+from hushbid.cluster.kind import kind_of
+from hushbid.protocol.config.invitation import invitation
+from hushbid.protocol.config.loading import load_toml, load_toml_text, read_text, read_toml
+from hushbid.protocol.config.party import CuratorFile
+from hushbid.protocol.config.session import SessionFile
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.command import by_option, option
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
+from hushbid.protocol.runtime.keys import read_secret
+from hushbid.protocol.runtime.network.transport import contact_address
+from hushbid.protocol.runtime.party import transcript_path
+from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
+from hushbid.protocol.session.session import open_session
+from hushbid.text_files import check_new_file, write_new_file
+
+__all__ = ["AgainOptions", "begin_again"]
+
+_NONCE_BYTES: Final = 8
+_OVER: Final = ("closing", "done")
+"""Phases of a curator in which its session is over; in others its process may end, and go on later."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainOptions:
+    """A session that is over, and is to be run again: each option's help describes it."""
+
+    session: Path = field(
+        metadata=by_option(
+            Annotated[
+                Path,
+                typer.Argument(help="The session file of before.", metavar="SESSION"),
+            ]
+        ),
+    )
+    config: Path | None = option(
+        Path | None, help="The curator's private file; default: curator.toml beside the session file."
+    )
+    enrolment: float | None = option(
+        float | None, min=0.0, help="timeouts.enrolment of the new session, in seconds; default: as before."
+    )
+    min_owners: int | None = option(
+        int | None, min=1, help="session.min_owners of the new session; default: as before."
+    )
+    days: int = option(int, default=DAYS_IN_FORCE, min=1, max=MOST_DAYS, help="Days until they expire.")
+
+
+def begin_again(options: AgainOptions) -> dict[str, Any]:
+    """Write the files of another session beside those of the one that is over, which stay.
+
+    Returns:
+        ``session_file``, ``config_file`` (the curator's), ``nonce``, ``digest``, ``expires``,
+        ``invitations`` by party, ``state`` (the name of a new state directory), ``outcome`` of the session of
+        before, and ``commands``, each with ``where`` it is to be pasted.
+
+    Raises:
+        ConfigError: The session is not over, or has not begun; its file or the curator's cannot be used; or
+            a file is there already.
+        KeyFileError: The curator's key cannot be read.
+    """
+    _check_kind(options.session)
+    text = read_text(options.session)
+    before = load_toml_text(SessionFile, text, where=str(options.session))
+    config = options.config or options.session.with_name(f"{CURATOR}.toml")
+    if not config.exists():
+        raise ConfigError(
+            f"{config}: the curator's private file is not there.",
+            advice="Name it with --config: it says where the state of the session of before is.",
+        )
+    private = load_toml(CuratorFile, config).resolved(config.parent)
+    outcome = _outcome(private.state, options.session, config)
+    number = _free_number(options.session, config, (CONSUMER, *before.roster.owners))
+    nonce = secrets.token_hex(_NONCE_BYTES)
+    changes = {
+        "timeouts": {"enrolment": options.enrolment},
+        "session": {"min_owners": options.min_owners, "nonce": nonce},
+    }
+    changed = _changed(text, changes)
+    session = load_toml_text(SessionFile, changed, where=str(options.session))
+    open_session(session)
+    contact_address(session.network.address)
+    if private.key is None:
+        raise ConfigError(f"{config} names no key.", advice="Set `key` there: it signs the invitations.")
+    pair = read_secret(private.key)
+    expires = expiry(options.days)
+    values = {
+        party: invitation(session, party, pair, expires=expires)
+        for party in (CONSUMER, *session.roster.owners)
+    }
+    state = f"state-{number}"
+    session_file = _numbered(options.session, number)
+    config_file = _numbered(config, number)
+    write_new_file(session_file, changed)
+    write_new_file(config_file, _changed(read_text(config), {"": {"state": f"{CURATOR}-{state}"}}))
+    invitations = {}
+    for party, said in values.items():
+        path = options.session.with_name(f"{party}-{number}.invitation")
+        head = f"# An invitation to another session, for {party}. Nothing in it is secret.\n"
+        write_new_file(path, head + tomli_w.dumps(said))
+        invitations[party] = path
+    return {
+        "session_file": str(session_file),
+        "config_file": str(config_file),
+        "nonce": nonce,
+        "digest": values[CONSUMER]["digest"],
+        "expires": values[CONSUMER]["expires"],
+        "invitations": {party: str(path) for party, path in invitations.items()},
+        "state": state,
+        "outcome": outcome,
+        "commands": _commands(session_file, config_file, invitations, state),
+    }
+
+
+def _check_kind(path: Path) -> None:
+    if path.is_dir():
+        raise ConfigError(
+            f"{path} is a directory.",
+            advice="Name the session file; of a session on this machine, `hushbid run` with the cluster file "
+            "makes another by itself.",
+        )
+    kind = kind_of(read_toml(path))
+    if kind == "cluster":
+        raise ConfigError(
+            f"{path} is a cluster file, of a session on one machine.",
+            advice=f"`hushbid run {path}` makes another session by itself, with new keys and states. With "
+            "docker-compose set HUSHBID_SET=session.nonce=second.",
+        )
+    if kind == "invitation":
+        raise ConfigError(
+            f"{path} is an invitation: whoever runs the curator begins another session.",
+            advice="Ask there for another invitation, and name a new state directory with it.",
+        )
+
+
+def _outcome(state: Path, session: Path, config: Path) -> str:
+    """How the session ended: "complete" or "given up".
+
+    Raises:
+        ConfigError: It has not ended, or not begun.
+    """
+    path, command = status_path(state, CURATOR), f"hushbid curator --session {session} --config {config}"
+    if not transcript_path(state, CURATOR).exists() or not path.exists():
+        raise ConfigError(
+            f"The session of {session} has not begun: {state} has nothing of it.",
+            advice=f"`{command}` begins it.",
+        )
+    status = Status.read(path)
+    if status.finished and status.phase in _OVER:
+        return "complete" if status.exit_code == 0 else "given up"
+    if not status.finished and status.is_running:
+        raise ConfigError(
+            f"The session of {session} is still running, in its phase {status.phase}.",
+            advice=f"`hushbid status --watch {state}` shows it; Ctrl-C stops its curator.",
+        )
+    raise ConfigError(
+        f"The session of {session} was stopped in its phase {status.phase}, and is not over.",
+        advice=f"`{command}` goes on with it.",
+    )
+
+
+def _numbered(path: Path, number: int) -> Path:
+    stem, dash, last = path.stem.rpartition("-")
+    stem = stem if dash and last.isdecimal() else path.stem
+    return path.with_name(f"{stem}-{number}{path.suffix}")
+
+
+def _free_number(session: Path, config: Path, parties: tuple[str, ...]) -> int:
+    """The first number from 2 that no file of before has."""
+    number = 2
+    while True:
+        names = [_numbered(session, number), _numbered(config, number)]
+        names += [session.with_name(f"{party}-{number}.invitation") for party in parties]
+        if not any(path.exists() for path in names):
+            for path in names:
+                check_new_file(path)
+            return number
+        number += 1
+
+
+def _changed(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
+    """A TOML file with other values, its comments as they were; None changes nothing."""
+    document = tomlkit.parse(text)
+    for table, values in changes.items():
+        given = {key: value for key, value in values.items() if value is not None}
+        if not given:
+            continue
+        place: MutableMapping[str, Any] = document
+        if table:
+            place = cast(MutableMapping[str, Any], document.setdefault(table, tomlkit.table()))
+        place.update(given)
+    return tomlkit.dumps(document)
+
+
+def _commands(
+    session: Path, config: Path, invitations: Mapping[str, Path], state: str
+) -> list[dict[str, str]]:
+    found = [{"where": CURATOR, "command": f"hushbid curator --session {session} --config {config}"}]
+    for party, path in invitations.items():
+        role = CONSUMER if party == CONSUMER else "owner"
+        command = f"hushbid {role} --invitation {path.name} --config {role}.toml --state {state}"
+        found.append({"where": party, "command": command})
+    return found

@@ -1,0 +1,507 @@
+"""The files of a new session from tables, and the commands that run it, for `hushbid init`."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+import tomli_w
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from hushbid.advice.proposal import median_gamma
+from hushbid.cluster.file import open_cluster
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.config.section import PartyName
+from hushbid.protocol.config.session import DraftSession
+from hushbid.protocol.crypto.commitment import USUAL_DEPTH
+from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.runtime.command import by_option, option
+from hushbid.protocol.session.guarantee import weak_epsilon
+from hushbid.starting.columns import Given, Proposed, given_bounds, given_categories, propose, read_table
+from hushbid.tables.frames import ArrowTable, write_table
+from hushbid.text_files import check_directory_place, write_new_file
+
+__all__ = ["InitOptions", "begin"]
+
+FEWEST: Final = 120
+"""Rows of one table that can be dealt out to all parties."""
+DEALT: Final = ("north", "south", "west")
+"""Owners of a table that is dealt out."""
+_FEW_ROWS: Final = 300
+"""Rows of a validation set from which on ε = 1 leaves something to be seen."""
+_MOST_POINTS: Final = 500
+_SEED_POINTS: Final = 150
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitOptions:
+    """A session that is to be begun: each option's help describes it."""
+
+    table: Path | None = field(
+        default=None,
+        metadata=by_option(
+            Annotated[
+                Path | None,
+                typer.Argument(
+                    help="The validation set: rows like those that are wanted. Without --owner it is dealt "
+                    "out to all parties, to try a session.",
+                    metavar="TABLE",
+                    show_default=False,
+                ),
+            ]
+        ),
+    )
+    validation: Path | None = option(
+        Path | None, help="The validation set, in place of TABLE.", metavar="FILE"
+    )
+    owner: list[str] | None = option(
+        list[str] | None,
+        help="An owner, and its table where that is here. May be repeated.",
+        metavar="NAME[=FILE]",
+    )
+    test: Path | None = option(
+        Path | None, help="Held-out rows with labels, to judge a model by.", metavar="FILE"
+    )
+    label: str | None = option(str | None, help="The column of labels, which a model is to learn.")
+    identifier: str | None = option(str | None, help="A column of identifiers, which owners' points carry.")
+    bounds: list[str] | None = option(
+        list[str] | None,
+        help="Public bounds of a column, in place of those of the rows. May be repeated.",
+        metavar="NAME=LOW:HIGH",
+    )
+    categories: list[str] | None = option(
+        list[str] | None, help="All categories of a column, likewise.", metavar="NAME=A,B"
+    )
+    without: list[str] | None = option(
+        list[str] | None, help="A column to leave out, likewise.", metavar="NAME"
+    )
+    where: Literal["one", "several", "compose"] = option(
+        Literal["one", "several", "compose"],
+        "--for",
+        default="one",
+        help="One machine, several machines, or docker-compose.",
+    )
+    points: int | None = option(int | None, min=1, help="p, points to buy; default: by the owners' rows.")
+    epsilon: float | None = option(
+        float | None, help="ε of the validation set; default: 1, or 3 where it has few rows."
+    )
+    name: str = option(str, default="purchase", help="The session's name.")
+    output: Path | None = option(Path | None, help="The directory to make; default: the name.", metavar="DIR")
+
+
+@dataclass(frozen=True)
+class _Party:
+    """A party's table, and where it lies; of an owner elsewhere, neither."""
+
+    table: ArrowTable | None
+    path: Path | None
+
+
+@dataclass(frozen=True)
+class _Session:
+    """All that a new session is made of."""
+
+    options: InitOptions
+    place: Path
+    proposed: Proposed
+    gamma: float
+    epsilon: float
+    points: int
+    validation: _Party
+    test: _Party | None
+    owners: Mapping[str, _Party]
+    dealt: bool
+
+    @property
+    def columns(self) -> dict[str, str]:
+        named = {"label": self.options.label, "identifier": self.options.identifier}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def begin(options: InitOptions) -> dict[str, Any]:
+    """Make a directory with all that a session needs but keys.
+
+    Returns:
+        ``directory``, ``files``, ``columns`` by name with their kind, ``left_out`` with why, ``read`` (what
+        of which column follows from rows), ``points``, ``epsilon``, ``gamma``, ``said`` (what a public file
+        tells of private rows, and what was assumed), and ``commands``, each with ``where`` it is to be pasted
+        and ``what`` for.
+
+    Raises:
+        ConfigError: An option that cannot hold, or a directory that is there or cannot be made.
+        DataError: A table that cannot be read, or that does not fit the others or what was said of columns.
+    """
+    place = _checked(options)
+    made = _session(options, place)
+    try:
+        files = _FILES[options.where](made)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    return {
+        "directory": str(place),
+        "files": {name: str(path) for name, path in files.items()},
+        "columns": {each["name"]: each["kind"] for each in made.proposed.columns},
+        "left_out": dict(made.proposed.left_out),
+        "read": {name: list(what) for name, what in made.proposed.read.items()},
+        "points": made.points,
+        "epsilon": made.epsilon,
+        "gamma": made.gamma,
+        "said": _said(made),
+        "commands": _COMMANDS[options.where](made),
+    }
+
+
+def _checked(options: InitOptions) -> Path:
+    """The directory to make; all that can be refused before a table is read."""
+    for name in (options.name, *(each.partition("=")[0] for each in options.owner or ())):
+        try:
+            TypeAdapter(PartyName).validate_python(name)
+        except ValidationError:
+            raise ConfigError(
+                f"{name!r} cannot be a name of a session or an owner.",
+                advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
+            ) from None
+        if name in (CONSUMER, CURATOR):
+            raise ConfigError(f"An owner cannot be named {name}.", advice="Give it another name.")
+    if options.epsilon is not None and not 0.0 < options.epsilon < float("inf"):
+        raise ConfigError(f"--epsilon is {options.epsilon:g}.", advice="Give a positive number, such as 1.")
+    if (options.table is None) is (options.validation is None):
+        raise ConfigError(
+            "Which table has the rows that are wanted?",
+            advice="Name it: `hushbid init TABLE`, or with --validation.",
+        )
+    place = Path(options.output or options.name).absolute()
+    if place.exists():
+        raise ConfigError(f"{place} is there already.", advice="Name another directory with --output.")
+    check_directory_place(place)
+    return place
+
+
+def _session(options: InitOptions, place: Path) -> _Session:
+    given = Given(
+        options.label,
+        options.identifier,
+        options.without or (),
+        given_bounds(options.bounds or ()),
+        given_categories(options.categories or ()),
+    )
+    path = options.table or options.validation
+    assert path is not None, "one of them is there"
+    wanted, owners = read_table(path), _owners(options)
+    dealt = not owners and options.where != "several"
+    test = None if options.test is None else _Party(read_table(options.test), options.test.resolve())
+    tables = {path.name: wanted}
+    tables |= {each.path.name: each.table for each in owners.values() if each.path and each.table is not None}
+    if test is not None and test.path is not None and test.table is not None:
+        tables[test.path.name] = test.table
+    proposed = propose(tables, given)
+    validation = _Party(wanted, path.resolve())
+    if dealt:
+        validation, dealt_test, owners = _deal(wanted, path, place)
+        test = test or dealt_test
+    assert validation.table is not None, "it was read"
+    schema, rows = proposed.schema, validation.table
+    gamma = median_gamma(
+        Dataset.from_arrays(path.name, schema.encode(rows, name=path.name)), schema.lower, schema.upper
+    )
+    offered = sum(len(each.table) for each in owners.values() if each.table is not None)
+    points = options.points or max(1, min(_MOST_POINTS, offered // 4 if offered else _MOST_POINTS))
+    epsilon = options.epsilon or (3.0 if len(rows) < _FEW_ROWS else 1.0)
+    return _Session(options, place, proposed, gamma, epsilon, points, validation, test, owners, dealt)
+
+
+def _owners(options: InitOptions) -> dict[str, _Party]:
+    found: dict[str, _Party] = {}
+    for text in options.owner or ():
+        name, equals, file = text.partition("=")
+        if name in found:
+            raise ConfigError(f"--owner {name} is given twice.", advice="Give each owner its own name.")
+        if not equals and options.where != "several":
+            raise ConfigError(
+                f"--owner {name} has no table.",
+                advice=f"Give one, --owner {name}=FILE; only with --for several is it on another machine.",
+            )
+        found[name] = _Party(read_table(Path(file)), Path(file).resolve()) if equals else _Party(None, None)
+    return found
+
+
+def _deal(table: ArrowTable, path: Path, place: Path) -> tuple[_Party, _Party, dict[str, _Party]]:
+    """One table for all parties: a tenth is wanted, a fifth judges, and owners have the rest alike."""
+    if len(table) < FEWEST:
+        raise DataError(
+            f"{path.name} has {len(table)} rows, too few to be dealt out to all parties: {FEWEST} at least.",
+            advice="Name owners' tables with --owner NAME=FILE.",
+        )
+    order = np.random.default_rng(0).permutation(len(table))
+    wanted, judged = min(300, len(table) // 10), min(2_000, len(table) // 5)
+    ends = np.cumsum([wanted, judged])
+    parts = [order[: ends[0]], order[ends[0] : ends[1]], *np.array_split(order[ends[1] :], len(DEALT))]
+    names = ["validation", "test", *DEALT]
+    parties = {
+        name: _Party(table.take(np.sort(part)), place / "data" / f"{name}.parquet")
+        for name, part in zip(names, parts, strict=True)
+    }
+    return parties.pop("validation"), parties.pop("test"), parties
+
+
+# -- files -----------------------------------------------------------------------------------------------
+
+
+def _sections(made: _Session, *, nonce: bool) -> str:
+    rows = len(made.validation.table) if made.validation.table is not None else 0
+    few = f"  # its {rows} rows are few: with ε = 1 noise would hide them" if made.epsilon == 3.0 else ""
+    said = (
+        f'nonce = "{secrets.token_hex(8)}"  # a session is run once: another nonce makes it another\n'
+        if nonce
+        else ""
+    )
+    return f"""\
+[session]
+name = "{made.options.name}"
+points = {made.points}  # p, the most points that are bought
+delta = 1e-5  # the δ of every ε below
+{said}
+[features]  # no seed: the consumer draws the map, and the curator never has it
+map = "paired"
+dimension = 140
+gamma = {made.gamma}  # by the median distance of rows of the validation set, to a power of two
+
+{made.proposed.toml()}
+[target]  # how the consumer releases the mean embedding of its validation set, once
+mechanism = "filtered-gaussian"
+epsilon = {made.epsilon}{few}
+neighbours = "substitute-one"
+
+[acquisition]
+rule = "tender"  # one round: owners submit a choice, and see nothing of each other
+commitment_depth = {USUAL_DEPTH}  # owners commit to their rows before they see anything
+
+[noise]
+source = "secure"
+"""
+
+
+def _one(made: _Session) -> dict[str, Path]:
+    """A cluster file, for one machine."""
+    return _cluster(made, copied=made.dealt, head="hushbid run")
+
+
+def _compose(made: _Session) -> dict[str, Path]:
+    """The same, with the tables beside it, as containers see no other directory."""
+    return _cluster(made, copied=True, head="docker-compose up")
+
+
+def _cluster(made: _Session, *, copied: bool, head: str) -> dict[str, Path]:
+    parties: dict[str, _Party] = {"validation": made.validation, **made.owners}
+    if made.test is not None:
+        parties["test"] = made.test
+    data = made.place / "data"
+    made.place.mkdir(mode=0o700, parents=True)
+    places: dict[str, Path] = {}
+    for name, party in parties.items():
+        assert party.table is not None, "only --for several has owners elsewhere"
+        assert party.path is not None, "likewise"
+        places[name] = data / f"{name}.parquet" if copied else party.path
+        if copied:
+            data.mkdir(mode=0o700, exist_ok=True)
+            write_table(party.table, places[name])
+    named = {name: str(path.relative_to(made.place) if copied else path) for name, path in places.items()}
+    own = {"columns": made.columns} if made.columns else {}
+    consumer: dict[str, Any] = {"validation": named["validation"], "seed_points": _SEED_POINTS}
+    consumer |= {"test": named["test"]} if made.test is not None else {}
+    consumer |= {"columns": {"label": made.options.label}} if made.options.label else {}
+    owners = {name: {"data": named[name], **own} for name in made.owners}
+    tables = {"consumer": consumer, "owners": owners, "run": {"directory": "runs"}}
+    path = made.place / "cluster.toml"
+    text = f"# A session as `hushbid init` made it, for `{head}`. Every key: docs/configuration.md.\n\n"
+    write_new_file(path, f"{text}{_sections(made, nonce=False)}\n{tomli_w.dumps(tables)}")
+    open_cluster(path).load()  # what cannot be run is told now
+    copies = {f"data/{name}": place for name, place in places.items()} if copied else {}
+    return {"cluster": path, **copies}
+
+
+def _several(made: _Session) -> dict[str, Path]:
+    """The public session file, and a private file for each party."""
+    made.place.mkdir(mode=0o700, parents=True)
+    files = {"session": made.place / "session.toml"}
+    roster = {"roster": {"curator": "", "consumer": "", "owners": dict.fromkeys(made.owners, "")}}
+    network = (
+        '[network]\naddress = "tcp://curator.example.org:5790"  # where the others reach the curator\n\n'
+    )
+    times = "[timeouts]\nenrolment = 3600.0  # seconds in which owners and consumer come\nround = 30.0\n\n"
+    head = (
+        "# A session as `hushbid init` made it: the public file, which whoever runs the curator keeps.\n"
+        "# The address is still to be filled in, and `hushbid keys approve` fills in the roster.\n\n"
+    )
+    write_new_file(
+        files["session"], f"{head}{_sections(made, nonce=True)}\n{times}{network}{tomli_w.dumps(roster)}"
+    )
+    load_toml(DraftSession, files["session"])
+    consumer: dict[str, Any] = {
+        "key": f"{CONSUMER}.key",
+        "state": f"{CONSUMER}-state",
+        "validation": str(made.validation.path),
+        "seed_points": _SEED_POINTS,
+        **({} if made.test is None else {"test": str(made.test.path)}),
+        **({"columns": {"label": made.options.label}} if made.options.label else {}),
+    }
+    privates: dict[str, tuple[type, dict[str, Any]]] = {
+        CURATOR: (CuratorFile, {"key": f"{CURATOR}.key", "state": f"{CURATOR}-state"}),
+        CONSUMER: (ConsumerFile, consumer),
+    }
+    for name, party in made.owners.items():
+        values = {
+            "name": name,
+            "key": f"{name}.key",
+            "state": f"{name}-state",
+            "data": str(party.path or f"{name}.csv"),
+            # Its rows were not looked at: those beyond the bounds are clipped, and its own preflight says so.
+            "columns": {**made.columns, **({} if party.path else {"outside": "clip"})},
+        }
+        privates[name] = (OwnerFile, values)
+    for name, (kind, values) in privates.items():
+        files[name] = made.place / f"{name}.toml"
+        write_new_file(
+            files[name],
+            f"# The private file of {name}, as `hushbid init` made it.\n\n{tomli_w.dumps(values)}",
+        )
+        load_toml(kind, files[name])
+    return files
+
+
+_FILES: Final = {"one": _one, "several": _several, "compose": _compose}
+
+
+# -- what people read ------------------------------------------------------------------------------------
+
+
+def _said(made: _Session) -> list[str]:
+    said = []
+    read = [f"{name} ({' and '.join(what)})" for name, what in made.proposed.read.items()]
+    if read:
+        said.append(
+            "Read off rows, to round numbers, and written into a file that every party gets: "
+            f"{', '.join(read)}. No ε covers that. Where it must not be told, say it yourself with --bounds "
+            "and --categories."
+        )
+    said.append(
+        "γ follows from the validation set: it tells the median distance of its rows, to a factor of 1.4."
+    )
+    said += [f"{name} is left out: {why}." for name, why in made.proposed.left_out.items()]
+    if made.dealt:
+        said.append(
+            "The table was dealt out to all parties, to try a session: owners have alike, so that a choice "
+            "can hardly be better than chance. Name owners' tables with --owner NAME=FILE."
+        )
+    if made.options.label is None:
+        said.append("Without --label no model is judged: a purchase is compared by its columns alone.")
+    elif made.test is None:
+        said.append("Without --test a model is judged by cross-validation on own rows alone.")
+    if made.options.where == "compose" and not made.dealt:
+        said.append(f"The tables were copied to {made.place / 'data'}, as containers see no other directory.")
+    if warning := weak_epsilon(made.epsilon, "the validation set"):
+        said.append(warning)
+    return said
+
+
+def _command(where: str, command: str, what: str) -> dict[str, str]:
+    return {"where": where, "command": command, "what": what}
+
+
+def _shown(path: Path) -> str:
+    """A path as it is pasted: from the working directory where it is below it."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
+def _commands_of_one(made: _Session) -> list[dict[str, str]]:
+    cluster, run = _shown(made.place / "cluster.toml"), _shown(made.place / "runs" / f"{made.options.name}-1")
+    return [
+        _command(
+            "here", f"hushbid run {cluster}", "rehearse the session, then run it: every party is a process"
+        ),
+        _command("here", f"hushbid results {run}", "what was bought: judged, weighed, learned from, written"),
+    ]
+
+
+def _commands_of_compose(made: _Session) -> list[dict[str, str]]:
+    place = _shown(made.place)
+    owners = len(made.owners)
+    variables = (
+        f'HUSHBID_CLUSTER=/data/cluster.toml HUSHBID_DATA="$(realpath {place})" HUSHBID_OWNERS={owners}'
+    )
+    return [
+        _command("checkout", f"chmod -R o+rX {place}", "user 10001 of the containers reads the tables"),
+        _command(
+            "checkout", f"{variables} docker-compose up --build", "the session, a container for each party"
+        ),
+        _command(
+            "checkout",
+            f'docker cp "$({variables} docker-compose ps -aq consumer)":/party/state/. state',
+            "take out what was bought",
+        ),
+    ]
+
+
+def _commands_of_several(made: _Session) -> list[dict[str, str]]:
+    session, place = _shown(made.place / "session.toml"), made.place
+    found = [
+        _command(
+            CURATOR,
+            f"hushbid keys new {CURATOR} --output {_shown(place)}",
+            f"in {place}; put its address into session.toml first",
+        )
+    ]
+    for name in (CONSUMER, *(made.owners or ("NAME",))):
+        role = CONSUMER if name == CONSUMER else "owner"
+        found += [
+            _command(name, f"hushbid keys new {name}", "beside its private file, which it gets from you"),
+            _command(name, f"hushbid keys request {name} --role {role}", "send the request to the curator"),
+        ]
+    found += [
+        _command(
+            CURATOR,
+            f"hushbid keys request {CURATOR} --role curator --key {_shown(place / 'curator.key')}",
+            "",
+        ),
+        _command(
+            CURATOR,
+            f"hushbid keys approve *.request --session {session}",
+            "compare each fingerprint by telephone",
+        ),
+        _command(CURATOR, f"hushbid invite --session {session} --consumer", "send it to the consumer"),
+    ]
+    for name in made.owners or ("NAME",):
+        found.append(
+            _command(CURATOR, f"hushbid invite --session {session} --owner {name}", f"send it to {name}")
+        )
+    found.append(
+        _command(
+            CURATOR, f"hushbid curator --session {session} --config {_shown(place / 'curator.toml')}", ""
+        )
+    )
+    for name in made.owners or ("NAME",):
+        found.append(_command(name, f"hushbid owner --invitation {name}.invitation --config {name}.toml", ""))
+    found += [
+        _command(CONSUMER, "hushbid consumer --invitation consumer.invitation --config consumer.toml", ""),
+        _command(CONSUMER, f"hushbid results {CONSUMER}-state", "what was bought"),
+    ]
+    return found
+
+
+_COMMANDS: Final = {
+    "one": _commands_of_one,
+    "several": _commands_of_several,
+    "compose": _commands_of_compose,
+}

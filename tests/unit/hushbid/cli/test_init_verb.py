@@ -1,0 +1,272 @@
+"""`hushbid init`: files that run as they are, what they tell of rows, and errors with what mends them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from hushbid.cli.app import app
+from hushbid.cluster.file import open_cluster
+from hushbid.protocol.config.loading import load_toml
+from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from hushbid.protocol.config.session import DraftSession
+from hushbid.protocol.data.schema import Schema
+from hushbid.running.simulate import simulate
+
+
+def bees(seed: int, rows: int) -> pd.DataFrame:
+    """Hives: what no other test has."""
+    draw = np.random.default_rng(seed)
+    weight, breed = draw.normal(40.0, 8.0, rows), draw.choice(["carnica", "buckfast"], rows)
+    return pd.DataFrame(
+        {
+            "hive": np.arange(seed * 10_000, seed * 10_000 + rows),
+            "weight": weight.round(2),
+            "frames": draw.integers(4, 13, rows),
+            "breed": breed,
+            "seen": [f"2024-0{month}-11" for month in draw.integers(3, 9, rows)],
+            "wintered": np.where(weight + draw.normal(0.0, 3.0, rows) > 40.0, "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, seed, rows in (("wanted", 1, 60), ("alps", 2, 200), ("plain", 3, 150), ("test", 4, 80)):
+        bees(seed, rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["init", *arguments], env={"COLUMNS": "200"})
+
+
+def made(*arguments: str) -> dict[str, Any]:
+    ended = init(*arguments, "--json")
+    assert ended.exit_code == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def refused(*arguments: str) -> dict[str, str]:
+    ended = init(*arguments, "--json")
+    assert ended.exit_code == 4, ended.stderr
+    found = json.loads(ended.stdout)["error"]
+    assert isinstance(found, dict)
+    return found
+
+
+OWNERS = ("--owner", "alps=alps.csv", "--owner", "plain=plain.csv")
+
+
+# -- one machine -----------------------------------------------------------------------------------------
+
+
+def test_two_owners_tables_make_a_session_that_runs(place: Path) -> None:
+    found = made("wanted.csv", *OWNERS, "--test", "test.csv", "--label", "wintered", "--identifier", "hive")
+    assert found["columns"] == {
+        "weight": "number",
+        "frames": "integer",
+        "breed": "category",
+        "seen": "date",
+    }
+    assert (found["points"], found["epsilon"], found["left_out"]) == (87, 3.0, {})
+    cluster = open_cluster(Path(found["files"]["cluster"]), settings=["session.points=20"])
+    result = simulate(cluster)
+    assert result.as_json()["points_delivered"] == 20
+    assert result.as_json()["model"]["sentence"]
+
+
+def test_one_table_is_dealt_out_to_try_a_session_and_that_is_said(place: Path) -> None:
+    bees(5, 400).to_csv(place / "all.csv", index=False)
+    found = made("all.csv", "--label", "wintered", "--name", "trial")
+    directory = place / "trial"
+    names = ("validation", "test", "north", "south", "west")
+    rows = {name: pq.read_table(directory / "data" / f"{name}.parquet") for name in names}
+    assert [table.num_rows for table in rows.values()] == [40, 80, 94, 93, 93]
+    hives = [hive for table in rows.values() for hive in table["hive"].to_pylist()]
+    assert len(set(hives)) == len(hives) == 400, "no row is two parties'"
+    assert any("dealt out" in line for line in found["said"])
+    assert {path.stat().st_mode & 0o077 for path in (directory, *directory.glob("data/*"))} == {0}
+    assert len(open_cluster(directory / "cluster.toml").load().owners) == 3
+
+
+def test_the_commands_are_verbs_with_options_that_there_are(place: Path) -> None:
+    for where in ("one", "several", "compose"):
+        found = made("wanted.csv", *OWNERS, "--for", where, "--output", f"for {where}")
+        lines = [shlex.split(each["command"]) for each in found["commands"]]
+        lines = [line for line in lines if line[0] == "hushbid"]
+        assert lines or where == "compose"
+        for _, verb, *rest in lines:
+            command: Any = get_command(app).commands[verb]  # type: ignore[attr-defined]
+            if hasattr(command, "commands"):
+                command = command.commands[rest[0]]
+            taken = {option for parameter in command.params for option in parameter.opts}
+            assert {word for word in rest if word.startswith("--")} <= taken
+    assert f"hushbid run '{Path('for one') / 'cluster.toml'}'" in init(
+        "wanted.csv", *OWNERS, "--output", "for two"
+    ).stdout.replace("for two", "for one")
+
+
+# -- what a public file tells ----------------------------------------------------------------------------
+
+
+def test_what_is_read_off_rows_is_said_and_is_no_row_s_own_value(place: Path) -> None:
+    found = made("wanted.csv", *OWNERS, "--label", "wintered")
+    assert found["read"] == {
+        "weight": ["bounds"],
+        "frames": ["bounds"],
+        "breed": ["categories"],
+        "seen": ["bounds"],
+    }
+    [said] = [line for line in found["said"] if "No ε covers that" in line]
+    for name, what in found["read"].items():
+        assert f"{name} ({what[0]})" in said
+    weight = next(each for each in Schema.read(found["files"]["cluster"]).columns if each.name == "weight")
+    all_rows = pd.concat([pd.read_csv(f"{name}.csv") for name in ("wanted", "alps", "plain")])
+    assert weight.lower is not None
+    assert weight.upper is not None
+    assert weight.lower < all_rows["weight"].min()
+    assert weight.upper > all_rows["weight"].max()
+    assert all(end % 5 == 0 for end in (weight.lower, weight.upper))
+    assert "bounds follow from rows" in Path(found["files"]["cluster"]).read_text()
+
+
+def test_what_people_say_is_not_read_off_rows(place: Path) -> None:
+    said = [
+        "--bounds",
+        "weight=0:120",
+        "--bounds",
+        "frames=0:20",
+        "--categories",
+        "breed=carnica,buckfast,ligustica",
+    ]
+    found = made("wanted.csv", *OWNERS, *said, "--without", "seen", "--label", "wintered")
+    assert found["read"] == {}
+    assert not any("No ε covers that" in line for line in found["said"])
+    columns = {each.name: each for each in Schema.read(found["files"]["cluster"]).columns}
+    assert (columns["weight"].lower, columns["weight"].upper) == (0.0, 120.0)
+    assert columns["breed"].categories == ("carnica", "buckfast", "ligustica")
+    assert found["left_out"] == {
+        "seen": "it was to be left out",
+        "hive": "no value stands twice, as in an identifier: `--identifier` names one",
+    }
+
+
+def test_an_epsilon_that_protects_nobody_is_warned_of(place: Path) -> None:
+    assert any(
+        line.startswith("WARNING: ε = 30") for line in made("wanted.csv", *OWNERS, "--epsilon", "30")["said"]
+    )
+
+
+# -- several machines, and containers --------------------------------------------------------------------
+
+
+def test_several_machines_have_a_public_file_and_a_private_one_each(place: Path) -> None:
+    found = made(
+        "wanted.csv",
+        "--owner",
+        "alps",
+        "--owner",
+        "plain=plain.csv",
+        "--for",
+        "several",
+        "--label",
+        "wintered",
+    )
+    files = {name: Path(path) for name, path in found["files"].items()}
+    session = load_toml(DraftSession, files["session"])
+    assert sorted(session.roster.owners) == ["alps", "plain"]
+    assert len(session.session.nonce) == 16
+    consumer = load_toml(ConsumerFile, files["consumer"])
+    assert (consumer.validation, consumer.columns.label) == (place / "wanted.csv", "wintered")
+    load_toml(CuratorFile, files["curator"])
+    away, here = (load_toml(OwnerFile, files[name]) for name in ("alps", "plain"))
+    assert (away.columns.outside, here.columns.outside) == ("clip", "refuse"), "rows elsewhere were not seen"
+    assert here.data == place / "plain.csv"
+    places = [each["where"] for each in found["commands"]]
+    assert set(places) == {"curator", "consumer", "alps", "plain"}
+    other = made("wanted.csv", "--owner", "alps", "--for", "several", "--output", "other")
+    again = load_toml(DraftSession, Path(other["files"]["session"]))
+    assert again.session.nonce != session.session.nonce
+
+
+def test_containers_get_copies_beside_the_cluster_file(place: Path) -> None:
+    found = made("wanted.csv", *OWNERS, "--for", "compose", "--label", "wintered")
+    text = Path(found["files"]["cluster"]).read_text()
+    assert str(place) not in text, "containers see no other directory"
+    assert any("copied to" in line for line in found["said"])
+    up = next(each["command"] for each in found["commands"] if "docker-compose up" in each["command"])
+    assert "HUSHBID_CLUSTER=/data/cluster.toml" in up
+    assert "HUSHBID_OWNERS=2" in up
+
+
+# -- what cannot be --------------------------------------------------------------------------------------
+
+WRONG = [
+    pytest.param([], "--validation", id="no table"),
+    pytest.param(["wanted.csv", "--validation", "wanted.csv"], "--validation", id="two validation sets"),
+    pytest.param(["nowhere.csv", *OWNERS], "", id="no such file"),
+    pytest.param(["wanted.csv"], "--owner NAME=FILE", id="too few rows to deal"),
+    pytest.param(["wanted.csv", "--owner", "alps"], "--owner alps=FILE", id="no owner's table"),
+    pytest.param(["wanted.csv", *OWNERS, *OWNERS], "own name", id="an owner twice"),
+    pytest.param(["wanted.csv", "--owner", "Älps=alps.csv"], "small letters", id="an owner's name"),
+    pytest.param(["wanted.csv", "--owner", "curator=alps.csv"], "another name", id="a party's name"),
+    pytest.param(["wanted.csv", *OWNERS, "--name", "spitäler"], "small letters", id="the session's name"),
+    pytest.param(["wanted.csv", *OWNERS, "--output", "/proc/x"], "--output", id="no directory"),
+    pytest.param(["wanted.csv", *OWNERS, "--output", "."], "--output", id="a directory that is there"),
+    pytest.param(["wanted.csv", *OWNERS, "--epsilon", "-1"], "positive", id="epsilon"),
+    pytest.param(["wanted.csv", *OWNERS, "--label", "honey"], "wintered", id="no such label"),
+    pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=9"], "age=0:120", id="no bounds"),
+    pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=9:1"], "age=0:120", id="bounds the wrong way"),
+    pytest.param(["wanted.csv", *OWNERS, "--categories", "breed=a,,b"], "sort=a,b,c", id="no categories"),
+    pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=30:50"], "--bounds", id="bounds too narrow"),
+    pytest.param(["wanted.csv", *OWNERS, "--categories", "breed=carnica"], "sort=a,b,c", id="one category"),
+    pytest.param(
+        ["wanted.csv", *OWNERS, "--categories", "breed=carnica,x"], "all --categories", id="unknown"
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "advice"), WRONG)
+def test_what_cannot_be_is_refused_with_what_mends_it_and_leaves_nothing(
+    place: Path, arguments: list[str], advice: str
+) -> None:
+    before = sorted(place.iterdir())
+    assert advice in refused(*arguments)["advice"]
+    assert sorted(place.iterdir()) == before
+
+
+def test_tables_that_do_not_go_together_are_named(place: Path) -> None:
+    bees(6, 50).drop(columns="frames").to_csv("short.csv", index=False)
+    error = refused("wanted.csv", "--owner", "short=short.csv")
+    assert error["what"] == "short.csv has no column 'frames'."
+    assert "--without frames" in error["advice"]
+    bees(6, 50).assign(frames="many").to_csv("text.csv", index=False)
+    error = refused("wanted.csv", "--owner", "text=text.csv")
+    assert "different kinds in 'frames'" in error["what"]
+    assert "--without frames" in error["advice"]
+
+
+def test_people_read_what_was_made_and_what_to_paste(place: Path) -> None:
+    ended = init("wanted.csv", *OWNERS, "--label", "wintered")
+    assert ended.exit_code == 0
+    for said in (
+        "Rows are compared by weight (number)",
+        "No ε covers that",
+        "Paste:",
+        "$ hushbid run",
+        "$ hushbid results",
+    ):
+        assert said in ended.stdout
