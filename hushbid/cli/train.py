@@ -11,8 +11,8 @@ import typer
 from hushbid.consumer.estimators import SUGGESTED
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import show_figures, verb
-from hushbid.tables.options import DeliveredArgument
+from hushbid.protocol.runtime.command import say, show_figures, verb
+from hushbid.tables.options import DeliveredArgument, OutsideOfTablesOption, changes_told
 
 __all__ = ["train_command"]
 
@@ -26,6 +26,8 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    for line in changes_told(result["outside"]):
+        say(line)
     learned = f"{result['points']}"
     if result["unlabelled"]:
         learned += f", and {result['unlabelled']} without a label left out"
@@ -86,6 +88,7 @@ def train_command(
     ] = None,
     features: FeaturesOption = None,
     label: LabelOption = None,
+    outside: OutsideOfTablesOption = None,
     session: SessionOfTablesOption = None,
     without_weights: Annotated[
         bool,
@@ -111,6 +114,7 @@ def train_command(
         without_weights=without_weights,
         seed=seed,
         output=output,
+        outside=outside,
     ).as_json()
 
 

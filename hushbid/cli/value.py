@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hushbid.protocol.runtime.command import takes, verb
-from hushbid.tables.options import ValueOptions
+from hushbid.protocol.runtime.command import say, takes, verb
+from hushbid.tables.options import ValueOptions, changes_told
 
 __all__ = ["value_command"]
 
@@ -16,6 +16,8 @@ def _show(result: Mapping[str, Any]) -> None:
 
     from hushbid.cli.terminal import Terminal
 
+    for line in changes_told(result["outside"]):
+        say(line)
     table = Table("owner", box=None, pad_edge=False)
     for name in ("points", "gain", "left out", "Shapley", "± s.e."):
         table.add_column(name, justify="right")

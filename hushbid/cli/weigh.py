@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hushbid.consumer.cli import quality_lines
 from hushbid.protocol.runtime.command import say, show_figures, takes, verb
-from hushbid.tables.options import WeighOptions
+from hushbid.tables.options import WeighOptions, changes_told
 
 __all__ = ["weigh_command"]
 
@@ -20,6 +20,8 @@ def _show(result: Mapping[str, Any]) -> None:
     from hushbid.tables.formulas import formula_line
 
     balance = result["balance"]
+    for line in changes_told(result["outside"]):
+        say(line)
     figures = {
         "points": str(result["points"]),
         **({} if balance is None else {"label shares": _BALANCED[balance]}),

@@ -46,6 +46,7 @@ from hushbid.protocol.config.session import (
     SessionTables,
 )
 from hushbid.protocol.data import DataColumns, Dataset, load_dataset
+from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -230,6 +231,25 @@ class Cluster:
             if name not in timeouts.model_fields_set and seconds > getattr(timeouts, name)
         }
         file = self.file.model_copy(update={"timeouts": timeouts.model_copy(update=longer)})
+        return replace(self, file=file)
+
+    def reading_with(self, outside: Outside) -> Cluster:
+        """The same cluster, all of whose tables are read with this word about rows that do not fit.
+
+        Raises:
+            ConfigError: It names no tables.
+        """
+        if self.partition is not None:
+            raise ConfigError(
+                f"{self.where}: --outside is for tables, and this file names a dataset.",
+                advice="Leave --outside and HUSHBID_OUTSIDE out.",
+            )
+
+        def said(section: Any) -> Any:
+            return section.model_copy(update={"columns": section.columns.with_options(outside=outside)})
+
+        owners = {name: said(owner) for name, owner in self.file.owners.items()}
+        file = self.file.model_copy(update={"owners": owners, "consumer": said(self.file.consumer)})
         return replace(self, file=file)
 
     @property

@@ -16,6 +16,7 @@ from hushbid.consumer.estimators import is_regressor, made, takes_weights
 from hushbid.consumer.learners import counted
 from hushbid.consumer.model_figures import ModelFigures, ModelJudge
 from hushbid.consumer.training_weights import Kind
+from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import need
 from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
@@ -69,6 +70,7 @@ class Trained:
         own_rows: Own rows with a label that it learned from as well; None: no file of own rows was named.
         beside: Whether it is better than one of own rows alone; None: no file of own rows was named.
         output: Where the model was written.
+        outside: What was clipped or dropped of test and own rows, by their files' names.
     """
 
     estimator: str
@@ -85,6 +87,7 @@ class Trained:
     output: Path | None
     own_rows: int | None = None
     beside: ModelFigures | None = None
+    outside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def model(self) -> Any:
@@ -107,6 +110,7 @@ class Trained:
             "own_rows": self.own_rows,
             "model": None if self.beside is None else self.beside.as_json(),
             "output": None if self.output is None else str(self.output),
+            "outside": dict(self.outside),
         }
 
 
@@ -122,6 +126,7 @@ def train(
     without_weights: bool = False,
     seed: int = 0,
     output: Path | str | None = None,
+    outside: Outside | None = None,
 ) -> Trained:
     """Fit a model to delivered points, with their weights, on columns scaled by the public bounds to [0, 1].
 
@@ -140,6 +145,8 @@ def train(
         without_weights: Fit another one without weights as well, for comparison.
         seed: Its ``random_state``, if it is named and has one.
         output: Where to write the model, ending with ``.skops``; None: nowhere.
+        outside: What becomes of rows of `test` and `validation` that do not fit the public bounds; None: they
+            are refused.
 
     Raises:
         ConfigError: An option that cannot hold, an estimator or a parameter that there is none of, or a
@@ -159,7 +166,7 @@ def train(
             )
         model = estimator
     name, regressor = type(model).__name__, is_regressor(model)
-    found = Delivery.read(delivered, session, columns)
+    found = Delivery.read(delivered, session, columns, outside)
     if found.amounts and not regressor:
         raise ConfigError(
             f"By [labels] of {found.session} labels are amounts, and {name} learns classes.",
@@ -215,6 +222,7 @@ def train(
         own_rows=None if own is None else len(own[1]),
         beside=figures,
         output=None if place is None else place.resolve(),
+        outside=found.outside,
     )
 
 

@@ -22,14 +22,15 @@ def value_owners(options: ValueOptions) -> dict[str, Any]:
     """What each owner's delivered points are worth to the consumer (`hushbid.consumer.valuation`).
 
     Returns:
-        ``total``, ``owners`` (name → `OwnerValue`), ``orders`` that were drawn, ``points``, ``gamma`` and
-        ``from_seed_set``.
+        ``total``, ``owners`` (name → `OwnerValue`), ``orders`` that were drawn, ``points``, ``gamma``,
+        ``from_seed_set``, and what was changed of tables, ``outside``.
 
     Raises:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
         DataError: A file that cannot be read, a delivery that does not say who sold what, or one too large.
     """
-    bought = Delivery.read(options.delivered, options.session, (options.features, options.label))
+    columns = (options.features, options.label)
+    bought = Delivery.read(options.delivered, options.session, columns, options.outside)
     name = bought.path.name
     if "owners" not in bought.arrays:
         raise DataError(f"{name} does not say who sold which point.", advice="Give a whole delivery.")
@@ -44,8 +45,8 @@ def value_owners(options: ValueOptions) -> dict[str, Any]:
                 advice="Value a part of the points.",
             )
     width = bought.gamma(options.gamma)
-    _, wanted = bought.table(options.validation)
-    seeds = None if options.seed_set is None else bought.table(options.seed_set)[1]
+    _, wanted = bought.table(options.validation, label_gaps=True)
+    seeds = None if options.seed_set is None else bought.table(options.seed_set, as_it_is=True)[1]
     pairs = options.orders // 2
     found = value(bought.points, sellers, wanted, seeds, width, pairs=pairs, seed=options.seed)
     return {
@@ -55,4 +56,5 @@ def value_owners(options: ValueOptions) -> dict[str, Any]:
         "points": len(sellers),
         "gamma": width,
         "from_seed_set": seeds is not None,
+        "outside": bought.outside,
     }

@@ -32,7 +32,7 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
 
     Returns:
         The judgement (`Judgement.as_json`), with ``model``, ``points``, ``gamma``, ``balance``,
-        ``output`` and ``formulas``.
+        ``output``, ``formulas``, and what was changed of tables, ``outside``.
 
     Raises:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
@@ -44,7 +44,7 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     strength = LABEL_WEIGHT if options.label_weight is None else options.label_weight
     check_label_weight(strength)
     check_model(options.model, trained=False)  # whether there are labels to judge by, is seen later
-    found = Delivery.read(delivered, options.session, (options.features, options.label))
+    found = Delivery.read(delivered, options.session, (options.features, options.label), options.outside)
     place = options.output or delivered
     if any(is_same(place, other) for other in (options.validation, test)):
         raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
@@ -84,7 +84,12 @@ def weigh(options: WeighOptions) -> dict[str, Any]:
     arrays = {name: array for name, array in found.arrays.items() if name != "training_weights"}
     made = weight_arrays(matching, width, training)
     written = _written(place, arrays | found.public | made, judgement)
-    return written | {"gamma": width, "balance": options.balance, "model": model.as_json()}
+    return written | {
+        "gamma": width,
+        "balance": options.balance,
+        "model": model.as_json(),
+        "outside": found.outside,
+    }
 
 
 def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
