@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import tomli_w
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from hushbid.cluster.data import ClusterData, of_partition
+from hushbid.cluster.display_names import MOST_SHOWN
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
 from hushbid.protocol.config.boxes import attribute_rooms
@@ -101,6 +102,8 @@ class OwnerSection(Section):
     """The data's lifetime ledger; None: beside the data."""
     budget: BudgetSection | None = None
     """The most that it may come to; None: anything."""
+    display: Annotated[str, StringConstraints(min_length=1, max_length=MOST_SHOWN)] | None = None
+    """Its name as people have it, which results and the report show; None: NAME."""
 
 
 class ConsumerSection(Section):
@@ -232,6 +235,12 @@ class Cluster:
         }
         file = self.file.model_copy(update={"timeouts": timeouts.model_copy(update=longer)})
         return replace(self, file=file)
+
+    @property
+    def display(self) -> dict[str, str]:
+        """The names of owners as people have them, by those of the roster; of others there is none."""
+        owners = self.file.owners.items()
+        return {name: owner.display for name, owner in owners if owner.display is not None}
 
     def reading_with(self, outside: Outside) -> Cluster:
         """The same cluster, all of whose tables are read with this word about rows that do not fit.

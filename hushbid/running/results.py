@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from hushbid.cluster.display_names import shown_name
 from hushbid.cluster.evaluation import Baselines
 from hushbid.consumer.appraisal import Judgement, Quality
 from hushbid.consumer.course import Course
@@ -55,6 +57,7 @@ class RunResult:
         test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
         own: Figures of the consumer alone: baselines, label shares, and owners' exact parts.
         model: Whether the consumer's model gets better, beside a uniform choice.
+        display: Owners' names as people have them, by their names here; of others there is none.
     """
 
     session: str
@@ -101,6 +104,7 @@ class RunResult:
     unidentified: int = 0
     unweighted: int = 0
     test_shared: float | None = None
+    display: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def told(
@@ -202,6 +206,7 @@ class RunResult:
             "jitter": self.jitter,
             "distinct": self.distinct,
             "owners": self.owners,
+            "display": dict(self.display),
             "rounds": self.rounds,
             "wall_seconds": self.wall_seconds,
             "rounds_per_second": self.rounds_per_second,
@@ -376,7 +381,7 @@ def _facts(result: RunResult) -> Text:
         text.append(f"\n{warning}", style="yellow")
     if result.absences:
         absent = [
-            f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"
+            f"{shown_name(owner, result.display)} in {rounds} round{'s' if rounds > 1 else ''}"
             for owner, rounds in result.absences.items()
         ]
         text.append(f"\nAbsent: {listed(absent, 5, rest='others')}.", style="yellow")
@@ -432,7 +437,8 @@ def _settlement(result: RunResult) -> RenderableType:
         error = _figure(result.settlement_standard_error.get(owner), form)
         number, error, *_ = *terms.figures(value), error
         exact = _exact(parts.get(owner), result.chosen.plain.mmd2) if parts else []
-        table.add_row(owner, number, error, *_paid([lines.get(owner)], form, priced=priced), *exact)
+        paid = _paid([lines.get(owner)], form, priced=priced)
+        table.add_row(Text(shown_name(owner, result.display)), number, error, *paid, *exact)
     if rest := ranked[_SHOWN_OWNERS:]:
         total = terms.figures(math.fsum(value for _, value in rest), owners=len(rest))
         number, error, *_ = *total, "–"
@@ -440,7 +446,7 @@ def _settlement(result: RunResult) -> RenderableType:
         table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
     said = [f"Settled: {terms.unit}."]
     said += [] if statement is None else [statement.sentence()]
-    bill = [Text(line) for line in bill_lines(result.bill)]
+    bill = [Text(line) for line in bill_lines(result.bill, partial(shown_name, display=result.display))]
     return Group(table, Text(" ".join([*said, terms.sentence()])), *bill)
 
 
@@ -467,13 +473,13 @@ def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> lis
 
 
 def _wrongs(result: RunResult) -> list[str]:
-    faults = [Fault.of(told) for told in result.faults]
-    lines = [f"Round {fault.bid_round}, {fault.owner}: {fault.text}." for fault in faults]
+    faults, name = [Fault.of(told) for told in result.faults], partial(shown_name, display=result.display)
+    lines = [f"Round {fault.bid_round}, {name(fault.owner)}: {fault.text}." for fault in faults]
     lines += [
-        f"Round {refusal['round']}, {refusal['peer']} was refused: {refusal['code']}."
+        f"Round {refusal['round']}, {name(refusal['peer'])} was refused: {refusal['code']}."
         for refusal in result.refusals
     ]
-    lines += [f"{party} failed: {what}" for party, what in result.failed_parties.items()]
+    lines += [f"{name(party)} failed: {what}" for party, what in result.failed_parties.items()]
     return [printable(line) for line in lines]
 
 

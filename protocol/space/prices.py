@@ -5,7 +5,7 @@ Prices are whole ten-thousandths, so that all who compare gains per price compar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -113,13 +113,17 @@ def bill(prices: Mapping[str, float], sold: Mapping[str, int], budget: float | N
     }
 
 
-def bill_lines(made: Mapping[str, Any] | None) -> list[str]:
-    """A bill for people, in sentences; none without one."""
+def bill_lines(made: Mapping[str, Any] | None, name: Callable[[str], str] = str) -> list[str]:
+    """A bill for people, in sentences; none without one.
+
+    Args:
+        name: What people read for an owner.
+    """
     if made is None:
         return []
     within = "" if made["budget"] is None else f", of a budget of {made['budget']:,.2f}"
     owed = [
-        f"{owner}: {line['points']} at {line['price']:g} = {line['amount']:,.2f}"
+        f"{name(owner)}: {line['points']} at {line['price']:g} = {line['amount']:,.2f}"
         for owner, line in made["owners"].items()
         if line["points"]
     ]
