@@ -311,9 +311,26 @@ class Cluster:
             for name, owner in sorted(self.file.owners.items())
         }
         test = None if consumer.test is None else load_dataset(consumer.test, columns)
-        if self.file.session.labels is None and self.file.labels is None and validation.known is not None:
-            _require_labels(owners)
+        self.check_labelled(owners, validation)
         return ClusterData(owners, validation, seed_set, test)
+
+    def check_labelled(self, owners: Mapping[str, Dataset], validation: Dataset) -> None:
+        """Refuse points without a label of owners whose consumer has labels, if the file is silent of them.
+
+        Raises:
+            DataError: There are some.
+        """
+        if self.file.session.labels is not None or self.file.labels is not None or validation.known is None:
+            return
+        for name, dataset in owners.items():
+            if dataset.unlabelled:
+                which = "has no labels" if dataset.labels is None else "has rows without a label"
+                raise DataError(
+                    f"{dataset.name}, of {name}, {which}, and the validation set has labels: points without "
+                    "one teach no model.",
+                    advice="Name the label's column under `columns` in the owner's section. If points may "
+                    'come without one, set session.labels = "optional".',
+                )
 
     def _reading(self, section: DataSection, *, sold: bool = False) -> DataColumns:
         features, rule = self.features, self.file.acquisition
@@ -349,23 +366,6 @@ class Cluster:
             sealed=rule is not None and rule.sealed,
             schema=self.schema,
         )
-
-
-def _require_labels(owners: Mapping[str, Dataset]) -> None:
-    """Refuse owners' points without a label, of a consumer that has labels and whose file is silent of them.
-
-    Raises:
-        DataError: There are some.
-    """
-    for name, dataset in owners.items():
-        if dataset.unlabelled:
-            which = "has no labels" if dataset.labels is None else "has rows without a label"
-            raise DataError(
-                f"{dataset.name}, of {name}, {which}, and the validation set has labels: without them its "
-                "points teach a model nothing.",
-                advice="Name the label's column under `columns` in the owner's section. If points may come "
-                'without one, set session.labels = "optional".',
-            )
 
 
 def found_cluster(path: Path) -> Path:
