@@ -39,6 +39,7 @@ WHOLE = (
         "directions",
         "caps",
         "classes",
+        "buckets",
     ),
 )
 """Keys whose values are whole numbers; all other numbers are float64."""
