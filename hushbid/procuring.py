@@ -16,9 +16,11 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import tomli_w
 from scipy.spatial.distance import pdist
 
+from hushbid.cluster.display_names import handles_of
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.delivered import delivered_table
 from hushbid.consumer.drawn_seed_set import DRAWN
@@ -151,7 +153,9 @@ def procure(
     """Buy points of these owners that resemble a validation set.
 
     Args:
-        owners: Each one's table, by name.
+        owners: Each one's table, by name: as people have it, such as ``"Hôpital Nord"``. Where a roster
+            cannot have that name, files, transcripts and ``result.settlement`` have one that is made of it;
+            ``result.display`` has both.
         validation: D_v: what the points are to resemble; its rows are never public.
         schema: The public columns that rows are compared by.
         points: p: how many are bought.
@@ -196,7 +200,9 @@ def procure(
         )
     if seed_set is None and not (isinstance(seed_points, int) and seed_points > 0):
         raise ConfigError(f"`seed_points` is {seed_points}.", advice="Give a whole number above 0.")
-    read = _reading(schema, label, settings or {})
+    handles = handles_of(owners)
+    settings = _by_handle(settings or {}, handles)
+    read = _reading(schema, label, settings)
     consumer = _of_consumer(validation, test, schema, read)
     if seed_set is not None:
         seeds = schema.encode(as_arrow(seed_set, "seed_set", replace(read, label=None)), name="seed_set")
@@ -205,10 +211,10 @@ def procure(
         check_disjoint(
             Dataset.from_arrays("validation", consumer["validation"]["features"]),
             Dataset.from_arrays(DRAWN, seeds),
-            column_values=_plain((settings or {}).get("session.column_values")),
+            column_values=_plain(settings.get("session.column_values")),
         )
     consumer["seed_set"] = {"features": seeds}
-    rule = _rule(points, settings or {})
+    rule = _rule(points, settings)
     sections: dict[str, Any] = {
         "session": {"name": "procured", "points": points, "allow_nonprivate": True},
         "features": {
@@ -221,7 +227,10 @@ def procure(
         "target": _release(epsilon, Neighbours.SUBSTITUTE_ONE),
         "summary": _release(epsilon, Neighbours.ADD_REMOVE_ONE),
         "acquisition": {"rule": rule},
-        "owners": {name: {"data": f"owner-{number}.npz"} for number, name in enumerate(owners)},
+        "owners": {
+            handle: {"data": f"owner-{number}.npz"} | ({} if handle == name else {"display": name})
+            for number, (name, handle) in enumerate(handles.items())
+        },
         "consumer": {"seed": seed} | {name: f"{name}.npz" for name in consumer},
     }
     with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch, _named(Path(scratch), list(owners)):
@@ -241,14 +250,14 @@ def procure(
             schema=schema,
         )
         result = simulate(
-            open_cluster(path, settings=settings or {}),
+            open_cluster(path, settings=settings),
             record=record,
             progress=progress,
             rehearsing=rehearsing,
         )
         if result.data is None:
             raise DataError("The owners have no points, so that none was bought.", advice="Ask others.")
-        table = delivered_table(schema, result.data, label=label or "label")
+        table = _shown(delivered_table(schema, result.data, label=label or "label"), schema, result.display)
         with np.load(result.data, allow_pickle=False) as file:
             weights = np.array(
                 file["weights"] if "weights" in file else np.full(len(table), 1.0 / len(table))
@@ -260,6 +269,33 @@ def procure(
     if directory is None:  # nothing of it is there any more
         result = replace(result, data=None, directory=None, report=None, transcripts={})
     return Procured(like(validation, table), weights, training, result, schema)
+
+
+def _by_handle(settings: Mapping[str, Any], handles: Mapping[str, str]) -> dict[str, Any]:
+    """Settings with owners by their names on the roster, where wishes name them."""
+
+    def renamed(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {handles.get(name, name): renamed(each) for name, each in value.items()}
+
+    return {key: renamed(value) if key.startswith("wishes") else value for key, value in settings.items()}
+
+
+def _shown(table: ArrowTable, schema: Schema, display: Mapping[str, str]) -> ArrowTable:
+    """Bought points with their owners' names as they were given."""
+    if not display:
+        return table
+    name = _owner_column(table, schema)
+    place = table.column_names.index(name)
+    owners = [display.get(owner, owner) for owner in table.column(name).to_pylist()]
+    return table.set_column(place, name, pa.array(owners, pa.string()))
+
+
+def _owner_column(table: ArrowTable, schema: Schema) -> str:
+    # A label or a column of the schema may have the name, too: they come before it (`delivered_table`).
+    beside = table.column_names[len(schema.columns) :]
+    return next(str(name) for name in reversed(beside) if name.rstrip("_") == "owner")
 
 
 def _training(

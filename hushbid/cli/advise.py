@@ -12,12 +12,15 @@ from hushbid.owner.role import FeaturesOption, IdentifierOption, LabelOption
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.command import JsonOption, run_verb, say
+from hushbid.tables.options import OutsideOfTablesOption
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from hushbid.advice.proposal import Advice
-    from hushbid.advice.trials import Trial
+    from hushbid.advice.trials import Bounds, Trial
+    from hushbid.protocol.config.labels import LabelsSection
+    from hushbid.protocol.data.dataset import DataColumns, Outside
 
 __all__ = ["advise_command"]
 
@@ -47,6 +50,7 @@ def advise_command(
     features: FeaturesOption = None,
     label: LabelOption = None,
     identifier: IdentifierOption = None,
+    outside: OutsideOfTablesOption = None,
     public: Annotated[
         Path | None,
         typer.Option(help="Public rows of the same kind: they stand for D_v in all that is worked out."),
@@ -156,9 +160,12 @@ def advise_command(
         seeds, drawn = seed_set, None
         if source is not None and seeds is None:
             seeds, drawn = seeds_in(source)
-        columns = DataColumns(split_names(features), label, identifier, schema)
+        columns, section = (
+            DataColumns(split_names(features), label, identifier, schema),
+            labels_given(classes, amounts),
+        )
         with gaps_told(source):
-            known = load_dataset(validation, columns.with_gaps())
+            known = load_dataset(validation, _fitting(columns, outside, bounds, section).with_gaps())
             public_rows, seed_rows = (
                 None if path is None else load_dataset(path, columns) for path in (public, seeds)
             )
@@ -178,7 +185,7 @@ def advise_command(
             column_values=column_values,
             effect=effect,
             choice=choice,
-            labels=labels_given(classes, amounts),
+            labels=section,
             in_rounds=source is not None and rounds_in(source),
             rehearse=rehearsal,
         )
@@ -192,13 +199,43 @@ def advise_command(
             steps = next_steps(
                 written, validation=validation, request=request, seed_set=seeds, columns=columns
             )
-        return {**advice.as_json(), "written": None if written is None else str(written.resolve())}
+        if known.changes is not None:
+            say(f"{known.name}: {known.changes.said}")
+        return {
+            **advice.as_json(),
+            "outside": known.changed.as_json(),
+            "written": None if written is None else str(written.resolve()),
+        }
 
     def show(_: Mapping[str, Any]) -> None:
         assert found is not None, "shown after it was found"
         _show(found, next_steps=steps)
 
     run_verb(body, as_json=as_json, show=show)
+
+
+def _fitting(
+    columns: DataColumns, outside: Outside | None, bounds: Bounds | None, labels: LabelsSection | None
+) -> DataColumns:
+    """How D_v is read; public rows and a seed set are read as they are.
+
+    Raises:
+        ConfigError: Rows are to be clipped or dropped, and nothing says by what.
+    """
+    from dataclasses import replace
+
+    from hushbid.protocol.data.dataset import Allowed
+
+    if outside is None or outside == "refuse":
+        return columns
+    known = columns.schema or bounds
+    if known is None:
+        raise ConfigError(
+            f"--outside {outside} needs bounds, and there are none but those that public rows would give.",
+            advice="Give --lower and --upper, or a file with [[columns]] (--session).",
+        )
+    allowed = Allowed(known.lower, known.upper, None if labels is None else labels.code)
+    return replace(columns, outside=outside, allowed=allowed)
 
 
 def _written(

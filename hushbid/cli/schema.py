@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hushbid.protocol.runtime.command import say, tell, verb
+from hushbid.tables.options import OutsideOfTablesOption, changes_told
 
 if TYPE_CHECKING:
     from hushbid.protocol.data.dialect import Dialect
@@ -79,8 +80,16 @@ def _show_written(result: Mapping[str, Any]) -> None:
     tell(f"{result['rows']} rows written to {result['output']}")
 
 
+def _show_encoded(result: Mapping[str, Any]) -> None:
+    for line in changes_told(result["outside"]):
+        say(line)
+    for warning in result["warnings"]:
+        say(f"WARNING: {warning}.")
+    _show_written(result)
+
+
 @schema_app.command("encode")
-@verb(show=_show_written)
+@verb(show=_show_encoded)
 def _encode(
     schema: SchemaArgument,
     table: Annotated[Path, typer.Argument(help="A party's own table.", metavar="FILE")],
@@ -90,15 +99,30 @@ def _encode(
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
+    outside: OutsideOfTablesOption = None,
 ) -> dict[str, Any]:
     """Encode a table's rows for a session. Nothing leaves this machine."""
     from hushbid.protocol.data.schema import Schema
+    from hushbid.tables.row_faults import row_faults
     from hushbid.tables.schema_files import encode_file
 
     found = Schema.read(schema)
-    dialect = _dialect(separator, decimal, encoding)
-    rows = encode_file(found, table, output, label=label, identifier=identifier, dialect=dialect)
-    return {"rows": rows, "columns": found.width, "output": str(output)}
+    made = encode_file(
+        found,
+        table,
+        output,
+        label=label,
+        identifier=identifier,
+        outside=outside,
+        dialect=_dialect(separator, decimal, encoding),
+    )
+    return {
+        "rows": len(made),
+        "columns": found.width,
+        "output": str(output),
+        "outside": {} if made.changes is None else {made.name: made.changes.as_json()},
+        "warnings": [*row_faults(made, found)],
+    }
 
 
 def _show_decoded(result: Mapping[str, Any]) -> None:

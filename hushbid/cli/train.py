@@ -11,8 +11,8 @@ import typer
 from hushbid.consumer.estimators import SUGGESTED
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import show_figures, tell, verb
-from hushbid.tables.options import DeliveredArgument
+from hushbid.protocol.runtime.command import say, show_figures, tell, verb
+from hushbid.tables.options import DeliveredArgument, OutsideOfTablesOption, changes_told
 
 __all__ = ["show_trained", "train_command"]
 
@@ -27,6 +27,8 @@ _NAMES: Final[Mapping[str, str]] = {
 
 def show_trained(result: Mapping[str, Any]) -> None:
     """Print the result for people."""
+    for line in changes_told(result["outside"]):
+        say(line)
     learned = f"{result['points']}"
     if result["unlabelled"]:
         learned += f", and {result['unlabelled']} without a label left out"
@@ -87,6 +89,7 @@ def train_command(
     ] = None,
     features: FeaturesOption = None,
     label: LabelOption = None,
+    outside: OutsideOfTablesOption = None,
     session: SessionOfTablesOption = None,
     without_weights: Annotated[
         bool,
@@ -112,6 +115,7 @@ def train_command(
         without_weights=without_weights,
         seed=seed,
         output=output,
+        outside=outside,
     ).as_json()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hushbid.protocol.runtime.command import takes, verb
-from hushbid.tables.options import ValueOptions
+from hushbid.protocol.runtime.command import say, takes, verb
+from hushbid.tables.options import ValueOptions, changes_told
 
 __all__ = ["show_values", "value_command"]
 
@@ -19,6 +19,8 @@ def show_values(printed: Mapping[str, Any]) -> None:
     from hushbid.tables.valuing import Worth
 
     result = Worth.from_json(printed)
+    for line in changes_told(result.outside):
+        say(line)
     start = "the seed set" if result.from_seed_set else "nothing"
     table = Table("owner", box=None, pad_edge=False)
     for name in ("points", f"gain over {start}", "left out", "Shapley", "± s.e."):

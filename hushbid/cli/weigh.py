@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hushbid.consumer.cli import quality_lines
 from hushbid.protocol.runtime.command import say, show_figures, takes, tell, verb
-from hushbid.tables.options import WeighOptions
+from hushbid.tables.options import WeighOptions, changes_told
 
 __all__ = ["weigh_command"]
 
@@ -21,6 +21,8 @@ def _show(printed: Mapping[str, Any]) -> None:
     from hushbid.tables.weighing import Weighing
 
     result = Weighing.from_json(printed)
+    for line in changes_told(result.outside):
+        say(line)
     figures = {
         "points": str(result.points),
         **({} if result.balance is None else {"label shares": _BALANCED[result.balance]}),

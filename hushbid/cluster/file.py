@@ -16,9 +16,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import tomli_w
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from hushbid.cluster.data import ClusterData, of_partition
+from hushbid.cluster.display_names import MOST_SHOWN
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
 from hushbid.protocol.config.boxes import attribute_rooms, commitment_depth
@@ -47,6 +48,7 @@ from hushbid.protocol.config.session import (
     SessionTables,
 )
 from hushbid.protocol.data import DataColumns, Dataset, load_dataset
+from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -101,6 +103,8 @@ class OwnerSection(Section):
     """The data's lifetime ledger; None: beside the data."""
     budget: BudgetSection | None = None
     """The most that it may come to; None: anything."""
+    display: Annotated[str, StringConstraints(min_length=1, max_length=MOST_SHOWN)] | None = None
+    """Its name as people have it, which results and the report show; None: NAME."""
 
 
 class ConsumerSection(Section):
@@ -245,6 +249,31 @@ class Cluster:
         return replace(self, file=file)
 
     @property
+    def display(self) -> dict[str, str]:
+        """The names of owners as people have them, by those of the roster; of others there is none."""
+        owners = self.file.owners.items()
+        return {name: owner.display for name, owner in owners if owner.display is not None}
+
+    def reading_with(self, outside: Outside) -> Cluster:
+        """The same cluster, all of whose tables are read with this word about rows that do not fit.
+
+        Raises:
+            ConfigError: It names no tables.
+        """
+        if self.partition is not None:
+            raise ConfigError(
+                f"{self.where}: --outside is for tables, and this file names a dataset.",
+                advice="Leave --outside and HUSHBID_OUTSIDE out.",
+            )
+
+        def said(section: Any) -> Any:
+            return section.model_copy(update={"columns": section.columns.with_options(outside=outside)})
+
+        owners = {name: said(owner) for name, owner in self.file.owners.items()}
+        file = self.file.model_copy(update={"owners": owners, "consumer": said(self.file.consumer)})
+        return replace(self, file=file)
+
+    @property
     def drawing(self) -> dict[str, Any]:
         """What the consumer's private file says of a seed set that is drawn, if it is."""
         points = self.file.consumer.seed_points
@@ -294,9 +323,26 @@ class Cluster:
             for name, owner in sorted(self.file.owners.items())
         }
         test = None if consumer.test is None else load_dataset(consumer.test, columns)
-        if self.file.session.labels is None and self.file.labels is None and validation.known is not None:
-            _require_labels(owners)
+        self.check_labelled(owners, validation)
         return ClusterData(owners, validation, seed_set, test)
+
+    def check_labelled(self, owners: Mapping[str, Dataset], validation: Dataset) -> None:
+        """Refuse points without a label of owners whose consumer has labels, if the file is silent of them.
+
+        Raises:
+            DataError: There are some.
+        """
+        if self.file.session.labels is not None or self.file.labels is not None or validation.known is None:
+            return
+        for name, dataset in owners.items():
+            if dataset.unlabelled:
+                which = "has no labels" if dataset.labels is None else "has rows without a label"
+                raise DataError(
+                    f"{dataset.name}, of {name}, {which}, and the validation set has labels: points without "
+                    "one teach no model.",
+                    advice="Name the label's column under `columns` in the owner's section. If points may "
+                    'come without one, set session.labels = "optional".',
+                )
 
     def _reading(self, section: DataSection, *, sold: bool = False) -> DataColumns:
         features, rule = self.features, self.file.acquisition
@@ -333,23 +379,6 @@ class Cluster:
             sealed=rule is not None and rule.sealed,
             schema=self.schema,
         )
-
-
-def _require_labels(owners: Mapping[str, Dataset]) -> None:
-    """Refuse owners' points without a label, of a consumer that has labels and whose file is silent of them.
-
-    Raises:
-        DataError: There are some.
-    """
-    for name, dataset in owners.items():
-        if dataset.unlabelled:
-            which = "has no labels" if dataset.labels is None else "has rows without a label"
-            raise DataError(
-                f"{dataset.name}, of {name}, {which}, and the validation set has labels: without them its "
-                "points teach a model nothing.",
-                advice="Name the label's column under `columns` in the owner's section. If points may come "
-                'without one, set session.labels = "optional".',
-            )
 
 
 def found_cluster(path: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -38,6 +38,12 @@ class PlanOptions(PlanFlags):
     )
     data: GivenPath = option(
         Path | None, "--data", help="Where a cluster file's dataset lies.", envvar="HUSHBID_DATA"
+    )
+    outside: Literal["refuse", "clip", "drop"] | None = option(
+        Literal["refuse", "clip", "drop"] | None,
+        help="What becomes of rows of the tables that a cluster file names and that do not fit, in place of "
+        "its own `outside`.",
+        envvar="HUSHBID_OUTSIDE",
     )
     wanted: float | None = option(
         float | None, help="Share of the owners' points that are like the target, in (0, 1]."
@@ -79,7 +85,8 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
     from hushbid.protocol.session.session import open_session
 
     with one_blas_thread():  # as the parties' processes do
-        setting = plan_setting(path_of(options.file), options, data=path_of(options.data))
+        data = path_of(options.data)
+        setting = plan_setting(path_of(options.file), options, data=data, outside=options.outside)
         how = Rehearsing(
             wanted=options.rehearsal, drawn=setting.drawn, say=options.say or (lambda _line: None)
         )

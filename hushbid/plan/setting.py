@@ -29,6 +29,7 @@ from hushbid.protocol.config.session import (
     RosterSection,
     SessionFile,
 )
+from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES, acquisition_rule
 from hushbid.protocol.privacy.releases import Prior, Statistic
@@ -116,18 +117,26 @@ class PlanSetting:
         return replace(self, file=validated(SessionFile, tables, where="the plan"))
 
 
-def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = None) -> PlanSetting:
+def plan_setting(
+    path: Path | None, flags: PlanFlags, *, data: Path | None = None, outside: Outside | None = None
+) -> PlanSetting:
     """The setting by a session file or a cluster file, if any, and the command line, which goes before.
 
     Args:
         path: The file.
         flags: The command line.
         data: Where a cluster file's dataset lies, in place of the file's own path.
+        outside: What becomes of rows of its tables that do not fit, in place of the file's own words.
 
     Raises:
         ConfigError: A value that is missing, unknown or out of range.
         DataError: A cluster file's data cannot be used.
     """
+    if outside is not None and (path is None or "roster" in read_toml(found_cluster(path))):
+        raise ConfigError(
+            "--outside is for the tables that a cluster file names.",
+            advice="Name the cluster file, or leave --outside and HUSHBID_OUTSIDE out.",
+        )
     if path is None:
         if data is not None:
             raise ConfigError("--data is for a cluster file's dataset.", advice="Name the cluster file too.")
@@ -135,7 +144,8 @@ def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = Non
     path = found_cluster(path)
     values = read_toml(path)
     if "roster" not in values:
-        return _with_data(open_cluster(path, data=data), flags)
+        cluster = open_cluster(path, data=data)
+        return _with_data(cluster if outside is None else cluster.reading_with(outside), flags)
     if data is not None:
         raise ConfigError(
             f"{path} is a session file, which names no dataset.", advice="Leave --data and HUSHBID_DATA out."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from hushbid.cluster.display_names import MOST_SHOWN
 from hushbid.consumer.course import Course
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.protocol.errors import DataError
@@ -17,7 +18,16 @@ from hushbid.report.appraisal import Appraisal, appraisal_of
 from hushbid.report.rounds import shortened, shown
 from hushbid.report.sources import Source
 
-__all__ = ["APPRAISAL", "BASELINES", "Curve", "Quality", "quality_of", "read_evaluation"]
+__all__ = [
+    "APPRAISAL",
+    "BASELINES",
+    "DISPLAY",
+    "Curve",
+    "Quality",
+    "quality_of",
+    "read_display",
+    "read_evaluation",
+]
 
 BASELINES: Final = ("mmd2_greedy", "mmd2_uniform")
 """The keys of an evaluation file: MMD² of the first 1, 2, … points of the greedy and the uniform choice."""
@@ -25,6 +35,10 @@ BASELINES: Final = ("mmd2_greedy", "mmd2_uniform")
 APPRAISAL: Final = "appraisal"
 """Another function has the figures that consumer and operator computed without a transcript (`appraisal_of`).
 """
+
+
+DISPLAY: Final = "display"
+"""The key of owners' names as people have them, by those of the roster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +108,25 @@ def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None, Appraisal |
         raise _unusable(path, "it is no JSON") from None
     if isinstance(found, dict) and found.get("role") == "consumer":
         return None, None, _appraisal(path, found)
-    if not isinstance(found, dict) or set(found) - {APPRAISAL} != set(BASELINES):
+    if not isinstance(found, dict) or set(found) - {APPRAISAL, DISPLAY} != set(BASELINES):
         raise _unusable(path, f"it is not an object of {' and '.join(BASELINES)}, nor a consumer's result")
     greedy, uniform = (_values(path, key, found[key]) for key in BASELINES)
     return greedy, uniform, _appraisal(path, found[APPRAISAL]) if APPRAISAL in found else None
+
+
+def read_display(path: Path) -> dict[str, str]:
+    """Owners' names as people have them, by those of the roster, of an evaluation file that can be read.
+
+    Raises:
+        DataError: They are none.
+    """
+    with path.open(encoding="utf-8") as file:
+        found = json.load(file).get(DISPLAY, {})
+    if not isinstance(found, dict) or not all(
+        isinstance(name, str) and 0 < len(name) <= MOST_SHOWN for name in found.values()
+    ):
+        raise _unusable(path, f"{DISPLAY} are no names")
+    return found
 
 
 def _appraisal(path: Path, values: Any) -> Appraisal | None:

@@ -20,9 +20,10 @@ from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.runtime.command import finite
 from hushbid.protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
 from hushbid.protocol.session.odometer import Odometer, odometers
-from hushbid.report.curves import Quality, quality_of
+from hushbid.report.curves import Quality, quality_of, read_display
 from hushbid.report.incidents import Incidents, incidents_of
 from hushbid.report.missing import Missing, missing_of
+from hushbid.report.naming import named
 from hushbid.report.own_rows import OwnRows
 from hushbid.report.owners import OwnerFigures, owners_of
 from hushbid.report.pictures import Pictures, pictures_of
@@ -139,7 +140,7 @@ def figures_of(
     rounds, quality = rounds_of(sources), quality_of(sources, evaluation)
     # How many rounds there were, a consumer that does not weigh learns with its delivery.
     counted = rounds.run > 0 or any(source.header.role != "consumer" for source in sources)
-    return Figures(
+    found = Figures(
         session=_session_facts(sources),
         transcripts=tuple(_transcript_facts(source) for source in sources),
         quality=quality,
@@ -157,6 +158,8 @@ def figures_of(
         missing=missing_of(sources, quality),
         pictures=None if rows is None else pictures_of(rows),
     )
+    display = {} if evaluation is None else read_display(evaluation)
+    return named(found, display) if display else found
 
 
 def _verdict(sources: Sequence[Source]) -> Verdict | None:

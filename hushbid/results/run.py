@@ -53,6 +53,7 @@ class RunResult(Figures):
         test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
         own: Figures of the consumer alone: baselines, label shares, and owners' exact parts.
         model: Whether the consumer's model gets better, beside a uniform choice.
+        display: Owners' names as people have them, by their names here; of others there is none.
         transcripts: Party → its transcript.
     """
 
@@ -90,6 +91,7 @@ class RunResult(Figures):
     unidentified: int = 0
     unweighted: int = 0
     test_shared: float | None = None
+    display: Mapping[str, str] = Field(default_factory=dict)
     disputed: int
     m: int
     seed_distance: SeedDistance | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -12,6 +13,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from hushbid.cluster.display_names import shown_name
 from hushbid.consumer.appraisal import Judgement, Quality
 from hushbid.consumer.model_figures import Figure
 from hushbid.consumer.own_figures import MOST_SHOWN, OwnerPart
@@ -121,7 +123,11 @@ def _payments(result: RunResult) -> Text:
     if not paid.sum:
         return Text(f"{facts}\n{paid.sentence()}")
     ranked = sorted(paid.owners.items(), key=lambda item: -(item[1].paid or 0.0))
-    shares = [f"{owner} {100 * line.share:.0f} %" for owner, line in ranked if line.share]
+    shares = [
+        f"{shown_name(owner, result.display)} {100 * line.share:.0f} %"
+        for owner, line in ranked
+        if line.share
+    ]
     whose = "Owners' parts" + ("" if result.settlement_terms.private else ", not for them to see")
     return Text(f"{facts}\n{whose}: {listed(shares, _PAID, rest='others')}.")
 
@@ -236,7 +242,8 @@ def _warnings(result: RunResult) -> list[str]:
     found += [] if result.course is None else result.course.warnings()
     if result.absences:
         absent = [
-            f"{owner} in {count} round{'s' if count > 1 else ''}" for owner, count in result.absences.items()
+            f"{shown_name(owner, result.display)} in {count} round{'s' if count > 1 else ''}"
+            for owner, count in result.absences.items()
         ]
         found.append(f"Absent: {listed(absent, 5, rest='others')}.")
     return found
@@ -291,7 +298,8 @@ def _settlement(result: RunResult) -> RenderableType:
         error = _figure(result.settlement_standard_error.get(owner), form)
         number, error, *_ = *terms.figures(value), error
         exact = _exact(parts.get(owner), result.choices.run.plain.mmd2) if parts else []
-        table.add_row(owner, number, error, *_paid([lines.get(owner)], form, priced=priced), *exact)
+        paid = _paid([lines.get(owner)], form, priced=priced)
+        table.add_row(Text(shown_name(owner, result.display)), number, error, *paid, *exact)
     if rest := ranked[_SHOWN_OWNERS:]:
         total = terms.figures(math.fsum(value for _, value in rest), owners=len(rest))
         number, error, *_ = *total, "–"
@@ -299,7 +307,11 @@ def _settlement(result: RunResult) -> RenderableType:
         table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
     said = [f"Settled: {terms.unit}."]
     said += [] if statement is None else [statement.sentence()]
-    bill = [] if result.bill is None else [Text(result.bill.sentence())]
+    bill = (
+        []
+        if result.bill is None
+        else [Text(result.bill.sentence(partial(shown_name, display=result.display)))]
+    )
     return Group(table, Text(" ".join([*said, terms.sentence()])), *bill)
 
 
@@ -326,11 +338,13 @@ def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> lis
 
 
 def _wrongs(result: RunResult) -> list[str]:
-    lines = [f"Round {each.bid_round}, {each.owner}: {each.text}." for each in result.faults]
+    name = partial(shown_name, display=result.display)
+    lines = [f"Round {each.bid_round}, {name(each.owner)}: {each.text}." for each in result.faults]
     lines += [
-        f"Round {each.round}, {each.peer} was refused: {Offence(each.code).said}." for each in result.refusals
+        f"Round {each.round}, {name(each.peer)} was refused: {Offence(each.code).said}."
+        for each in result.refusals
     ]
-    lines += [f"{party} failed: {what}" for party, what in result.failed_parties.items()]
+    lines += [f"{name(party)} failed: {what}" for party, what in result.failed_parties.items()]
     return [printable(line) for line in lines]
 
 

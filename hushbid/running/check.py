@@ -68,6 +68,11 @@ def check_run(
                 boxes(subject)
             if cluster.partition is None:  # else a ledger begins with the run
                 budget(subject, warn=False)  # the party's process says it
+    validation = subjects[CONSUMER].validation
+    for name in cluster.owners if cluster.partition is None else ():
+        with _said_by(name):
+            [sold] = subjects[name].datasets.values()
+            cluster.check_labelled({name: sold}, validation)
     rows = {name: sum(map(len, subjects[name].datasets.values())) for name in cluster.owners}
     warn(session, rows, say)
     return rehearsing.verdict(session, lambda: subjects[CONSUMER].sets)

@@ -128,7 +128,10 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
 
 def named_files(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """What each private file says about data that the cluster file names."""
-    files = {name: dict(owner) for name, owner in sorted(cluster.file.owners.items())}
+    own = ("data", "columns", "ledger", "budget")
+    files = {
+        name: {key: getattr(owner, key) for key in own} for name, owner in sorted(cluster.file.owners.items())
+    }
     places = ("validation", "seed_set", "test", "columns", "ledger", "budget")
     return {**files, CONSUMER: {name: getattr(cluster.file.consumer, name) for name in places}}
 

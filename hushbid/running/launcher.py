@@ -117,7 +117,7 @@ def run(
             told(_over(session, ended))  # the last line of its curator may not have been read
         keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared))
-        result = _result(prepared, session, ended, reference)
+        result = _result(prepared, session, ended, reference, cluster.display)
         _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)
         _keep(result, prepared.path)
@@ -194,13 +194,20 @@ def _keep(result: RunResult, directory: Path) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
+def _result(
+    prepared: RunDirectory,
+    session: Session,
+    ended: Ended,
+    reference: Baselines,
+    display: Mapping[str, str],
+) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
     return RunResult.told(
         session,
         reference,
         curator=CuratorResult.from_json(ended.results[CURATOR]),
         consumer=ConsumerResult.from_json(ended.results[CONSUMER]),
+        display=display,
         failed_parties=ended.failed,
         transcripts={name: places[name] / found["transcript"] for name, found in ended.results.items()},
         data=places[CONSUMER] / ended.results[CONSUMER]["data"],

@@ -14,7 +14,7 @@ from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.extras import need
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.files.durable import in_place_of
-from hushbid.report.curves import APPRAISAL, BASELINES
+from hushbid.report.curves import APPRAISAL, BASELINES, DISPLAY
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.html import FIRST_BYTES, SESSION
 from hushbid.report.own_rows import Wanted, own_rows
@@ -86,7 +86,8 @@ def with_report(
         appraisal = {**result.choices.run.as_json(), **result.own.as_json(), "choices": choices}
         appraisal["model"] = result.model.as_json()
         evaluation = directory / EVALUATION
-        _write(evaluation, json.dumps({**curves, APPRAISAL: appraisal}, allow_nan=False) + "\n")
+        values = {**curves, APPRAISAL: appraisal, **({DISPLAY: result.display} if result.display else {})}
+        _write(evaluation, json.dumps(values, allow_nan=False) + "\n")
         write_report(telling, directory / REPORT, evaluation=evaluation)
     except HushbidError as error:
         reason = str(error)

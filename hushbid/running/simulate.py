@@ -164,6 +164,7 @@ def simulate(
             test=data.test,
             drawn=drawn,
         ),
+        display=cluster.display,
         transcripts=transcripts,
         data=None if kept is None or kept.purchases is None else kept.path.resolve(),
         directory=record.resolve() if record is not None else None,

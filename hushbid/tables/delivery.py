@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, TypeAlias
 
@@ -16,7 +16,7 @@ from hushbid.protocol.config.loading import load_toml, read_toml
 from hushbid.protocol.config.session import NetworkSection, RosterSection, SessionFile
 from hushbid.protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from hushbid.protocol.data.arrays import UNREADABLE
-from hushbid.protocol.data.dataset import GAP_ADVICE
+from hushbid.protocol.data.dataset import GAP_ADVICE, Allowed, Changes, Outside
 from hushbid.protocol.data.names import split_names
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError
 from hushbid.protocol.names import CONSUMER
@@ -70,6 +70,7 @@ class Delivery:
         session: The session file that was named; None: none was.
         public: The session's ``gamma``, ``lower`` and ``upper``, the last two () or (columns,).
         columns: How tables are read.
+        changed: What was clipped or dropped of the tables that were read, by their files' names.
         amounts: Whether labels are amounts, by the session's ``[labels]``; None: nothing says it.
         file: The session's file; None: it is not known.
     """
@@ -81,6 +82,7 @@ class Delivery:
     columns: DataColumns
     amounts: bool | None = None
     file: SessionFile | None = None
+    changed: dict[str, Changes] = field(default_factory=dict)
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """The session's guarantees, by the consumer's transcript beside the points or else by its file.
@@ -94,11 +96,18 @@ class Delivery:
         return () if session is None else session.privacy()
 
     @classmethod
-    def read(cls, delivered: Path | str, session: Path | str | None, columns: Columns | DataColumns) -> Self:
+    def read(
+        cls,
+        delivered: Path | str,
+        session: Path | str | None,
+        columns: Columns | DataColumns,
+        outside: Outside | None = None,
+    ) -> Self:
         """Read a delivery, and the file of its session if one is named.
 
         Args:
             columns: Names of feature columns and of the label's; or how a party reads its tables.
+            outside: What becomes of rows of tables that do not fit; None: they are refused.
             session: A session file, a cluster file or an invitation, by whose ``[[columns]]``, if any, tables
                 are read, and by whose ``[labels]``, if any, labels are amounts or classes.
 
@@ -112,16 +121,14 @@ class Delivery:
         chosen = columns
         if not isinstance(chosen, DataColumns):
             features, label = chosen
-            chosen = DataColumns(split_names(features), label, None)
-        return cls(
-            path,
-            arrays,
-            named,
-            _public_of(path, arrays, named, file),
-            chosen if file is None else file.reading(chosen),
-            None if file is None else file.labels_are_amounts,
-            file,
-        )
+            chosen = DataColumns(split_names(features), label, None, outside=outside or "refuse")
+        public = _public_of(path, arrays, named, file)
+        if file is not None:
+            chosen = file.reading(chosen)
+        else:
+            chosen = replace(chosen, allowed=Allowed(public["lower"].tolist(), public["upper"].tolist()))
+        amounts = None if file is None else file.labels_are_amounts
+        return cls(path, arrays, named, public, chosen, amounts, file)
 
     @property
     def points(self) -> Floats:
@@ -160,18 +167,24 @@ class Delivery:
             raise ConfigError(f"γ is {gamma}.", advice="Give a positive number.")
         return gamma
 
-    def table(self, path: Path | str, *, label_gaps: bool = False) -> tuple[Dataset, Floats]:
+    def table(
+        self, path: Path | str, *, label_gaps: bool = False, as_it_is: bool = False
+    ) -> tuple[Dataset, Floats]:
         """A table in any format that parties read, and its features scaled to [0, 1], shape (n, columns).
 
-        With `label_gaps`, rows may lack a label.
+        Args:
+            label_gaps: Whether rows may lack a label.
+            as_it_is: Whether rows that do not fit are refused whatever was said, as of a public seed set.
 
         Raises:
             DataError: It cannot be read, has other columns than the delivered points, or a value is missing
                 or out of bounds.
         """
+        columns_read = replace(self.columns, outside="refuse") if as_it_is else self.columns
         with gaps_told(self.session):
-            columns_read = self.columns.with_gaps() if label_gaps else self.columns
-            dataset = load_dataset(Path(path), columns_read)
+            dataset = load_dataset(Path(path), columns_read.with_gaps() if label_gaps else columns_read)
+        if dataset.changes is not None:
+            self.changed[dataset.name] = dataset.changes
         lower, upper = self.bounds
         columns = len(lower)
         if dataset.features.shape[1] != columns:
@@ -182,6 +195,11 @@ class Delivery:
             )
         check_dataset(dataset, columns=columns, lower=tuple(lower), upper=tuple(upper))
         return dataset, self._within(dataset.features)
+
+    @property
+    def outside(self) -> dict[str, Any]:
+        """What was changed of the tables that were read, by their files' names, as in results."""
+        return {name: changes.as_json() for name, changes in self.changed.items()}
 
     def _within(self, features: npt.NDArray[Any]) -> Floats:
         lower, upper = self.public["lower"], self.public["upper"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -14,10 +15,18 @@ from hushbid.protocol.runtime.command import by_option, option
 if TYPE_CHECKING:
     from hushbid.protocol.data import DataColumns
 
-__all__ = ["DeliveredArgument", "ValueOptions", "WeighOptions"]
+__all__ = ["DeliveredArgument", "OutsideOfTablesOption", "ValueOptions", "WeighOptions", "changes_told"]
 
 DeliveredArgument: TypeAlias = Annotated[
     Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED", show_default=False)
+]
+OutsideOfTablesOption: TypeAlias = Annotated[
+    Literal["refuse", "clip", "drop"] | None,
+    typer.Option(
+        help="What becomes of rows of your tables that do not fit the public bounds, categories and labels: "
+        "as in a party's own file; default: refuse.",
+        envvar="HUSHBID_OUTSIDE",
+    ),
 ]
 GammaOption: TypeAlias = Annotated[
     float | None, typer.Option(help="γ of the RBF kernel; default: the session's.")
@@ -53,6 +62,9 @@ class WeighOptions:
         "D_v has labels.",
     )
     gamma: float | None = field(default=None, metadata=by_option(GammaOption))
+    outside: Literal["refuse", "clip", "drop"] | None = field(
+        default=None, metadata=by_option(OutsideOfTablesOption)
+    )
     session: Path | None = field(default=None, metadata=by_option(SessionOfTablesOption))
     columns: DataColumns | None = None
     """How tables are read, in place of `features` and `label`."""
@@ -83,6 +95,9 @@ class ValueOptions:
     )
     features: str | None = field(default=None, metadata=by_option(FeaturesOption))
     label: str | None = field(default=None, metadata=by_option(LabelOption))
+    outside: Literal["refuse", "clip", "drop"] | None = field(
+        default=None, metadata=by_option(OutsideOfTablesOption)
+    )
     session: Path | None = field(default=None, metadata=by_option(SessionOfTablesOption))
     columns: DataColumns | None = None
     """How tables are read, in place of `features` and `label`."""
@@ -91,3 +106,10 @@ class ValueOptions:
         int, default=2_000, help="Orders of owners that are drawn where more than 12 sold.", min=4
     )
     seed: int = option(int, default=0, help="Of the draw.", min=0)
+
+
+def changes_told(outside: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What was clipped or dropped of tables, a line for each (`Delivery.outside`)."""
+    from hushbid.protocol.data.dataset import Changes  # NumPy is not needed to name options
+
+    return [f"{name}: {Changes(**changes).said}" for name, changes in outside.items()]

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from hushbid.consumer.delivered import delivered_table
 from hushbid.protocol.data.attribute_columns import attribute
-from hushbid.protocol.data.dataset import DataColumns
+from hushbid.protocol.data.dataset import Allowed, DataColumns, Dataset, Outside
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.schema import Schema
+from hushbid.protocol.data.tables import dataset_of
 from hushbid.protocol.errors import DataError
 from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
@@ -53,23 +54,39 @@ def encode_file(
     *,
     label: str | None = None,
     identifier: str | None = None,
+    outside: Outside | None = None,
     dialect: Dialect | None = None,
-) -> int:
-    """Write a table's rows as the ``.npz`` that a party's file names, and say how many there are.
+) -> Dataset:
+    """Write a table's rows as the ``.npz`` that a party's file names.
 
     Args:
+        outside: What becomes of rows that do not fit the schema; None: they are refused.
         dialect: What is declared of a CSV file.
+
+    Returns:
+        What was written, with what was clipped or dropped.
 
     Raises:
         DataError: A file cannot be read or written, or a row does not fit.
     """
-    columns = DataColumns(label=label, identifier=identifier, schema=schema, dialect=dialect)
-    arrays: dict[str, Any] = arrays_of(schema, as_arrow(path, path.name, columns), path.name, columns)
+    columns = DataColumns(
+        label=label,
+        identifier=identifier,
+        schema=schema,
+        dialect=dialect,
+        outside=outside or "refuse",
+        allowed=Allowed(schema.lower, schema.upper),
+    )
     if output.suffix != ".npz":
         raise DataError(f"{output} is no .npz.", advice="Give it that ending.")
+    table = as_arrow(path, path.name, columns)
+    if table.num_rows == 0:
+        raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
+    found = dataset_of(path, table, columns)
+    arrays = {name: getattr(found, name) for name in ("features", "labels", "identifiers")}
     with writing(output) as stream:
-        np.savez(stream, **arrays)
-    return len(arrays["features"])
+        np.savez(stream, **{name: array for name, array in arrays.items() if array is not None})
+    return found
 
 
 def decode_file(

@@ -18,6 +18,7 @@ from hushbid.consumer.learners import counted
 from hushbid.consumer.model_figures import ModelFigures, ModelJudge
 from hushbid.consumer.training_weights import Kind
 from hushbid.protocol.data import DataColumns
+from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import need
 from hushbid.protocol.session.guarantee import PrivacyStatement
@@ -75,6 +76,7 @@ class Trained:
         beside: Whether it is better than one of own rows alone; None: no file of own rows was named.
         privacy: The session's guarantees, as far as the session is known.
         output: Where the model was written.
+        outside: What was clipped or dropped of test and own rows, by their files' names.
     """
 
     estimator: str
@@ -92,6 +94,7 @@ class Trained:
     own_rows: int | None = None
     beside: ModelFigures | None = None
     privacy: tuple[PrivacyStatement, ...] = ()
+    outside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sentences(self) -> tuple[str, str]:
@@ -120,6 +123,7 @@ class Trained:
             "model": None if self.beside is None else self.beside.as_json(),
             "output": None if self.output is None else str(self.output),
             "judgement": list(self.sentences),
+            "outside": dict(self.outside),
         }
 
 
@@ -135,6 +139,7 @@ def train(
     without_weights: bool = False,
     seed: int = 0,
     output: Path | str | None = None,
+    outside: Outside | None = None,
 ) -> Trained:
     """Fit a model to delivered points, with their weights, on columns scaled by the public bounds to [0, 1].
 
@@ -154,6 +159,8 @@ def train(
         without_weights: Fit another one without weights as well, for comparison.
         seed: Its ``random_state``, if it is named and has one.
         output: Where to write the model, ending with ``.skops``; None: nowhere.
+        outside: What becomes of rows of `test` and `validation` that do not fit the public bounds; None: they
+            are refused.
 
     Raises:
         ConfigError: An option that cannot hold, an estimator or a parameter that there is none of, or a
@@ -173,7 +180,7 @@ def train(
             )
         model = estimator
     name, regressor = type(model).__name__, is_regressor(model)
-    found = Delivery.read(delivered, session, columns)
+    found = Delivery.read(delivered, session, columns, outside)
     if found.amounts and not regressor:
         raise ConfigError(
             f"By [labels] of {found.session} labels are amounts, and {name} learns classes.",
@@ -230,6 +237,7 @@ def train(
         beside=figures,
         privacy=found.privacy(),
         output=None if place is None else place.resolve(),
+        outside=found.outside,
     )
 
 

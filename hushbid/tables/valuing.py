@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.valuation import OwnerValue, value
@@ -34,6 +35,7 @@ class Worth(Figures):
         gamma: γ.
         from_seed_set: Whether gains count from the seed set, as those of the consumer's result; else from
             nothing.
+        outside: What was changed of tables, by their files' names.
     """
 
     total: float
@@ -42,6 +44,7 @@ class Worth(Figures):
     points: int
     gamma: float
     from_seed_set: bool
+    outside: Mapping[str, Any] = Field(default_factory=dict)
 
 
 def value_owners(options: ValueOptions) -> Worth:
@@ -51,9 +54,8 @@ def value_owners(options: ValueOptions) -> Worth:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
         DataError: A file that cannot be read, a delivery that does not say who sold what, or one too large.
     """
-    bought = Delivery.read(
-        options.delivered, options.session, options.columns or (options.features, options.label)
-    )
+    columns = options.columns or (options.features, options.label)
+    bought = Delivery.read(options.delivered, options.session, columns, options.outside)
     name = bought.path.name
     if "owners" not in bought.arrays:
         raise DataError(f"{name} does not say who sold which point.", advice="Give a whole delivery.")
@@ -68,10 +70,10 @@ def value_owners(options: ValueOptions) -> Worth:
                 advice="Value a part of the points.",
             )
     width = bought.gamma(options.gamma)
-    _, wanted = bought.table(options.validation)
+    _, wanted = bought.table(options.validation, label_gaps=True)
     # Labels of seeds count for nothing, and a drawn set has none.
     bare = replace(bought, columns=replace(bought.columns, label=None, identifier=None))
-    seeds = None if options.seed_set is None else bare.table(options.seed_set)[1]
+    seeds = None if options.seed_set is None else bare.table(options.seed_set, as_it_is=True)[1]
     pairs = options.orders // 2
     found = value(bought.points, sellers, wanted, seeds, width, pairs=pairs, seed=options.seed)
     return Worth(
@@ -81,4 +83,5 @@ def value_owners(options: ValueOptions) -> Worth:
         points=len(sellers),
         gamma=width,
         from_seed_set=seeds is not None,
+        outside=bought.outside,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
+from pydantic import Field
 from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.appraisal import Judge, Judgement
@@ -48,6 +49,7 @@ class Weighing(Figures):
         balance: What label shares are; None: as they come.
         model: Whether the consumer's model gets better.
         privacy: The session's guarantees, as far as the session is known.
+        outside: What was changed of tables, by their files' names.
     """
 
     FLAT: ClassVar[frozenset[str]] = frozenset({"judgement"})
@@ -62,6 +64,7 @@ class Weighing(Figures):
     balance: str | None
     model: ModelFigures
     privacy: tuple[PrivacyStatement, ...] = ()
+    outside: Mapping[str, Any] = Field(default_factory=dict)
 
     @property
     def sentences(self) -> tuple[str, str]:
@@ -92,7 +95,8 @@ def weigh(options: WeighOptions) -> Weighing:
         )
     if place != delivered:
         check_file_place(place)
-    found = Delivery.read(delivered, options.session, options.columns or (options.features, options.label))
+    columns = options.columns or (options.features, options.label)
+    found = Delivery.read(delivered, options.session, columns, options.outside)
     width = found.gamma(options.gamma)
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
     points = found.points
@@ -135,6 +139,7 @@ def weigh(options: WeighOptions) -> Weighing:
         balance=options.balance,
         model=model,
         privacy=found.privacy(),
+        outside=found.outside,
     )
 
 

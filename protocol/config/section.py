@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-__all__ = ["PartyName", "Section", "matches"]
+__all__ = ["PartyName", "Section", "is_party_name", "matches"]
 
 
 def matches(pattern: str, otherwise: str) -> AfterValidator:
@@ -22,13 +22,19 @@ def matches(pattern: str, otherwise: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_PARTY_NAME = r"[a-z0-9][a-z0-9_.-]{0,63}"
 PartyName = Annotated[
     str,
     matches(
-        r"[a-z0-9][a-z0-9_.-]{0,63}",
+        _PARTY_NAME,
         "not a name: 1 to 64 of a-z 0-9 _ . -, the first a letter or a digit",
     ),
 ]
+
+
+def is_party_name(text: str) -> bool:
+    """Whether a party may have this name on a roster."""
+    return re.fullmatch(_PARTY_NAME, text) is not None
 
 
 class Section(BaseModel):

@@ -20,9 +20,22 @@ from pydantic import (
 
 from hushbid.protocol import limits
 
-__all__ = ["BRIGHTEST", "GAP_WORDS", "LISTED", "MEASURED", "MOMENTS", "WHOLE", "Column", "Kind", "LabelKind"]
+__all__ = [
+    "BRIGHTEST",
+    "GAP_WORDS",
+    "LISTED",
+    "MEASURED",
+    "MOMENTS",
+    "ONE_HOT",
+    "WHOLE",
+    "Column",
+    "Kind",
+    "LabelKind",
+]
 
-Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean", "date", "datetime", "image"]
+Kind: TypeAlias = Literal[
+    "number", "integer", "ordinal", "category", "hashed", "boolean", "date", "datetime", "image"
+]
 LabelKind: TypeAlias = Literal["integer", "number", "text"]
 """Kinds of labels that a session may declare."""
 WHOLE: Final = 2**53
@@ -32,6 +45,8 @@ MEASURED: Final = frozenset({"number", "integer", "date", "datetime"})
 MOMENTS: Final[Mapping[str, str]] = {"date": "D", "datetime": "us"}
 """Kinds of dates and times, and the unit that NumPy has for their numbers."""
 LISTED: Final = frozenset({"ordinal", "category"})
+ONE_HOT: Final = frozenset({"category", "hashed"})
+"""Kinds of a number for each value or bucket, of which one is 1 and the others 0."""
 BRIGHTEST: Final = 255
 """The largest value of a pixel in one channel; the smallest is 0."""
 
@@ -43,6 +58,7 @@ GAP_WORDS: Final = frozenset((
 MOST_WORDS: Final = 100
 
 Side = Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS, strict=True)]
+Buckets = Annotated[int, Field(ge=2, lt=limits.MAX_COLUMNS, strict=True)]
 Words = Annotated[tuple[str, ...], Field(max_length=MOST_WORDS)]
 
 
@@ -55,13 +71,14 @@ class Column(BaseModel):
             TOML's dates, as text (ISO 8601) or as the number of days or microseconds since 1970-01-01.
         scale: ``"log"``: a ``number`` above 0 counts by its order of magnitude.
         categories: All values of an ``ordinal`` (in order) or a ``category``: text or whole numbers.
+        buckets: Of a ``hashed``: into how many its texts fall, by a public hash.
         size: Width and height of an ``image``, in pixels.
         channels: Of an ``image``: 1 if grey (the default), 3 if in colour; None for all other kinds.
         weight: The distance of its extremes, in (0, 1]; of an ``image``, of an all-black and an all-white
             one.
         missing: The meaning of a gap: None refuses it; ``"own"`` makes it a category of its own, in a
-            ``category``; any other value replaces it (in every pixel of an ``image``), and is not told apart
-            from a real one in delivered points.
+            ``category``, or a bucket, in a ``hashed``, which takes nothing else. Any other value replaces it
+            (in every pixel of an ``image``), and is not told apart from a real one in delivered points.
         gaps: Words that stand for a gap in text, beside nothing at all; None: `GAP_WORDS` in CSV, and none in
             the text of other tables. A category is never one.
         true, false: Words of a ``boolean`` beside true and false, such as ``["yes"]`` and ``["no"]``.
@@ -74,6 +91,7 @@ class Column(BaseModel):
     lower: float | None = None
     upper: float | None = None
     categories: tuple[str, ...] | tuple[int, ...] | None = None
+    buckets: Buckets | None = None
     size: tuple[Side, Side] | None = None
     channels: Literal[1, 3] | None = None
     scale: Literal["log"] | None = None
@@ -127,6 +145,8 @@ class Column(BaseModel):
                 raise ValueError(f"column {self.name!r}: one category alone tells nothing")
         elif self.categories is not None:
             raise ValueError(f"column {self.name!r}: categories are for ordinals and categories")
+        if (self.buckets is None) == (self.kind == "hashed"):
+            raise ValueError(f"column {self.name!r}: buckets are for hashed columns, which need them")
         self._check_image()
         self._check_words()
         if not math.isfinite(self.bounds[1] - self.bounds[0]):
@@ -175,8 +195,10 @@ class Column(BaseModel):
 
     def _check_missing(self) -> None:
         given = self.missing
-        if given is None or (self.kind == "category" and given == "own"):
+        if given is None or (self.kind in ONE_HOT and given == "own"):
             return
+        if self.kind == "hashed":
+            raise ValueError(f'column {self.name!r}: missing of a hashed column is "own"')
         if self.kind in LISTED:
             fits = given in (self.categories or ()) and not isinstance(given, bool)
         elif self.kind == "boolean":
@@ -195,7 +217,7 @@ class Column(BaseModel):
         unit = MOMENTS.get(self.kind)
         for key in () if unit is None else ("lower", "upper", "missing"):
             if key in values:
-                values[key] = str(np.datetime64(int(values[key]), unit))
+                values[key] = str(np.array(int(values[key])).astype(f"datetime64[{unit}]"))
         return values
 
     def holds(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -206,7 +228,7 @@ class Column(BaseModel):
         Args:
             numbers: Shape (rows, `width`), of any real type.
         """
-        if self.kind == "category":
+        if self.kind in ONE_HOT:
             ones = numbers == 1
             return np.asarray((ones | (numbers == 0)).all(axis=1) & (ones.sum(axis=1) == 1))
         if self.kind == "image":
@@ -272,19 +294,21 @@ class Column(BaseModel):
 
     @property
     def own_gap(self) -> bool:
-        return self.kind == "category" and self.missing == "own"
+        return self.kind in ONE_HOT and self.missing == "own"
 
     @property
     def width(self) -> int:
         """Number of numbers that encode a value."""
         if self.size is not None:
             return self.size[0] * self.size[1] * (self.channels or 1)
-        return len(self.categories or ()) + self.own_gap if self.kind == "category" else 1
+        if self.kind in ONE_HOT:
+            return (self.buckets or len(self.categories or ())) + self.own_gap
+        return 1
 
     @property
     def bounds(self) -> tuple[float, float]:
         """Bounds of each of its numbers in the session file, which express its weight."""
-        if self.kind == "category":
+        if self.kind in ONE_HOT:
             return 0.0, math.sqrt(2.0) / self.weight
         lower, upper = self.extremes
         if self.kind == "image":

@@ -12,10 +12,11 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,6 +68,7 @@ ENCODING_ADVICE: Final = (
     '(--encoding of `hushbid schema`), such as "latin-1" or "cp1252".'
 )
 _MARK: Final = b"hushbid.csv"
+_ANNOUNCEMENT: Final = re.compile(rb'"?sep=([ -~\t])"?(?=\r?\n)')
 
 _COMMA: Final = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$"
 _THOUSANDS: Final = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$"
@@ -92,7 +94,7 @@ class Source:
 
     def line(self, row: int) -> int:
         """The line on which a row ends, from 1; rows count from 0 and the header is none."""
-        with _lines(content_of(self.path, self.dialect)[0], self.dialect.separator or ",") as lines:
+        with _lines(content_of(self.path, self.dialect).text, self.dialect.separator or ",") as lines:
             alone = len(next((cells for cells in lines if cells), [])) == 1
             _ = next(itertools.islice((cells for cells in lines if cells or alone), row, None), None)
             return int(lines.line_num)
@@ -126,8 +128,8 @@ def read_cells(
         OSError: It cannot be opened.
     """
     declared = dialect or Dialect()
-    content, encoding = content_of(path, declared)
-    separator = declared.separator or _separator(path, content, wanted)
+    content, encoding, announced = content_of(path, declared)
+    separator = declared.separator or announced or _separator(path, content, wanted)
     names, blank = _header(path, content, separator)
     table = _parsed(path, content, separator, names, blank)
     stripped = [_named(name, wanted) for name in names]
@@ -154,7 +156,7 @@ def unquoted(table: Table, name: str, words: Collection[str]) -> Any:
     """Which cells of a column are one of these words and stand there without quotes: Arrow booleans."""
     source = source_of(table)
     assert source is not None, "only cells can be quoted"
-    content, _ = content_of(source.path, source.dialect)
+    content = content_of(source.path, source.dialect).text
     separator = source.dialect.separator or ","
     names, blank = _header(source.path, content, separator)
     place = str(table.column_names.index(name))
@@ -203,8 +205,23 @@ def _parsed(
     raise _ragged(path, content, separator) or damaged(path, "CSV with a header") from None
 
 
-def content_of(path: Path, dialect: Dialect) -> tuple[Any, str]:
-    """A file's text as UTF-8 without a byte order mark, unpacked, and the encoding that it had.
+class Content(NamedTuple):
+    """What a file holds.
+
+    Attributes:
+        text: A buffer of UTF-8, unpacked, without a byte order mark.
+        encoding: The encoding that it had.
+        separator: What a first line such as ``sep=;`` announces, as Excel writes and reads it; None: there is
+            none. Of the text the line's end is left, so that lines are counted as they are in the file.
+    """
+
+    text: Any
+    encoding: str
+    separator: str | None = None
+
+
+def content_of(path: Path, dialect: Dialect) -> Content:
+    """The text of a CSV file.
 
     Raises:
         DataError: It is something else than text, or not in the declared encoding.
@@ -228,16 +245,23 @@ def content_of(path: Path, dialect: Dialect) -> tuple[Any, str]:
             )
     encoding = _encoding(start, dialect.encoding)
     if start.startswith(codecs.BOM_UTF8):
-        return content[len(codecs.BOM_UTF8) :], "utf-8"
+        return _announced(content[len(codecs.BOM_UTF8) :], "utf-8")
     if encoding == "utf-8":
-        return content, encoding
+        return _announced(content, encoding)
     try:
         text = codecs.decode(memoryview(content), encoding)
-        return pa.py_buffer(text.lstrip("\ufeff").encode()), encoding
     except (ValueError, LookupError):
         raise DataError(
             f"{path.name} is not encoded in {encoding}.", advice="Correct `encoding`, or save it in UTF-8."
         ) from None
+    return _announced(pa.py_buffer(text.lstrip("\ufeff").encode()), encoding)
+
+
+def _announced(content: Any, encoding: str) -> Content:
+    found = _ANNOUNCEMENT.match(bytes(content[:16]))
+    if found is None:
+        return Content(content, encoding)
+    return Content(content[found.end() :], encoding, found[1].decode("ascii"))
 
 
 def _head_of(path: Path) -> bytes:

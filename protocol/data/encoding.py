@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
@@ -19,7 +20,7 @@ from hushbid.protocol.data.cells import (
     plain_numbers,
     without_words,
 )
-from hushbid.protocol.data.column import LISTED, MEASURED, MOMENTS, WHOLE, Column
+from hushbid.protocol.data.column import LISTED, MEASURED, MOMENTS, ONE_HOT, WHOLE, Column
 from hushbid.protocol.data.csv_files import ENCODING_ADVICE, NO_TEXT, Source, source_of
 from hushbid.protocol.data.images import encoded_images, table_images
 from hushbid.protocol.data.moments import DAY, is_moment, moments_of, table_dates, table_times
@@ -27,7 +28,7 @@ from hushbid.protocol.data.table_faults import Fault, Flags
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.names import an
 
-__all__ = ["encoded_column", "plain_types", "table_of"]
+__all__ = ["bucket_of", "encoded_column", "plain_types", "table_of"]
 
 
 def plain_types(table: Any) -> Any:
@@ -104,7 +105,7 @@ def encoded_column(
         values = _of_text(column, values, source, find)
     gaps = flags_of(pc.is_null(values, nan_is_null=True)) & ~wrong
     if column.missing is None:
-        find(gaps, "is missing", _OWN_GAP if column.kind == "category" else _GAP)
+        find(gaps, "is missing", _OWN_GAP if column.kind in ONE_HOT else _GAP)
     if column.kind == "image":
         known = gaps if column.missing is not None else gaps | wrong
         try:
@@ -118,6 +119,8 @@ def encoded_column(
         ]
     if column.kind in LISTED:
         return _of_categories(column, values, gaps, find), faults
+    if column.kind == "hashed":
+        return _of_buckets(column, values, gaps, find), faults
     if column.kind in MOMENTS and not pa.types.is_null(values.type):
         values = _of_moments(column, values, find)
     numbers = _numbers(column, values, find)
@@ -128,6 +131,7 @@ def encoded_column(
 
 Find: TypeAlias = Callable[[Flags, str, str], None]
 
+_HASH_TAG: Final = b"hushbid hashed text 1\0"
 _GAP: Final = "Fill it in, or say by the column's `missing` what a gap stands for."
 _OWN_GAP: Final = f'{_GAP[:-1]} (`missing = "own"`: a category of its own).'
 _EMPTY: Final = "Make it null (None): that is a gap, and the column's `missing` says what a gap stands for."
@@ -167,6 +171,9 @@ def _misfit(column: Column, values: Any) -> str | None:
     if column.kind in MOMENTS:
         fits = is_moment(kind) or pa.types.is_string(kind)
         return None if fits else f"holds values of type {kind}, where the schema has {an(column.kind)}"
+    if column.kind == "hashed":
+        fits = pa.types.is_string(kind) or whole
+        return None if fits else f"holds values of type {kind}, where the schema has text to hash"
     if column.kind not in LISTED:
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         boolean = pa.types.is_boolean(kind)
@@ -206,7 +213,12 @@ def _of_text(column: Column, values: Any, source: Source | None, find: Find) -> 
     """Text in the type that the column's kind has."""
     decimal = (source.dialect.decimal if source is not None else None) or "."
     text = bool(column.categories) and isinstance((column.categories or ("",))[0], str)
-    if text or column.kind in MOMENTS or (source is None and not (column.true or column.false)):
+    if (
+        text
+        or column.kind in MOMENTS
+        or column.kind == "hashed"
+        or (source is None and not (column.true or column.false))
+    ):
         return values
     truth = np.full(len(values), np.nan)
     if column.kind == "boolean":
@@ -287,6 +299,26 @@ def _numbers(column: Column, values: Any, find: Find) -> npt.NDArray[np.float64]
     return numbers
 
 
+def bucket_of(text: str, buckets: int) -> int:
+    """The bucket of a text: the first 8 bytes of a SHA-256, as a big-endian number, modulo their number.
+
+    Nothing secret is in it: whoever guesses a text knows its bucket.
+    """
+    digest = hashlib.sha256(_HASH_TAG + text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") % buckets
+
+
+def _of_buckets(column: Column, values: Any, gaps: Flags, find: Find) -> npt.NDArray[np.float64]:
+    buckets = column.buckets or 1
+    texts = values if pa.types.is_string(values.type) else _as_texts(values, ())
+    find(flags_of(pc.equal(texts, "")), "is empty text, which is no gap and no text to hash", _EMPTY)
+    different = pc.unique(texts).to_pylist()
+    of = {text: bucket_of(text, buckets) for text in different if text is not None}
+    places = np.array([of.get(text, 0) for text in texts.to_pylist()], dtype=np.int64)
+    places[gaps] = buckets if column.own_gap else 0
+    return np.asarray(np.eye(column.width)[places], dtype=np.float64)
+
+
 def _of_categories(column: Column, values: Any, gaps: Flags, find: Find) -> npt.NDArray[np.float64]:
     categories = list(column.categories or ())
     text = isinstance(categories[0], str)
@@ -333,7 +365,9 @@ def _decoded(column: Column, numbers: npt.NDArray[np.float64]) -> Any:
         return pa.array(column.decoded(numbers[:, 0]))
     if column.kind == "image":
         return table_images(numbers)
-    places = numbers.argmax(axis=1) if column.kind == "category" else numbers[:, 0].astype(np.int64)
+    places = numbers.argmax(axis=1) if column.kind in ONE_HOT else numbers[:, 0].astype(np.int64)
+    if column.kind == "hashed":  # the texts do not come back
+        return pa.array(places, mask=places == column.buckets)
     if column.kind == "integer":
         return pa.array(places)
     if column.kind in MOMENTS:

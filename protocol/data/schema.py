@@ -7,6 +7,7 @@ back, with the same numbers on every machine:
 - ``boolean``: 0 or 1.
 - ``ordinal``: the place of the value among its categories, from 0.
 - ``category``: a column for each category, 1 in that of the value and 0 in the others.
+- ``hashed``: a column for each bucket, likewise; a text's bucket follows from a public hash.
 - ``image``: each pixel's value in each channel, 0 to 255, line by line from the top.
 
 A column's weight w is the distance of its extremes, relative to other columns. The feature map scales a
@@ -37,7 +38,7 @@ from pydantic import (
 )
 
 from hushbid.protocol import limits
-from hushbid.protocol.data.column import Column
+from hushbid.protocol.data.column import ONE_HOT, Column
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.faults import faults as words_of
 
@@ -263,7 +264,7 @@ def _drawn(column: Column, count: int, generator: np.random.Generator) -> npt.ND
     lower, upper = column.extremes
     if column.kind == "number":
         return generator.uniform(lower, upper, size=(count, 1))
-    if column.kind == "category":
+    if column.kind in ONE_HOT:
         return np.eye(column.width)[generator.integers(column.width, size=count)]
     whole = generator.integers(int(lower), int(upper), size=(count, column.width), endpoint=True)
     return np.asarray(whole, dtype=np.float64)

@@ -7,6 +7,7 @@ names cannot be a row of data: without a header, the first row's values are take
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 
 from hushbid.protocol import limits
 from hushbid.protocol.data.attribute_columns import attribute, first_of, type_name
-from hushbid.protocol.data.cells import by_values, flags_of, numbers_of, without_words
+from hushbid.protocol.data.cells import attribute_of, by_values, flags_of, numbers_of, without_words
 from hushbid.protocol.data.column import GAP_WORDS
 from hushbid.protocol.data.csv_files import UNPARSABLE, Source, damaged, read_cells, source_of
 from hushbid.protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset
@@ -34,6 +35,8 @@ __all__ = ["dataset_of", "read_csv", "read_parquet", "typed_by_values"]
 
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _CODE: Final = r"^\s*[-+]?0\d"
+_NO_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The folder of rows without a value."""
 _WORD: Final = ", counted from 0, is not a number)"
 
 Table: TypeAlias = Any
@@ -90,36 +93,83 @@ def typed_by_values(table: Table, *, codes: bool = False) -> Table:
 def read_parquet(path: Path, columns: DataColumns) -> Table:
     """The columns of a Parquet file, or of all Parquet files of a directory, in the order of their names.
 
+    Folders such as ``year=2024`` are columns, too, as Hive and Spark write them.
+
     Raises:
         DataError: It cannot be parsed; or the files differ in their columns.
         OSError: It cannot be opened.
     """
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    if not files or any(each.parent != path for each in files[: len(files) * path.is_dir()]):
+    parts = [_partition(each.relative_to(path).parts[:-1]) if path.is_dir() else {} for each in files]
+    if not files or any(each is None or [*each] != [*(parts[0] or {})] for each in parts):
         raise DataError(
             f"{path.name} is a directory "
-            + ("without Parquet files." if not files else "whose folders have Parquet files."),
+            + (
+                "whose folders are no columns, such as year=2024, all of the same names."
+                if files
+                else "without Parquet files."
+            ),
             advice="Write the table as one Parquet file, or as several in one directory.",
         )
-    wanted = columns.used
-    tables = []
-    for each in files:
+    wanted, tables, of_folders = columns.used, [], [*(parts[0] or {})]
+    for each, values in zip(files, parts, strict=True):
         try:
             file = pq.ParquetFile(each)
             there = file.schema_arrow.names
             if columns.schema is not None:
-                check_present(columns.schema.names, there, each.name)
+                check_present(columns.schema.names, [*there, *of_folders], each.name)
             names = [name for name in there if name in wanted] if wanted else None
-            tables.append(plain_types(file.read(columns=names)))
+            table = plain_types(file.read(columns=names))
         except (*UNPARSABLE, KeyError):
             raise damaged(each, "Parquet") from None
+        for name, value in (values or {}).items():
+            if name not in there and (not wanted or name in wanted):
+                table = table.append_column(name, pa.array([value] * len(table), pa.string()))
+        tables.append(table)
     try:
-        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        return _typed_folders(whole, of_folders, columns)
     except pa.ArrowException:
         raise DataError(
             f"{path.name}: the Parquet files of the directory have columns of different names or types.",
             advice="Write them with one schema, or as one file.",
         ) from None
+
+
+def _partition(folders: Sequence[str]) -> dict[str, str | None] | None:
+    """What folders say of the rows in them, by column; None: one of them says nothing."""
+    found: dict[str, str | None] = {}
+    for folder in folders:
+        name, equals, value = folder.partition("=")
+        if not (name and equals) or name in found:
+            return None
+        found[_unescaped(name)] = None if value == _NO_PARTITION else _unescaped(value)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    """The text with its own signs in place of ``%`` and hexadecimal digits, which folders' names have."""
+    escaped = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+    return escaped.sub(lambda each: bytes.fromhex(each[0].replace("%", "")).decode(errors="replace"), text)
+
+
+def _typed_folders(table: Table, folders: Sequence[str], columns: DataColumns) -> Table:
+    """The table with columns of folders in the types that CSV's cells would have: folders are text, too."""
+    kinds = {} if columns.schema is None else {each.name: each.kind for each in columns.schema.columns}
+    for name in folders:
+        place = table.column_names.index(name) if table.column_names.count(name) == 1 else -1
+        if place < 0 or not pa.types.is_string(table.column(place).type):
+            continue
+        cells: Any = table.column(place)
+        if name in (columns.label, columns.identifier):
+            label = name == columns.label
+            kind = columns.label_kind if label else columns.identifier_kind
+            typed = attribute_of(cells, kind, label=label)
+            cells = cells if isinstance(typed, tuple) else typed
+        elif kinds.get(name) in (None, "number", "integer", "boolean"):
+            cells = by_values(cells)
+        table = table.set_column(place, name, cells)
+    return table
 
 
 def dataset_of(path: Path, table: Table, columns: DataColumns) -> Dataset:

@@ -5,7 +5,7 @@ Prices are whole ten-thousandths, so that all who compare gains per price compar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Self
@@ -134,11 +134,15 @@ class Bill(Figures):
             budget,
         )
 
-    def sentence(self) -> str:
-        """The bill for people."""
+    def sentence(self, name: Callable[[str], str] = str) -> str:
+        """The bill for people.
+
+        Args:
+            name: What people read for an owner.
+        """
         within = "" if self.budget is None else f", of a budget of {self.budget:,.2f}"
         owed = [
-            f"{owner}: {line.points} at {line.price:g} = {line.amount:,.2f}"
+            f"{name(owner)}: {line.points} at {line.price:g} = {line.amount:,.2f}"
             for owner, line in self.owners.items()
             if line.points
         ]

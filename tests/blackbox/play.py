@@ -143,6 +143,8 @@ class _Stage:
 
     def _begun(self) -> bool:
         self._supervise()
+        if self.played.violations:
+            return True
         if self._plan.rule == "tender":
             return all(recorded_bytes(self.cluster, name) > 0 for name in self.cluster.names)
         return "phase rounds begins" in self.cluster.log(CURATOR)
@@ -246,7 +248,8 @@ class _Stage:
 
     def _twin(self, party: str) -> None:
         again = self.cluster.start_in(self.cluster.directory(party), party)
-        if again.code not in (ExitCode.USAGE, ExitCode.FAILED, ExitCode.CONNECTION):
+        # With 0 it took the place of one that had just ended.
+        if again.code not in (ExitCode.DONE, ExitCode.USAGE, ExitCode.FAILED, ExitCode.CONNECTION):
             self.played.violations.append(f"a twin of {party} ended with {again.code}\n{again.err[-1500:]}")
 
     def _restore(self, party: str) -> None:

@@ -79,7 +79,8 @@ def test_an_owner_prints_what_it_handed_over_and_nothing_of_what_it_won(
         "root": None,
         "handed_over": ROUNDS,
         "unlabelled": 0,
-        "outside": {"clipped": {}, "dropped": 0},
+        "unidentified": 0,
+        "outside": {"clipped": {}, "dropped": 0, "dropped_by": {}},
         "rounds": ROUNDS,
         "transcript": str(cluster.transcript_path("heron")),
     }

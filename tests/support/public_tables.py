@@ -101,6 +101,7 @@ def _procured(validation: Path, owners: dict[str, Path], schema: hushbid.Schema)
         "rehearse": False, "anyway": True,
     }  # fmt: skip
     # Where few rows are possible, drawn ones are own ones; the message says to draw fewer.
+    last: HushbidError | None = None
     for seed, points in enumerate((20, 2, 2, 2)):
         try:
             gamma = None if seed == 0 else 1.0
@@ -109,6 +110,7 @@ def _procured(validation: Path, owners: dict[str, Path], schema: hushbid.Schema)
             if "seed set" not in refused.what:
                 raise
             last = refused
+    assert last is not None
     raise last
 
 
@@ -141,7 +143,7 @@ def _same(column: Column, cell: str, value: Any) -> bool:
     if column.kind == "number":
         return math.isclose(float(cell), value, rel_tol=0.0, abs_tol=0.0)
     if column.kind == "integer":
-        return float(cell) == value
+        return bool(float(cell) == value)
     if column.kind == "boolean":
         return (cell.strip().lower() == "true") is value
     if column.kind in ("date", "datetime"):

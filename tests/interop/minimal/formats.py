@@ -30,6 +30,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 WHOLE = {
     "points", "batch", "submission", "min_owners", "dimension", "seed", "columns", "box_bytes",
     "commitment_depth", "column_values", "tau", "steps", "first_steps", "directions", "caps", "classes",
+    "buckets",
 }  # fmt: skip
 """Keys whose values are whole numbers; all other numbers are float64."""
 SEALED = ("sealed", "tender")

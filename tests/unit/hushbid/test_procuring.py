@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import tomli_w
+from rich.console import Console
 
 import hushbid
 from hushbid import Procured, Schema
 from hushbid.cluster.file import open_cluster
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.results.terminal import render
 from hushbid.running.simulate import simulate
 from hushbid.tables.frames import as_arrow
 
@@ -268,6 +271,34 @@ def test_settings_are_those_of_a_cluster_file() -> None:
         bought(settings={"session.btch": 20})
 
 
+def test_owners_have_the_names_that_people_have(tmp_path: Path) -> None:
+    names = {"Hôpital Nord": "hopital-nord", "Site-1": "site-1", "east": "east"}
+    tables = dict(zip(names, OWNERS.values(), strict=True))
+    prices = dict.fromkeys(names, 1.0)
+    found = bought(owners=tables, directory=tmp_path / "kept", settings={"wishes.prices": prices})
+    plain = bought(
+        owners={names[name]: frame for name, frame in tables.items()},
+        settings={"wishes.prices": {names[name]: price for name, price in prices.items()}},
+    )
+    assert set(found.points.owner_) <= {*names}
+    assert "Hôpital Nord" in set(found.points.owner_)
+    assert [names[name] for name in found.points.owner_] == plain.points.owner_.tolist(), (
+        "the same are chosen"
+    )
+    assert set(found.training.owner_.dropna()) <= {*names}
+    assert found.result.as_json()["display"] == {"hopital-nord": "Hôpital Nord", "site-1": "Site-1"}
+    assert {*found.transcripts} == {"curator", "consumer", *names.values()}, "files keep the roster's names"
+    console = Console(file=StringIO(), width=100)
+    render(found.result, console)
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Hôpital Nord" in told
+    assert "hopital-nord" not in told
+    assert found.report is not None
+    page = found.report.read_text(encoding="utf-8")
+    assert "Hôpital Nord" in page
+    assert page.count("hopital-nord") == 0
+
+
 def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     hopeless: dict[str, Any] = {"gamma": 1e-6, "directory": tmp_path / "kept"}
     with pytest.raises(hushbid.Hopeless, match="are alike to the session") as refusal:
@@ -291,7 +322,7 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         pytest.param({"seed_set": None}, "give `seed_set` or `seed_points`", id="no seed set"),
         pytest.param({"seed_set": people(1, 0.1, 6)}, "from which none follows", id="one seed"),
         pytest.param({"seed_set": pd.concat([people(1, 0.1, 6)] * 5)}, "are equal", id="equal seeds"),
-        pytest.param({"owners": {"../north": OWNERS["north"]}}, "owners", id="owner name"),
+        pytest.param({"owners": {" ": OWNERS["north"]}}, "owners: a name is empty", id="owner name"),
         pytest.param({"owners": {"consumer": WANTED}}, "an owner cannot be named consumer", id="role"),
         pytest.param({"owners": {"north": WANTED[:0]}}, "north holds no rows", id="no rows"),
         pytest.param({"gamma": -1.0}, "procure, [features]: gamma", id="gamma"),

@@ -374,9 +374,12 @@ def test_a_directory_that_could_not_be_filled_is_taken_away(
 
 
 def test_named_files_stay_where_they_are(tmp_path: Path) -> None:
-    prepared = prepare(open_cluster(files_cluster(tmp_path)), tmp_path / "runs")
+    owners = {"south": {"data": "south.npz"}, "north": {"data": "north.npz", "display": "Hôpital Nord"}}
+    named = open_cluster(files_cluster(tmp_path, owners=owners))
+    prepared = prepare(named, tmp_path / "runs")
     north = load_toml(OwnerFile, prepared.path / "parties" / "north" / "party.toml")
     assert north.data == tmp_path / "north.npz"
+    assert named.display == {"north": "Hôpital Nord"}, "which is the operator's, and in no party's file"
     assert "south" not in (prepared.path / "parties" / "north" / "party.toml").read_text()
 
 

@@ -34,6 +34,7 @@ def cluster_file(place: Path, change: Callable[[dict[str, Any]], object] = lambd
     for name in ("north", "south", "validation", "seed"):
         labels = np.array([("long" * 20 if name == "north" else "short")] * 20)
         np.savez(place / f"{name}.npz", features=generator.random((20, 2)), labels=labels)
+    np.savez(place / "bare.npz", features=generator.random((20, 2)))
     table: dict[str, Any] = {
         "session": {"name": "files", "points": 5},
         "features": {"gamma": 1.0, "columns": 2, "dimension": 8},
@@ -74,6 +75,7 @@ REFUSED = [
         put("consumer.budget", {"epsilon": 1.5}), "consumer", "over its budget of ε = 1.5", id="its budget"
     ),
     pytest.param(put("session.labels", "integer"), "north", "its labels are text", id="labels"),
+    pytest.param(put("owners.south.data", "bare.npz"), "south", "has no labels, and the val", id="no labels"),
     pytest.param(put("run.durability", "flush"), "curator", "secure noise", id="durability"),
 ]
 

@@ -14,8 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.protocol import limits
+from hushbid.protocol.config.boxes import attribute_rooms
+from hushbid.protocol.crypto.sealing import content_bytes
 from hushbid.protocol.data import Dataset, check_dataset, feature_table
-from hushbid.protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
+from hushbid.protocol.data.attributes import (
+    Attributes,
+    pack_attributes,
+    packed_length,
+    packed_lengths,
+    unpack_attributes,
+)
+from hushbid.protocol.data.dataset import FEATURE_DTYPES
 from hushbid.protocol.errors import DataError
 
 SECRET = 7351.25
@@ -260,3 +269,40 @@ class TestFeatureTable:
     def test_a_scratch_directory_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="No such file"):
             feature_table(self.POINTS, self.hash, 2, scratch=tmp_path / "gone", memory_limit=0)
+
+
+# -- how long packed labels and identifiers are ----------------------------------------------------------
+
+ATTRIBUTES: list[Any] = [
+    [0, 1, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**63 - 1],
+    [-1, -32, -33, -128, -129, -(2**15), -(2**15) - 1, -(2**31) - 1, -(2**63)],
+    [0.0, -1.5, 1e300],
+    ["x" * length for length in (1, 31, 32, 255, 256, 4000)],
+    ["é" * length for length in (1, 15, 16, 127, 128)],
+]
+
+
+@pytest.mark.parametrize("values", ATTRIBUTES, ids=["whole", "negative", "floats", "text", "marks"])
+def test_every_row_s_packed_length_is_that_of_its_value(values: list[Any]) -> None:
+    found = packed_lengths(np.array(values), len(values))
+    assert found.tolist() == [packed_length(value) for value in values]
+    assert packed_lengths(None, 2).tolist() == [packed_length(None)] * 2
+
+
+def test_a_row_without_a_label_takes_no_room_for_one() -> None:
+    held = np.array([True, False])
+    points = Dataset.from_arrays("a", np.zeros((2, 1)), np.array(["x" * 90, "y"]), labelled=held)
+    assert points.attribute_lengths[0].tolist() == [packed_length("x" * 90), packed_length(None)]
+
+
+@pytest.mark.parametrize("columns", [1, 3, 20])
+@pytest.mark.parametrize("size", [64, 128, 300, 512, 4096])
+def test_a_box_has_as_much_room_as_fits(columns: int, size: int) -> None:
+    rooms = attribute_rooms("sealed", {"box_bytes": size}, columns, 2)
+    for dtype in FEATURE_DTYPES:
+        room = rooms.get(dtype.name)
+        if room is None:
+            assert content_bytes(columns, dtype, 3) > size
+        else:
+            assert content_bytes(columns, dtype, room) <= size < content_bytes(columns, dtype, room + 3)
+    assert attribute_rooms("ask-all", {}, columns, 2) == {}

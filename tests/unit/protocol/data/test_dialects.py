@@ -182,7 +182,7 @@ def test_a_directory_of_parquet_files_is_one_table(tmp_path: Path) -> None:
         load_dataset(place, columns)
     (place / "year=2020").mkdir()
     (place / "z.parquet").rename(place / "year=2020" / "z.parquet")
-    with pytest.raises(DataError, match="whose folders have Parquet files"):
+    with pytest.raises(DataError, match="whose folders are no columns"):
         load_dataset(place, columns)
 
 
@@ -239,3 +239,81 @@ def test_a_toml_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     path.write_bytes("x = 1".encode("utf-16"))
     with pytest.raises(ConfigError, match="not UTF-8"):
         read_toml(path)
+
+
+# -- a first line that says the separator ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "sep=,", "sep=\t", "sep=|"])
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_first_line_of_excel_says_the_separator(tmp_path: Path, first: str, mark: bytes, end: str) -> None:
+    separator = first.strip('"')[-1]
+    lines = [first, *(line.replace(" ", separator) for line in ("a b y", "1 2 u", "3 4 v"))]
+    path = tmp_path / "rows.csv"
+    path.write_bytes(mark + end.join([*lines, ""]).encode())
+    found = load_dataset(path, DataColumns(("a", "b"), "y"))
+    assert found.features.tolist() == [[1, 2], [3, 4]]
+    assert found.labels is not None
+    assert found.labels.tolist() == ["u", "v"]
+
+
+def test_lines_are_counted_as_they_are_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("sep=;\na;b\n1;2\nx;4\n")
+    schema = Schema.of([{"name": name, "kind": "number", "lower": 0, "upper": 9} for name in "ab"])
+    with pytest.raises(DataError, match="line 4 of the file"):
+        load_dataset(path, DataColumns(schema=schema))
+
+
+def test_a_cell_that_begins_so_announces_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("sep=;,b\n1,2\n")
+    assert load_dataset(path, DataColumns()).features.tolist() == [[1, 2]]
+
+
+# -- directories whose folders are columns ---------------------------------------------------------------
+
+RENT = Schema.of(
+    [
+        {"name": "rent", "kind": "number", "lower": 0, "upper": 10},
+        {"name": "year", "kind": "integer", "lower": 2000, "upper": 2100},
+        {"name": "zip", "kind": "category", "categories": ["02134", "a/b", "none"], "missing": "none"},
+    ]
+)
+
+
+def partitioned(place: Path) -> Path:
+    path = place / "rents.parquet"
+    table = pa.table(
+        {
+            "rent": [1.0, 2.0, 3.0, 4.0],
+            "year": [2023, 2023, 2024, 2024],
+            "zip": ["02134", "a/b", "02134", None],
+            "y": ["01", "1", "01", "1"],
+        }
+    )
+    pq.write_to_dataset(table, path, partition_cols=["year", "zip", "y"])
+    return path
+
+
+def test_folders_are_columns_as_cells_of_csv_are(tmp_path: Path) -> None:
+    found = load_dataset(partitioned(tmp_path), DataColumns(schema=RENT, label="y"))
+    assert found.labels is not None
+    rows = sorted(zip(found.features.tolist(), found.labels.tolist(), strict=True))
+    assert rows == [
+        ([1.0, 2023.0, 1.0, 0.0, 0.0], "01"),
+        ([2.0, 2023.0, 0.0, 1.0, 0.0], "1"),
+        ([3.0, 2024.0, 1.0, 0.0, 0.0], "01"),
+        ([4.0, 2024.0, 0.0, 0.0, 1.0], "1"),
+    ]
+    whole = load_dataset(partitioned(tmp_path / "again"), DataColumns(("rent", "year")))
+    assert sorted(whole.features.tolist()) == [[1, 2023], [2, 2023], [3, 2024], [4, 2024]]
+
+
+def test_folders_that_are_no_columns_are_refused(tmp_path: Path) -> None:
+    path = partitioned(tmp_path)
+    (path / "more").mkdir()
+    pq.write_table(pa.table({"rent": [1.0]}), path / "more" / "rows.parquet")
+    with pytest.raises(DataError, match="folders are no columns"):
+        load_dataset(path, DataColumns(("rent",)))
