@@ -195,7 +195,7 @@ class Column(BaseModel):
         unit = MOMENTS.get(self.kind)
         for key in () if unit is None else ("lower", "upper", "missing"):
             if key in values:
-                values[key] = str(np.datetime64(int(values[key]), unit))
+                values[key] = str(np.array(int(values[key])).astype(f"datetime64[{unit}]"))
         return values
 
     def holds(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
