@@ -24,7 +24,7 @@ import pyarrow.csv as pacsv
 
 from hushbid.protocol.data.column import GAP_WORDS
 from hushbid.protocol.data.dialect import Dialect
-from hushbid.protocol.data.names import listed
+from hushbid.protocol.data.names import is_number, listed
 from hushbid.protocol.errors import DataError
 
 __all__ = [
@@ -45,7 +45,7 @@ Table: TypeAlias = Any
 
 UNPARSABLE: Final = (pa.ArrowException, ValueError, EOFError)  # a UnicodeDecodeError is a ValueError
 
-_SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _ENDINGS: Final = {".gz": "gzip", ".zst": "zstd"}
 _OTHERS: Final = {
@@ -310,7 +310,10 @@ def _head_lines(content: Any, separator: str) -> Iterator[list[str]]:
 
 
 def _separator(path: Path, content: Any, wanted: Collection[str]) -> str:
-    """The separator: under which the wanted columns are there, or all lines have equally many cells."""
+    """The separator: under which the wanted columns are there, or all lines have equally many cells.
+
+    Blanks are between words, too: they separate cells where nothing else does and numbers stand between.
+    """
     usual = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz", ".tsv.zst")) else ","
     best, most = usual, (False, False, False, 1)
     for separator in (usual, *(each for each in _SEPARATORS if each != usual)):
@@ -319,13 +322,20 @@ def _separator(path: Path, content: Any, wanted: Collection[str]) -> str:
             continue
         names = {_named(name, wanted) for name in lines[0]}
         there = bool(wanted) and names.issuperset(wanted)
-        if len(lines[0]) < 2 and not there:
-            continue
         even = len({len(cells) for cells in lines}) == 1
+        if not there and (len(lines[0]) < 2 or (separator == " " and (most[3] > 1 or not even))):
+            continue
+        if separator == " " and not there and not _has_numbers(lines):
+            continue
         found = (there, even, separator == usual, len(lines[0]))
         if found > most:
             best, most = separator, found
     return best
+
+
+def _has_numbers(lines: Sequence[Sequence[str]]) -> bool:
+    """Whether a column is numbers below its name: blanks separate words, too."""
+    return any(all(map(is_number, column)) for column in zip(*lines[1:], strict=True))
 
 
 def _header(path: Path, content: Any, separator: str) -> tuple[list[str], int]:

@@ -77,6 +77,10 @@ def refusal(
     more = len(others) - _MOST
     said += [f"{more} more columns do not fit"] if more > 0 else []
     advice = " ".join(dict.fromkeys(fault.advice for fault in faults))
+    if absent and len(names) == 1:
+        advice += (
+            " If a file's cells are separated otherwise, say `separator` under `columns` in your own file."
+        )
     if len(said) == 1:
         return DataError(f"{name}{' ' if absent else ': '}{said[0]}.", advice=advice)
     first = f"{name} {said.pop(0)}." if absent else f"{name} does not fit."

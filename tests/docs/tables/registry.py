@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.docs.tables import operations, plan, protocol, results
 from tests.docs.tables.configuration import CONFIGURATION
+from tests.docs.tables.data import DATA
 from tests.docs.tables.markers import Made
 from tests.docs.tables.privacy import PRIVACY
 from tests.docs.tables.reproduction import REPRODUCTION
@@ -15,6 +16,7 @@ PAGES: Final[dict[str, dict[str, Made]]] = {
     "docs/catalogue.md": results.CATALOGUE,
     "docs/commands.md": operations.COMMANDS,
     "docs/configuration.md": CONFIGURATION,
+    "docs/data.md": DATA,
     "docs/deploy.md": operations.DEPLOY,
     "docs/experiments.md": results.EXPERIMENTS,
     "docs/faults.md": results.FAULT_SWEEP,

@@ -30,6 +30,12 @@ def said(name: str, place: Path) -> str:
     return done.stdout
 
 
+def test_each_has_a_test() -> None:
+    if not FIELD.is_dir():
+        pytest.skip(f"{FIELD} is not there")
+    assert {path.stem for path in FIELD.glob("*.py")} <= {"ames", "dependents", "newline", "frames"}
+
+
 def test_na_is_a_category_of_one_column_and_a_gap_of_another(tmp_path: Path) -> None:
     assert said("ames", tmp_path).startswith("20 points.")
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushbid.protocol.data import DataColumns, load_dataset
+from hushbid.protocol.data.column import GAP_WORDS
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.frames import as_arrow
 from hushbid.protocol.data.schema import Schema
@@ -21,6 +22,7 @@ from tests.support.written_tables import (
     FILES,
     FRAMES,
     KINDS,
+    TEXTS,
     Written,
     decoded,
     equal,
@@ -90,6 +92,34 @@ def test_a_writer_s_columns_of_several_kinds_come_back(writer: str, data: st.Dat
     kinds = [kind for kind in KINDS if writer in writers_of(kind)]
     table = data.draw(tables(data.draw(st.permutations(kinds))[:4]))
     check(table, writer, writer, 1)
+
+
+LABELS = TEXTS.filter(lambda text: bool(text.strip()))
+IDENTIFIERS = TEXTS.filter(lambda text: text.strip() not in GAP_WORDS)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_declared_labels_and_identifiers_keep_their_text(data: st.DataObject) -> None:
+    count = data.draw(st.integers(2, 5))
+    labels = data.draw(st.lists(LABELS, min_size=count, max_size=count, unique=True))
+    names = data.draw(st.lists(IDENTIFIERS, min_size=count, max_size=count, unique=True))
+    x = {"name": "x", "kind": "number", "lower": 0, "upper": 1}
+    beside = [("label", labels), ("id", names)]
+    columns = [{"name": name, "kind": "ordinal", "categories": texts} for name, texts in beside]
+    rows = [{"x": 0.5, "label": label, "id": name} for label, name in zip(labels, names, strict=True)]
+    read_as = DataColumns(
+        label="label", identifier="id", schema=Schema.of([x]), label_kind="text", label_words=tuple(labels)
+    )
+    writer = data.draw(st.sampled_from([*FILES]))
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / writer
+        FILES[writer](Written([x, *columns], rows), path)
+        dataset = load_dataset(path, read_as)
+    assert dataset.labels is not None
+    assert dataset.identifiers is not None
+    assert dataset.labels.tolist() == labels, writer
+    assert [str(name) for name in dataset.identifiers.tolist()] == names, writer
 
 
 FOUND = {

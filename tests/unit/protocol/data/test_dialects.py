@@ -18,6 +18,7 @@ import pytest
 from hushbid.protocol.config.loading import read_toml
 from hushbid.protocol.config.party import DataSection
 from hushbid.protocol.data import DataColumns, Dataset, load_dataset
+from hushbid.protocol.data.csv_files import read_cells
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
@@ -116,6 +117,24 @@ def test_a_point_beside_decimal_commas_is_no_fraction(tmp_path: Path) -> None:
     dotted = b"size;town;label\n1.234;Bonn;a\n"
     assert "is not a number" in refused(tmp_path / "a.csv", dotted, Dialect(decimal=","))
     assert read(tmp_path / "a.csv", dotted).features[:, 0].tolist() == [1.234]
+
+
+def test_blanks_separate_cells_where_nothing_else_does_and_numbers_stand_between(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+
+    def names(content: str, *wanted: str) -> list[str]:
+        path.write_text(content)
+        return list(read_cells(path, wanted=wanted).column_names)
+
+    assert names("'a' b\n1 x\n2.5 y\n") == ["'a'", "b"]
+    assert names("room name\nhall blue\n") == ["room name"]
+    assert names("room name\nhall 7\n", "room name") == ["room name"]
+    assert names("a b;c d\n1 2;3 4\n") == ["a b", "c d"]
+    assert names("a b\nx y\n", "a", "b") == ["a", "b"]
+    path.write_text("a~b\n1~2\n")
+    with pytest.raises(DataError, match="its only column is 'a~b'") as caught:
+        load_dataset(path, DataColumns(schema=SCHEMA))
+    assert "say `separator` under `columns`" in caught.value.advice
 
 
 def test_points_among_decimal_commas_are_told_as_such(tmp_path: Path) -> None:
