@@ -85,7 +85,7 @@ def begin_again(options: AgainOptions) -> dict[str, Any]:
     outcome = _outcome(private.state, options.session, config)
     number = _free_number(options.session, config, (CONSUMER, *before.roster.owners))
     nonce = secrets.token_hex(_NONCE_BYTES)
-    changes = {
+    changes: dict[str, dict[str, Any]] = {
         "timeouts": {"enrolment": options.enrolment},
         "session": {"min_owners": options.min_owners, "nonce": nonce},
     }
