@@ -396,8 +396,8 @@ def _said(made: _Session) -> list[str]:
     if read:
         said.append(
             "Read off rows, to round numbers, and written into a file that every party gets: "
-            f"{'; '.join(read)}. No ε covers that. Where it must not be told, say it yourself with --bounds and "
-            "--categories."
+            f"{'; '.join(read)}. No ε covers that. Where it must not be told, say it yourself with "
+            "--bounds and --categories."
         )
     said.append(
         "γ follows from the validation set: it tells the median distance of its rows, to a factor of 1.4."
