@@ -74,7 +74,9 @@ def run_consumer(
         serving_metrics(file.metrics, vitals),
         ExitStack() as stack,
     ):
-        return _take_part(session_file, file, vitals, stack)
+        result = _take_part(session_file, file, vitals, stack)
+        keep_result(file.state, open_session(session_file), result)
+        return result
 
 
 def _take_part(
@@ -158,7 +160,7 @@ def _take_part(
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
     drawn = file.seed_points is not None
-    result = {
+    return {
         "role": "consumer",
         **consumer_result(
             session_file, machine, machine.delivered, view, verdict, m=len(validation), drawn=drawn
@@ -174,8 +176,6 @@ def _take_part(
         "ledger": str(budget.path),
         "transcript": str(transcript_path(file.state, CONSUMER)),
     }
-    keep_result(file.state, session, result)
-    return result
 
 
 def drawn_path(file: ConsumerFile) -> Path:
