@@ -72,7 +72,9 @@ def run_consumer(
         serving_metrics(file.metrics, vitals),
         ExitStack() as stack,
     ):
-        return _take_part(session_file, file, vitals, stack)
+        result = _take_part(session_file, file, vitals, stack)
+        keep_result(file.state, open_session(session_file), result.as_json())
+        return result
 
 
 def _take_part(
@@ -166,7 +168,7 @@ def _take_part(
         test=test,
         drawn=file.seed_points is not None,
     )
-    result = ConsumerResult(
+    return ConsumerResult(
         **ConsumerResult.shared(purchase),
         outside=Outside.from_json(validation.changed.as_json()),
         seed_rows_shared=check_disjoint(
@@ -179,8 +181,6 @@ def _take_part(
         ledger=budget.path,
         transcript=transcript_path(file.state, CONSUMER),
     )
-    keep_result(file.state, session, result.as_json())
-    return result
 
 
 def drawn_path(file: ConsumerFile) -> Path:

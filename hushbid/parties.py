@@ -75,11 +75,14 @@ def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehears
     from hushbid.preflight.subject import Subject
     from hushbid.protocol.names import CONSUMER
     from hushbid.protocol.runtime.party import beginning, check_durability, transcript_path
+    from hushbid.protocol.runtime.telemetry.metrics import parse_metrics_address
     from hushbid.protocol.session.guarantee import weak_lines
     from hushbid.protocol.session.session import open_session
 
     if beginning(transcript_path(file.state, CONSUMER)):
         return
+    if file.metrics is not None:
+        parse_metrics_address(file.metrics)  # what cannot be is refused before the rehearsal
     session = open_session(session_file)
     for line in weak_lines(session.privacy()):
         rehearsing.say(line)

@@ -78,7 +78,10 @@ def _verify(
 
 def _published(options: PublishKme | PublishRace, out: Path) -> dict[str, Any]:
     from hushbid.catalogue.candidates import too_small
+    from hushbid.protocol.session.guarantee import weak_epsilon
 
+    if warning := weak_epsilon(options.epsilon, "the records of the dataset"):
+        say(warning)
     made = Catalogue(out).publish(options)
     if too_small(made.entry):
         say(_TOO_SMALL)

@@ -60,8 +60,12 @@ def screen_command(
     ],
 ) -> dict[str, Any]:
     """Rank owners by their catalogue entries, by a release of one's own validation set."""
+    from hushbid.protocol.session.guarantee import weak_epsilon
+
     if options.unaccounted:
         say(UNACCOUNTED)
+    if options.epsilon is not None and (warning := weak_epsilon(options.epsilon, "the validation set")):
+        say(warning)
     result = Catalogue(*catalogue).screen(options)
     written = {"session": options.write_session, "plot": options.plot}
     return result.as_json() | {name: None if path is None else str(path) for name, path in written.items()}

@@ -78,7 +78,8 @@ def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
     """
     consumer = next((source.consumer for source in sources if source.consumer is not None), None)
     own = None if consumer is None or consumer.mmd2 is None else _curve(consumer.mmd2.tolist())
-    greedy, uniform, appraisal = (None, None, None) if evaluation is None else read_evaluation(evaluation)
+    of = None if not sources else sources[0].header.session
+    greedy, uniform, appraisal = (None, None, None) if evaluation is None else read_evaluation(evaluation, of)
     return Quality(
         session=own,
         greedy=greedy,
@@ -89,8 +90,13 @@ def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
     )
 
 
-def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None, Appraisal | None]:
+def read_evaluation(
+    path: Path, session: str | None = None
+) -> tuple[Curve | None, Curve | None, Appraisal | None]:
     """The greedy and the uniform curve of an evaluation file, and what it tells besides; None: not that.
+
+    Args:
+        session: The session's identifier, which a consumer's own result has to have, if it has one.
 
     A consumer's own result is one too, without the curves, which no party can compute.
 
@@ -107,6 +113,11 @@ def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None, Appraisal |
     except (ValueError, RecursionError):
         raise _unusable(path, "it is no JSON") from None
     if isinstance(found, dict) and found.get("role") == "consumer":
+        if session is not None and found.get("identifier", session) != session:
+            raise DataError(
+                f"{path} is the result of another session than the transcripts are of.",
+                advice="Name the `result.json` of the consumer's state directory of this session.",
+            )
         return None, None, _appraisal(path, found)
     if not isinstance(found, dict) or set(found) - {APPRAISAL, DISPLAY} != set(BASELINES):
         raise _unusable(path, f"it is not an object of {' and '.join(BASELINES)}, nor a consumer's result")

@@ -388,12 +388,16 @@ _FILES: Final = {"one": _one, "several": _several, "compose": _compose}
 
 def _said(made: _Session) -> list[str]:
     said = []
-    read = [f"{name} ({' and '.join(what)})" for name, what in made.proposed.read.items()]
+    read = [
+        f"{each} of {', '.join(names)}"
+        for each in ("bounds", "categories", "gaps")
+        if (names := [name for name, what in made.proposed.read.items() if each in what])
+    ]
     if read:
         said.append(
             "Read off rows, to round numbers, and written into a file that every party gets: "
-            f"{', '.join(read)}. No ε covers that. Where it must not be told, say it yourself with --bounds "
-            "and --categories."
+            f"{'; '.join(read)}. No ε covers that. Where it must not be told, say it yourself with "
+            "--bounds and --categories."
         )
     said.append(
         "γ follows from the validation set: it tells the median distance of its rows, to a factor of 1.4."

@@ -13,7 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
+from hushbid.cluster.file import open_cluster
 from hushbid.consumer.appraisal import Quality
+from hushbid.parties import Consumer
+from hushbid.protocol.config.party import ConsumerFile
+from hushbid.protocol.config.session import NetworkSection, RosterSection
+from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import an
 from hushbid.results.standing import Standing
 from tests.conftest import ROOT
@@ -78,6 +83,20 @@ def test_a_session_is_not_rehearsed_for_a_directory_that_cannot_be(
         pytest.skip("a run is of Linux alone")
     idle("hushbid.plan.verdict.Rehearsing.verdict")
     assert place.removesuffix("/deeper") in refused(verb, DIGITS, "--output", place)["what"]
+
+
+def test_a_consumer_does_not_rehearse_with_an_address_that_cannot_be(
+    idle: Callable[..., None], tmp_path: Path
+) -> None:
+    idle("hushbid.plan.verdict.Rehearsing.verdict")
+    cluster = open_cluster(Path(DIGITS))
+    network = NetworkSection(address="tcp://127.0.0.1:*", insecure=True)
+    session = cluster.session_file(RosterSection(owners=dict.fromkeys(cluster.owners, "")), network)
+    file = ConsumerFile(
+        state=tmp_path / "state", validation=tmp_path / "v.npz", seed_points=9, metrics="here"
+    )
+    with pytest.raises(ConfigError, match="me"):
+        Consumer("unread.toml", rehearsal=True)._before(session, file)
 
 
 @pytest.mark.parametrize("verb", ["weigh", "train", "report", "experiment"])

@@ -195,6 +195,17 @@ def test_a_result_of_another_session_is_refused_with_what_mends_it(state: Path) 
         assert "damaged" in refused(state)["what"]
 
 
+def test_a_report_takes_no_result_of_another_session(state: Path) -> None:
+    transcript, result = state / "consumer.transcript", state / RESULT_FILE
+    keep_result(state, open_purchase(state).session, {"role": "consumer"})
+    arguments = ["report", str(transcript), "--evaluation", str(result), "--output", str(state / "page.html")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    result.write_text(json.dumps({"identifier": "00" * 16, "role": "consumer"}))
+    ended = CliRunner().invoke(app, [*arguments, "--json"])
+    assert ended.exit_code == 4
+    assert "of another session" in json.loads(ended.stdout)["error"]["what"]
+
+
 def test_a_session_that_still_runs_is_refused_with_what_shows_it(state: Path) -> None:
     RUNNING.write(status_path(state, "consumer"))
     error = refused(state)

@@ -12,6 +12,7 @@ from hushbid.protocol.runtime.telemetry.log_events import LOG_EVENTS, LogEvent
 from hushbid.protocol.runtime.telemetry.logs import (
     LINES_PER_MINUTE,
     LogFormat,
+    LogLevel,
     SessionLog,
     log,
     set_up_logging,
@@ -35,6 +36,14 @@ def test_a_text_line_has_time_party_level_event_place_and_text(capsys: Captured)
     assert when.tzinfo == UTC
     assert abs((datetime.now(UTC) - when).total_seconds()) < 60
     assert len(time.partition(".")[2]) == len("123Z")
+
+
+@pytest.mark.parametrize(("level", "told"), [("info", 2), ("warning", 1), ("error", 0)])
+def test_a_level_leaves_out_what_is_less(capsys: Captured, level: str, told: int) -> None:
+    set_up_logging("curator", level=LogLevel(level))
+    log(LogEvent.PEER_GONE, peer="alpha", seconds=10.0)
+    log(LogEvent.CURATOR_LISTENING, address="tcp://127.0.0.1:5790")
+    assert len(capsys.readouterr().err.splitlines()) == told
 
 
 def test_a_json_line_has_the_same_as_fields(capsys: Captured) -> None:
