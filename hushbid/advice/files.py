@@ -361,11 +361,18 @@ def rounds_in(path: Path) -> bool:
 
 
 def next_steps(
-    path: Path, *, validation: Path, request: Request, seed_set: Path | None, columns: DataColumns
+    path: Path,
+    *,
+    validation: Path,
+    request: Request,
+    seed_set: Path | None,
+    columns: DataColumns,
+    rehearsed: bool,
 ) -> list[str]:
     """What to do with a file that was written; D_v and D_init by their files, the latter None if drawn.
 
     Args:
+        rehearsed: Whether the proposal was: `hushbid plan`, without the data, knows less then.
         columns: What was said of the columns of D_v's file, which the consumer's own file has to say too.
     """
     if "roster" not in read_toml(path):
@@ -378,7 +385,7 @@ def next_steps(
     if request.owners:
         sizes += f" --owner-points {max(1, sum(request.owners.values()) // len(request.owners))}"
     return [
-        f"hushbid plan {path} {sizes}",
+        *([] if rehearsed else [f"hushbid plan {path} {sizes}"]),
         f'in the consumer\'s file: validation = "{validation}", {seeds}',
         *([f"and below these: [columns] {', '.join(said)}"] if said else []),
         f"in {path}: the curator's address, under [network]",

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
 from hushbid.advice.labels import LabelTrial, labels_of, tried
-from hushbid.advice.trials import DIMENSION, MOST, Bounds, Request, Trial, Trials
+from hushbid.advice.trials import BY_THE_RULE, DIMENSION, MOST, Bounds, Request, Trial, Trials
 from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.verdict import ALIKE, UNLIKE, Rehearsal
-from hushbid.plan.quality import Word
+from hushbid.plan.quality import BY_RULE, Word
 from hushbid.plan.rehearsal import FEWEST, rehearse
 from hushbid.plan.wanted import wanted_of
 from hushbid.protocol import limits
@@ -101,6 +101,13 @@ class Advice:
     def reached(self) -> bool:
         """Whether what was wanted came out, if anything was."""
         return self.effect is None or self.trials[0].ratio <= self.effect
+
+    @property
+    def called(self) -> str:
+        """The verdict for people, who read of the rule of thumb what `hushbid plan` says."""
+        return (
+            BY_RULE.get(self.verdict, self.verdict) if self.reason.startswith(BY_THE_RULE) else self.verdict
+        )
 
     @property
     def disclosed(self) -> list[str]:

@@ -29,7 +29,10 @@ from hushbid.protocol.privacy.acquisition.sealed import Sealed
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.session import Session, open_session
 
-__all__ = ["DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
+__all__ = ["BY_THE_RULE", "DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
+
+BY_THE_RULE: Final = "By the rule of thumb of `hushbid plan`"
+"""A reason begins so where nothing was rehearsed."""
 
 DIMENSION: Final = 140
 """d of the trials, and of sessions in rounds."""
@@ -231,7 +234,7 @@ class Trials:
         setting = self._setting(trial.dimension, trial.epsilon)
         errors = release_errors(setting)
         judged = verdict(setting, *errors, predict(setting, *errors))
-        return judged.verdict, f"By the rule of thumb of `hushbid plan`: {judged.reason}"
+        return judged.verdict, f"{BY_THE_RULE}: {judged.reason}"
 
     def _expected(self, dimension: int, epsilon: float) -> float:
         """MMD² over that of a uniform choice, by the rule of thumb of `hushbid plan`, without weights."""

@@ -197,7 +197,12 @@ def advise_command(
         found = advice
         if written is not None:
             steps = next_steps(
-                written, validation=validation, request=request, seed_set=seeds, columns=columns
+                written,
+                validation=validation,
+                request=request,
+                seed_set=seeds,
+                columns=columns,
+                rehearsed=advice.trials[0].rehearsal is not None,
             )
         if known.changes is not None:
             say(f"{known.name}: {known.changes.said}")
@@ -269,7 +274,7 @@ def _show(advice: Advice, *, next_steps: list[str]) -> None:
             f"{advice.trials[0].ratio:.2g} at ε = {advice.trials[0].epsilon:g}. More rows of validation data "
             "make the noise less; or buy at random and weigh (`hushbid weigh`).\n"
         )
-    console.print(f"Verdict: {advice.verdict}. {advice.reason}\n")
+    console.print(f"Verdict: {advice.called}. {advice.reason}\n")
     if advice.own is not None:
         own = "\n".join(advice.own.lines())
         console.print(f"The proposal, rehearsed with the validation set itself:\n{own}\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -65,6 +65,8 @@ GOOD: Final = 0.5
 
 LARGEST_EPSILON: Final = 20.0
 LARGEST_VALIDATION: Final = 10_000_000
+BY_RULE: Final[Mapping[str, str]] = {"good": "not ruled out", "poor": "doubtful", "hopeless": "doubtful"}
+"""What people read for a word of the rule of thumb: it knows no data, and a rehearsal may say otherwise."""
 PRECISION: Final = 1.02
 """Precision of a remedy's figure, as a ratio."""
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from hushbid.plan.batches import batches
 from hushbid.plan.noise import noise_values, owners_error, release_errors
-from hushbid.plan.quality import predict, refusal, verdict
+from hushbid.plan.quality import BY_RULE, predict, refusal, verdict
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.submissions import submissions
@@ -30,6 +30,7 @@ __all__ = ["make_plan", "render"]
 
 _STYLES = {"good": "bold green", "uncertain": "bold yellow", "poor": "bold yellow", "hopeless": "bold red"}
 
+RULE: Final = "the rule of thumb"
 _NO_DATA: Final = (
     "By a rule of thumb, without weights and without the data. A rehearsal decides: `hushbid preflight`, "
     "`advise`, or `plan` with a cluster file. "
@@ -83,7 +84,8 @@ def make_plan(
     return {
         "session": file.session.name,
         "verdict": judged.verdict,
-        "verdict_by": _judged_by(setting, played),
+        "verdict_by": (by := _judged_by(setting, played)),
+        "called": BY_RULE.get(judged.verdict, judged.verdict) if by == RULE else judged.verdict,
         "reason": judged.reason,
         "remedies": [dict(remedy) for remedy in judged.remedies],
         "wanted": None if share is None else asdict(share),
@@ -131,20 +133,21 @@ def _judged_by(setting: PlanSetting, played: Rehearsed | None) -> str:
     if refusal(setting):
         return "the session's settings"
     if played is None or played.verdict.word is None:
-        return "the rule of thumb"
+        return RULE
     return "own rows" if played.verdict.by_model else "a rehearsal"
 
 
 def render(plan: Mapping[str, Any], console: Console) -> None:
     """Print a plan for people."""
-    by_rule = plan["verdict_by"] == "the rule of thumb" and plan["rehearsal"] is None
+    by_rule = plan["verdict_by"] == RULE and plan["rehearsal"] is None
     parts: list[RenderableType] = [
         Rule(
             f"{plan['session']}: {plan['owners']} owners, p = {plan['points']:,}, m = {plan['validation']:,}",
             align="left",
         ),
         Text.assemble(
-            (plan["verdict"], _STYLES[plan["verdict"]]), f"  {_NO_DATA if by_rule else ''}{plan['reason']}"
+            (plan["called"], _STYLES.get(plan["called"], "bold yellow")),
+            f"  {_NO_DATA if by_rule else ''}{plan['reason']}",
         ),
     ]
     if plan["remedies"]:

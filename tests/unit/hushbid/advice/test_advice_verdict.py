@@ -49,7 +49,30 @@ def test_without_a_rehearsal_it_says_what_plan_says(
     assert found["verdict"] == plan["verdict"]
     assert found["reason"].endswith(plan["reason"])
     assert ("WARNING: the proposal is hopeless" in said) is (found["verdict"] == "hopeless")
-    assert f"Verdict: {found['verdict']}." in shown.stdout
+    assert f"Verdict: {plan['called']}." in shown.stdout
+    assert plan["called"] in ("not ruled out", "doubtful") or plan["verdict_by"] != "the rule of thumb"
+
+
+@pytest.mark.parametrize("epsilon", ["0.02", "0.3", "1"])
+def test_plan_without_the_data_never_contradicts_a_rehearsed_proposal(place: Path, epsilon: str) -> None:
+    """It is not told to run next, and whoever runs it is told that it rules nothing out."""
+    options = (
+        "--seed-set",
+        "seeds.npz",
+        "--owners",
+        "600,400",
+        "--epsilon",
+        epsilon,
+        "--write",
+        "session.toml",
+    )
+    shown = CliRunner().invoke(app, ["advise", "validation.npz", *BOUNDS, *options])
+    assert shown.exit_code == 0, shown.output
+    assert "hushbid plan" not in shown.stdout
+    planned = CliRunner().invoke(app, ["plan", "session.toml", "--validation", "60", "--seed-points", "40"])
+    assert planned.exit_code == 0, planned.output
+    word = planned.stdout.split("\n")[1].split("  ")[0].strip()
+    assert word in ("not ruled out", "doubtful")
 
 
 def test_a_few_points_of_small_owners_are_not_hopeless_by_a_rule_that_cannot_know(place: Path) -> None:

@@ -131,7 +131,7 @@ def test_without_data_the_verdict_s_line_says_that_a_rehearsal_decides(common: P
     plan = plan_session(points=1000, **sizes)
     assert plan["verdict_by"] == "the rule of thumb"
     rule = "By a rule of thumb, without weights and without the data. A rehearsal decides: "
-    assert f"{plan['verdict']} {rule}" in said(plan)
+    assert f"{plan['called']} {rule}" in said(plan)
     assert rule not in plan["reason"]
     settled = plan_session(points=1000, owner_points=1, **sizes)
     assert settled["verdict_by"] == "the session's settings"
