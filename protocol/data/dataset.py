@@ -282,12 +282,19 @@ class Dataset:
             )
         return length
 
+    @cached_property
+    def _no_attributes(self) -> bytes:
+        """The attributes of every row, where none has any."""
+        return pack_attributes(Attributes(None, None), self.attribute_length)
+
     def attributes(self, row: int) -> bytes:
         """The row's label and identifier, packed to `attribute_length` bytes.
 
         Raises:
             DataError: As `attribute_length`.
         """
+        if self.labels is None and self.identifiers is None:
+            return self._no_attributes
         has = self.labels is not None and (self.labelled is None or self.labelled[row])
         label = self.labels[row].item() if self.labels is not None and has else None
         identifier = None if self.identifiers is None else self.identifiers[row].item()
