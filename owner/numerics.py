@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -58,6 +59,7 @@ from hushbid.protocol.session.secret_map import open_map
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap
 from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.herding import MOST_WEIGHED
 from hushbid.protocol.space.scoring import Points, score_bound
 from hushbid.protocol.wire.merkle import Tree
 from hushbid.protocol.wire.messages import Array, Candidate, Candidates, SealedCandidate, SealedCandidates
@@ -102,6 +104,8 @@ class OwnerNumerics:
         self._hashed = hashed
         self._sealer = sealer
         self._table: Points | None = None
+        self._upcoming: deque[int] = deque()
+        """Rows of the submission whose message is still to come, in the order of their choice."""
         self._blank_features = _read_only(np.zeros(session.space.dimension, dtype=np.int16))
         self._blank_point = np.zeros(dataset.features.shape[1], dtype=dataset.features.dtype)
         self._blank_attributes = bytes(dataset.attribute_length)
@@ -154,9 +158,9 @@ class OwnerNumerics:
         statement = rows_statement(session.identifier, sealer.name, session.commitment_depth, root)
         return RowsCommitted(root, sign(statement, sealer.identity.signing))
 
-    def _opening(self, row: int) -> bytes:
-        """What goes in front of a row's content in its box; nothing where rows are not committed to."""
-        return self._tree.opening(row).packed() if self._session.commitment_depth else b""
+    def _openings(self, rows: Sequence[int]) -> Iterable[bytes]:
+        """What goes in front of rows' contents in their boxes; nothing where rows are not committed to."""
+        return self._tree.packed_openings(rows) if self._session.commitment_depth else repeat(b"", len(rows))
 
     def _open_map(self, effect: OpenMap) -> MapOpened | MapRefused:
         sealer = self._require_sealer()
@@ -202,19 +206,26 @@ class OwnerNumerics:
         if aim is None:
             found = table.first(effect.weights, count)
             return tuple(best.entry for best in found), tuple(best.score for best in found)
-        rows = table.herd(aim.statistic.of, aim.mean, count)
+        if not self._upcoming:
+            # The rows of later messages follow from the same running sums. Of more rows than are weighed at
+            # once, each message's are chosen among others.
+            messages = self._session.messages if len(table) <= MOST_WEIGHED else 1
+            self._upcoming.extend(table.herd(aim.statistic.of, aim.mean, count * messages))
+        rows = tuple(self._upcoming.popleft() for _ in range(min(count, len(self._upcoming))))
         scores = table.scores(np.array(rows, dtype=np.intp), effect.weights)
         return rows, tuple(scores.tolist())
 
     def _boxes(self, sealer: Sealer, rows: Sequence[int], first: int) -> tuple[list[bytes], bytes]:
         """The points of these rows, sealed to the consumer, and the ephemeral secrets of their boxes."""
-        return self._sealed_contents(sealer, [self._content(row) for row in rows], first)
+        return self._sealed_contents(sealer, self._contents(rows), first)
 
-    def _content(self, row: int) -> bytes:
-        """What a row's box holds."""
+    def _contents(self, rows: Sequence[int]) -> list[bytes]:
+        """What the boxes of rows hold."""
         dataset, size = self._dataset, self._session.box_bytes
-        content = pack_content(_read_only(dataset.features[row]), self._attributes(row), size)
-        return self._opening(row) + content
+        return [
+            opening + pack_content(_read_only(dataset.features[row]), self._attributes(row), size)
+            for row, opening in zip(rows, self._openings(rows), strict=True)
+        ]
 
     def _attributes(self, row: int) -> bytes:
         """A row's label and identifier in its box, which has one size anyway.

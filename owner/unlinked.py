@@ -98,7 +98,8 @@ class UnlinkedOwnerNumerics(BlindOwnerNumerics):
 
     def _new_boxes(self, sealer: Sealer, rows: Sequence[int], first: int) -> tuple[list[bytes], bytes]:
         nothing = bytes(len(self._blank_box) - SEAL_BYTES)
-        contents = [nothing if row == NOTHING else self._content(row) for row in rows]
+        held = iter(self._contents([row for row in rows if row != NOTHING]))
+        contents = [nothing if row == NOTHING else next(held) for row in rows]
         return self._sealed_contents(sealer, contents, first)
 
     def _masked(self, mask: OwnMask, weights: Weights) -> bytes:  # type: ignore[override]

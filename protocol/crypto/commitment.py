@@ -16,7 +16,7 @@ no node with it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -179,6 +179,18 @@ class RowTree:
         path = self._nodes[self._beside[:, self._at[row]]]
         return Opening(self._salt(row), int(self._places[row]), path.tobytes())
 
+    def packed_openings(self, rows: Sequence[int]) -> list[bytes]:
+        """`Opening.packed` of each of the rows."""
+        of = np.asarray(rows, dtype=np.intp)
+        paths = self._nodes[self._beside[:, self._at[of]].T].tobytes()
+        places, size = self._places[of].astype(">u4").tobytes(), NODE_BYTES * len(self._beside)
+        return [
+            self._salt(row)
+            + places[_PLACE_BYTES * at : _PLACE_BYTES * (at + 1)]
+            + paths[size * at : size * (at + 1)]
+            for at, row in enumerate(rows)
+        ]
+
     def _salt(self, row: int) -> bytes:
         return self._salts[SALT_BYTES * row : SALT_BYTES * (row + 1)]
 
@@ -202,13 +214,16 @@ class RowTree:
         self, level: _Level, height: int
     ) -> tuple[_Level, npt.NDArray[np.uint8], npt.NDArray[np.intp]]:
         """The level above one, all nodes just below it, and where the one's stand among these."""
-        parents, first = np.unique(level.places >> 1, return_index=True)
-        slots = 2 * np.repeat(np.arange(len(parents)), np.diff(first, append=len(level.places)))
-        slots += level.places & 1
+        above: npt.NDArray[np.uint32] = level.places >> np.uint32(1)
+        first = np.ones(len(above), dtype=np.bool_)
+        np.not_equal(above[1:], above[:-1], out=first[1:])
+        parents = above[first]
+        slots = 2 * (np.cumsum(first) - 1) + (level.places & 1)
         pairs = np.empty((2 * len(parents), NODE_BYTES), dtype=np.uint8)
         pairs[slots] = level.nodes
-        lone = np.setdiff1d(np.arange(len(pairs)), slots, assume_unique=True)
-        pairs[lone] = self._nothing(height, len(lone))
+        alone = np.ones(len(pairs), dtype=np.bool_)
+        alone[slots] = False
+        pairs[alone] = self._nothing(height, len(pairs) - len(slots))
         return _Level(parents, _as_nodes(nodes_above(pairs.tobytes()))), pairs, slots
 
 

@@ -350,12 +350,19 @@ class Dataset:
             )
         return length
 
+    @cached_property
+    def _no_attributes(self) -> bytes:
+        """The attributes of every row, where none has any."""
+        return pack_attributes(Attributes(None, None), self.attribute_length)
+
     def attributes(self, row: int) -> bytes:
         """The row's label and identifier, packed to `attribute_length` bytes: for frames, which show sizes.
 
         Raises:
             DataError: As `attribute_length`.
         """
+        if self.labels is None and self.identifiers is None:
+            return self._no_attributes
         return pack_attributes(self._attached(row), self.attribute_length)
 
     def own_attributes(self, row: int) -> bytes:

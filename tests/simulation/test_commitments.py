@@ -214,8 +214,8 @@ def none(opening: Opening, depth: int) -> bytes:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_path_that_leads_elsewhere_is_disputed(rule: str, change: Any) -> None:
     class Lost(OwnerNumerics if rule != "blind" else BlindOwnerNumerics):  # type: ignore[misc]
-        def _opening(self, row: int) -> bytes:
-            return bytes(change(self._tree.opening(row), self._session.commitment_depth))
+        def _openings(self, rows: Any) -> list[bytes]:
+            return [change(self._tree.opening(row), self._session.commitment_depth) for row in rows]
 
     def make(opened: Session, name: str, dataset: Dataset, **given: Any) -> tuple[Any, Any]:
         machine, numerics = owner_party(opened, name, dataset, **given)

@@ -219,8 +219,8 @@ class _Elsewhere(UnlinkedOwnerNumerics):
 class _Empty(UnlinkedOwnerNumerics):
     """Seals nothing, and scores it as its best points."""
 
-    def _content(self, row: int) -> bytes:
-        return bytes(len(super()._content(row)))
+    def _contents(self, rows: Any) -> list[bytes]:
+        return [bytes(len(content)) for content in super()._contents(rows)]
 
 
 def played(kind: type[UnlinkedOwnerNumerics] | None) -> SimulationOutcome:

@@ -56,6 +56,9 @@ def test_every_row_leads_to_the_root(count: int, depth: int, dtype: str) -> None
         places.add(opening.place)
     assert len(places) == count
     assert max(places) < 2**depth
+    some = [*range(0, count, 3), 0]
+    assert made.packed_openings(some) == [made.opening(row).packed() for row in some]
+    assert made.packed_openings([]) == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8])
