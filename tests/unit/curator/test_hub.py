@@ -11,6 +11,7 @@ import pytest
 from hushbid.curator.hub import Hub
 from hushbid.protocol.machine.machine import Lost
 from hushbid.protocol.runtime.driver import Outgoing
+from hushbid.protocol.runtime.network.connection_limits import Cut
 from hushbid.protocol.runtime.network.router import Arrival
 from hushbid.protocol.wire.codec import encode_message
 from hushbid.protocol.wire.messages import Beat
@@ -30,12 +31,15 @@ class Scene:
         self.sent: list[tuple[bytes, bytes]] = []
         self.told: list[tuple[str, Any]] = []
         self.follows_a_loss: Outgoing | None = None
-        self.cut: list[tuple[bytes, str | None]] = []
+        self.severed: list[tuple[bytes, str | None]] = []
         self.stalled: set[bytes] = set()
+        self.gaps: set[bytes] = set()
+        """Frames that come after one that did not."""
         driver = SimpleNamespace(
             finished=None,
             next_due=None,
             clock=0.0,
+            lacks=lambda _peer, frame: frame in self.gaps,
             receive=lambda peer, frame, _: self.told.append((peer, frame)),
             feed=self.feed,
             fire_due=lambda _: None,
@@ -63,8 +67,15 @@ class Scene:
         return taken
 
     def broken(self) -> list[tuple[bytes, str | None]]:
-        cut, self.cut = self.cut, []
-        return cut
+        severed, self.severed = self.severed, []
+        return severed
+
+    def cut(self, route: bytes, why: Cut) -> bool:
+        assert why is Cut.GAP, "for what else one is cut, the endpoint says itself"
+        if route in self.ended:
+            return False
+        self.ended.add(route)
+        return True
 
     def cut_if_stalled(self, route: bytes) -> bool:
         return route in self.stalled
@@ -182,7 +193,7 @@ def test_what_a_loss_leads_to_leaves_in_the_same_turn(scene: Scene) -> None:
 
 
 def test_a_connection_that_zeromq_ended_is_a_loss_and_no_offence(scene: Scene) -> None:
-    scene.cut = [(FIRST, ALICE)]
+    scene.severed = [(FIRST, ALICE)]
     scene.arrives("bid")
     scene.turn()
     scene.turn()
@@ -194,7 +205,7 @@ def test_the_end_of_a_connection_that_was_replaced_is_no_loss(scene: Scene) -> N
     scene.leaves("welcome", b"welcome")
     scene.turn()
     scene.told.clear()
-    scene.cut = [(FIRST, ALICE), (SECOND, None)]
+    scene.severed = [(FIRST, ALICE), (SECOND, None)]
     scene.turn()
     scene.turn()
     assert scene.told == []
@@ -213,3 +224,17 @@ def test_a_silent_peer_is_asked_for_bytes_without_an_end(
         scene.turn()
     assert said == ["peer.silent", "peer.cut"]
     assert scene.told == [(ALICE, Lost)]
+
+
+def test_a_frame_after_one_that_is_missing_is_not_taken_and_costs_the_connection(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(scene.hub._log, "say", lambda event, **_: said.append(event.event))
+    scene.gaps = {FRAMES["beat"]}
+    for _ in range(2):
+        scene.arrives("beat")
+    for _ in range(3):
+        scene.turn()
+    assert scene.told == [(ALICE, Lost)], "no frame is handed on, and nobody has broken the protocol"
+    assert said == ["peer.cut", "peer.gone"]
