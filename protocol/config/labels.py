@@ -148,7 +148,7 @@ def reading(
     """
     classes = () if labels is None else labels.classes
     words = tuple(each for each in classes if isinstance(each, str))
-    read: LabelKind | None = None if kind in ("any", "optional") else kind
+    read: LabelKind | None = None if kind == "any" or kind == "optional" else kind  # noqa: PLR1714 (mypy)
     if read is None and labels is not None:
         read = "text" if words else "integer" if classes else "number"
     allowed = None

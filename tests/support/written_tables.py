@@ -44,7 +44,7 @@ class Written:
 
 # --- what a schema allows -------------------------------------------------------------------------------
 
-_TEXT: Final = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=6)
+_TEXT: Final = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 _WORDS: Final = [
     "a", "A", " a", "a ", "NA", "NaN", "null", "0", "00", "1", "1.0", "02134", "3+", "true", "TRUE", "1e3",
     "2020-01-01", "é", "a,b", "a;b", "a\tb", "a|b", 'q"', '"q"', "'q'", "a\nb", "a\r\nb", "a\rb", "=1+1",

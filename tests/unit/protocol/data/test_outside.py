@@ -364,7 +364,9 @@ def test_an_owner_that_drops_keeps_as_many_of_its_first_rows_as_a_commitment_has
     path, features = tmp_path / f"rows{ending}", np.arange(18).reshape(6, 3) / 18
     features[1] = 9.0 if outside == "drop" else 1.0
     labels = np.array(["1", "2", "3", "4", "5", "sixth"])
-    columns = {} if ending in (".npz", ".npy") else {"features": ["a", "b", "c"], "label": "y"}
+    columns: dict[str, Any] = {}
+    if ending not in (".npz", ".npy"):
+        columns = {"features": ["a", "b", "c"], "label": "y"}
     if ending == ".npy":
         np.save(path, features)
     elif ending == ".npz":
@@ -410,11 +412,11 @@ def test_rows_of_which_none_fits_are_no_rows(tmp_path: Path) -> None:
 def test_numbers_of_a_committed_csv_file_are_floats_for_who_sells_them(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("a,b,c,y\n0,1,0,3\n1,0,1,4\n")
-    columns = {"features": ["a", "b", "c"], "label": "y"}
-    for depth, kind in ((2, np.float64), (None, np.int64)):
+    columns: dict[str, Any] = {"features": ["a", "b", "c"], "label": "y"}
+    for depth, kind in ((2, "float64"), (None, "int64")):
         rule = {"rule": "sealed"} | ({} if depth is None else {"commitment_depth": depth})
         file = session(tmp_path, **{"acquisition": rule, "features.seed": None, "session.labels": "number"})
         found = read(file, path, "refuse", sold=True, **columns)
         assert found.labels is not None
-        assert (found.features.dtype, found.labels.dtype) == (kind, kind)
+        assert (found.features.dtype.name, found.labels.dtype.name) == (kind, kind)
         assert read(file, path, "refuse", **columns).features.dtype == np.int64
