@@ -89,7 +89,7 @@ def test_a_column_with_a_name_is_a_table_of_it(column: Any) -> None:
         (np.ones((3, 2)), "is a ndarray, and no table", "DataFrame"),
         ([1, 2], "is a list, and no table", "list of dictionaries"),
         ([], "is a list, and no table", "list of dictionaries"),
-        (5, "is a int, and no table", "DataFrame"),
+        (5, "is an int, and no table", "DataFrame"),
         (None, "is a NoneType, and no table", "DataFrame"),
     ],
     ids=["pandas", "polars", "reader", "array", "numbers", "nothing", "number", "none"],
