@@ -418,5 +418,5 @@ def test_numbers_of_a_committed_csv_file_are_floats_for_who_sells_them(tmp_path:
         file = session(tmp_path, **{"acquisition": rule, "features.seed": None, "session.labels": "number"})
         found = read(file, path, "refuse", sold=True, **columns)
         assert found.labels is not None
-        assert (found.features.dtype.name, found.labels.dtype.name) == (kind, kind)
+        assert (found.features.dtype, found.labels.dtype) == (kind, kind)
         assert read(file, path, "refuse", **columns).features.dtype == np.int64
