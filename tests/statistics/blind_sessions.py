@@ -38,6 +38,7 @@ __all__ = [
     "OWNERS",
     "Blind",
     "Sealed",
+    "Source",
     "blind",
     "file_of",
     "items_in",
@@ -62,6 +63,23 @@ _PRIVATE: Mapping[str, Any] = {
 }
 
 Matrix = npt.NDArray[Any]
+
+
+class Source(NamedTuple):
+    """Rows that owners get.
+
+    Attributes:
+        rows: In [0, 1], shape (n, columns), scaled for a kernel with `GAMMA`.
+        labels: Their classes, shape (n,).
+    """
+
+    rows: Matrix
+    labels: Matrix
+
+
+_DIGITS = load_digits()
+source = Source(_DIGITS.data / 16.0, _DIGITS.target)
+"""Of all sessions of the process; `hushbid` has no other data to test with (`attacks_on_data`)."""
 
 
 class _All(BlindOwnerNumerics):
@@ -122,9 +140,7 @@ class Sealed(NamedTuple):
 
 def played(file: SessionFile, owner: Callable[..., Any]) -> tuple[Session, dict[str, bytes], Matrix]:
     """A session of a file: it, every party's transcript, and the rows of each owner."""
-    every = load_digits().data / 16.0
-    drawn = np.random.default_rng(3).permutation(len(every))[: ROWS * len(OWNERS) + 160]
-    every = every[drawn]
+    every = source.rows[np.random.default_rng(3).permutation(len(source.rows))[: ROWS * len(OWNERS) + 160]]
     held = {name: every[ROWS * at : ROWS * (at + 1)] for at, name in enumerate(OWNERS)}
     rest = every[ROWS * len(OWNERS) :]
     session = open_session(file)
@@ -157,7 +173,7 @@ def file_of(rule: str, rounds: int, dimension: int, *, private: bool = True, **m
         batch=BATCH,
         rule=rule,
         dimension=dimension,
-        columns=64,
+        columns=source.rows.shape[1],
         seed_weight=0.1,
         **(_PRIVATE if private else {}),
         **more,

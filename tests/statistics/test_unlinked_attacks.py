@@ -25,6 +25,7 @@ from hushbid.protocol.transcript.record import Header
 from hushbid.protocol.wire.blind import BlindBid
 from hushbid.simulation.simulator import Simulation
 from tests.simulation.harness import names, session_file
+from tests.statistics import blind_sessions
 from tests.statistics.blind_sessions import EARLY, OWNERS, Matrix, blind, received
 from tests.statistics.test_blind_attacks import (
     aligned,
@@ -224,10 +225,22 @@ def solved(session: Unlinked, *, turns: int = 4) -> tuple[float, float, float]:
 
 
 @cache
-def small(depth: int | None, sizes: tuple[int, ...], shared: int, batch: int = 2) -> tuple[Session, bytes]:
-    """A session of few rows, of which owners share some, and the curator's transcript."""
+def small(
+    depth: int | None, sizes: tuple[int, ...], shared: int, batch: int = 2, *, drawn: bool = True
+) -> tuple[Session, bytes]:
+    """A session of few rows, of which owners share some, and the curator's transcript.
+
+    Rows are drawn at random, or are those of `blind_sessions.source`.
+    """
     rng = np.random.default_rng(4)
-    common = rng.random((shared, 4))
+    columns = 4 if drawn else blind_sessions.source.rows.shape[1]
+
+    def more_rows(count: int) -> Matrix:
+        if drawn:
+            return rng.random((count, columns))
+        return blind_sessions.source.rows[rng.integers(0, len(blind_sessions.source.rows), count)]
+
+    common = more_rows(shared)
     owners = names(len(sizes))
     more = {} if depth is None else {"commitment_depth": depth}
     file = session_file(
@@ -236,7 +249,7 @@ def small(depth: int | None, sizes: tuple[int, ...], shared: int, batch: int = 2
         batch=batch,
         rule="blind",
         dimension=16,
-        columns=4,
+        columns=columns,
         **more,  # type: ignore[arg-type]
     )
     session, kept = open_session(file), []
@@ -250,11 +263,11 @@ def small(depth: int | None, sizes: tuple[int, ...], shared: int, batch: int = 2
     Simulation(
         session,
         owners={
-            name: Dataset.from_arrays(name, np.concatenate([common, rng.random((size - shared, 4))]))
+            name: Dataset.from_arrays(name, np.concatenate([common, more_rows(size - shared)]))
             for name, size in zip(owners, sizes, strict=True)
         },
-        validation=Dataset.from_arrays("validation", rng.random((20, 4))),
-        seed_set=Dataset.from_arrays("seed-set", rng.random((20, 4))),
+        validation=Dataset.from_arrays("validation", more_rows(20)),
+        seed_set=Dataset.from_arrays("seed-set", more_rows(20)),
         journal=journal,
         owner=owner_party,
     ).run()
@@ -281,8 +294,10 @@ def linked_values(session: Session, image: bytes) -> dict[tuple[int, int], list[
     }
 
 
-def seen_in(depth: int, sizes: tuple[int, ...], shared: int, batch: int = 2) -> Watched:
-    session, image = small(depth, sizes, shared, batch)
+def seen_in(
+    depth: int, sizes: tuple[int, ...], shared: int, batch: int = 2, *, drawn: bool = True
+) -> Watched:
+    session, image = small(depth, sizes, shared, batch, drawn=drawn)
     return watched(image, tuple(session.file.owners), session.batch)
 
 
