@@ -30,6 +30,7 @@ from .protocol.errors import LocalProtocolError as LocalProtocolError
 from .protocol.errors import ProtocolError as ProtocolError
 from .protocol.errors import RemoteProtocolError as RemoteProtocolError
 from .protocol.errors import ReplayDivergence as ReplayDivergence
+from .protocol.errors import Shortage as Shortage
 from .protocol.errors import Stopped as Stopped
 from .protocol.errors import TimedOut as TimedOut
 from .protocol.errors import TranscriptDamaged as TranscriptDamaged

@@ -153,10 +153,13 @@ def test_a_pipe_is_not_waited_for_and_a_size_beyond_memory_is_refused(place: Pat
     )
     with zipfile.ZipFile(place / "large.npz", "w") as archive:
         archive.writestr("features.npy", content.getvalue())
-    for name in ("pipe.npz", "large.npz"):
+    for name, why in (
+        ("pipe.npz", "not a file of delivered points"),
+        ("large.npz", "does not fit in memory, or is damaged"),
+    ):
         done = weigh(place, delivered=name)
         assert done.exit_code == 4, (done.stdout, done.stderr)
-        assert "not a file of delivered points" in done.stderr
+        assert why in done.stderr
     with pytest.raises(DataError, match="'features' is larger than memory, or damaged"):
         load_dataset(place / "large.npz", DataColumns())
 
