@@ -73,6 +73,8 @@ def run_consumer(
         ExitStack() as stack,
     ):
         result = _take_part(session_file, file, vitals, stack)
+        # Once it is over: a start that is refused leaves what an earlier session has there as it is.
+        keep_settings(file)
         keep_result(file.state, open_session(session_file), result.as_json())
         return result
 
@@ -102,7 +104,6 @@ def _take_part(
     target = (
         None if file.target_file is None else kept_target(session, file.target_file, validation, seed_set)
     )
-    keep_settings(file)
     kept = PurchaseFile(file.state / "delivered.npz", session_file.features)
     noise: NoiseSource = party_noise(session, CONSUMER)
     drawn_ahead: DrawnAhead | None = None

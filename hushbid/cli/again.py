@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hushbid.protocol.runtime.command import show_figures, takes, tell, verb
-from hushbid.starting.again import AgainOptions
+from hushbid.starting.options import AgainOptions
 
 __all__ = ["again_command"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.protocol.runtime.command import takes, tell, verb
-from hushbid.starting.beginning import InitOptions
+from hushbid.starting.options import InitOptions
 
 __all__ = ["init_command"]
 

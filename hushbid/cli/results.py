@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.protocol.runtime.command import show_figures, takes, tell, verb
-from hushbid.running.purchase import ResultsOptions
+from hushbid.tables.options import ResultsOptions
 
 __all__ = ["results_command"]
 

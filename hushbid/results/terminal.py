@@ -114,9 +114,10 @@ def _judged(figure: Figure | None) -> list[str]:
 def _payments(result: RunResult) -> Text:
     """What came of whom, and each owner's part in what is to be paid, in one number."""
     seen = result.points_accessed_curator
+    trust = " and trust" if any(each.against == TRUSTED for each in result.privacy) else ""
     facts = (
-        f"{result.points_delivered} of {result.p} points of {result.owners} owners in "
-        f"{result.wall_seconds:.2f} s, {seen:,} seen raw. All figures: --details."
+        f"{result.points_delivered} of {result.p} points, {result.owners} owners, "
+        f"{result.wall_seconds:.2f} s, {seen:,} seen raw. Figures{trust}: --details."
     )
     if (paid := result.settlement_paid) is None:
         return Text(facts)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
-
-import typer
+from typing import Any, Final
 
 from hushbid.cluster.parties import keep
 from hushbid.consumer.learners import MODELS
@@ -26,54 +24,24 @@ from hushbid.protocol.extras import missing
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.plain_files import read_plain
 from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
-from hushbid.protocol.runtime.command import by_option, option
 from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.running.report import REPORT, write_report
 from hushbid.tables.delivery import read_delivered
-from hushbid.tables.options import ValueOptions, WeighOptions
+from hushbid.tables.options import ResultsOptions, ValueOptions, WeighOptions
 from hushbid.tables.training import train
 from hushbid.tables.valuing import value_owners
 from hushbid.tables.weighing import named_table, weigh
 from hushbid.text_files import check_directory_place
 from hushbid.transcripts.replay import opened_session
 
-__all__ = ["Purchase", "ResultsOptions", "open_purchase", "results"]
+__all__ = ["Purchase", "open_purchase", "results"]
 
 DIRECTORY: Final = "results"
 _LONGEST: Final = 2**24
 """Most bytes of a file of JSON that a state directory has."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResultsOptions:
-    """A purchase that is to be looked at: each option's help describes it."""
-
-    state: Path = field(
-        metadata=by_option(
-            Annotated[
-                Path,
-                typer.Argument(
-                    help="The consumer's state directory, or that of a run.",
-                    metavar="STATE",
-                    show_default=False,
-                ),
-            ]
-        )
-    )
-    config: Path | None = option(
-        Path | None,
-        help="The consumer's private file, where the state directory does not say it; else it is found.",
-        envvar="HUSHBID_CONFIG",
-    )
-    estimator: str | None = option(
-        str | None, help="The model, of scikit-learn; default: as the private file has it.", metavar="NAME"
-    )
-    output: Path | None = option(
-        Path | None, help="Where the files are written; default: `results` in STATE.", metavar="DIR"
-    )
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import Any, Final, cast
 
 import tomli_w
 import tomlkit
-import typer
 
 from hushbid.cluster.kind import kind_of
 from hushbid.protocol.config.invitation import invitation
@@ -19,44 +17,20 @@ from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.runtime.command import by_option, option
-from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
+from hushbid.protocol.runtime.files.expiry import expiry
 from hushbid.protocol.runtime.keys import read_secret
 from hushbid.protocol.runtime.network.transport import contact_address
 from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.session import open_session
+from hushbid.starting.options import AgainOptions
 from hushbid.text_files import check_new_file, write_new_file
 
-__all__ = ["AgainOptions", "begin_again"]
+__all__ = ["begin_again"]
 
 _NONCE_BYTES: Final = 8
 _OVER: Final = ("closing", "done")
 """Phases of a curator in which its session is over; in others its process may end, and go on later."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgainOptions:
-    """A session that is over, and is to be run again: each option's help describes it."""
-
-    session: Path = field(
-        metadata=by_option(
-            Annotated[
-                Path,
-                typer.Argument(help="The session file of before.", metavar="SESSION"),
-            ]
-        ),
-    )
-    config: Path | None = option(
-        Path | None, help="The curator's private file; default: curator.toml beside the session file."
-    )
-    enrolment: float | None = option(
-        float | None, min=0.0, help="timeouts.enrolment of the new session, in seconds; default: as before."
-    )
-    min_owners: int | None = option(
-        int | None, min=1, help="session.min_owners of the new session; default: as before."
-    )
-    days: int = option(int, default=DAYS_IN_FORCE, min=1, max=MOST_DAYS, help="Days until they expire.")
 
 
 def begin_again(options: AgainOptions) -> dict[str, Any]:

@@ -6,13 +6,12 @@ import secrets
 import shlex
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import tomli_w
-import typer
 from pydantic import TypeAdapter, ValidationError
 
 from hushbid.advice.proposal import median_gamma
@@ -25,13 +24,13 @@ from hushbid.protocol.crypto.commitment import USUAL_DEPTH
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.runtime.command import by_option, option
 from hushbid.protocol.session.guarantee import weak_epsilon
 from hushbid.starting.columns import Given, Proposed, given_bounds, given_categories, propose, read_table
+from hushbid.starting.options import InitOptions
 from hushbid.tables.frames import ArrowTable, write_table
 from hushbid.text_files import check_directory_place, write_new_file
 
-__all__ = ["InitOptions", "begin"]
+__all__ = ["begin"]
 
 FEWEST: Final = 120
 """Rows of one table that can be dealt out to all parties."""
@@ -41,62 +40,6 @@ _FEW_ROWS: Final = 300
 """Rows of a validation set from which on ε = 1 leaves something to be seen."""
 _MOST_POINTS: Final = 500
 _SEED_POINTS: Final = 150
-
-
-@dataclass(frozen=True, kw_only=True)
-class InitOptions:
-    """A session that is to be begun: each option's help describes it."""
-
-    table: Path | None = field(
-        default=None,
-        metadata=by_option(
-            Annotated[
-                Path | None,
-                typer.Argument(
-                    help="The validation set: rows like those that are wanted. Without --owner it is dealt "
-                    "out to all parties, to try a session.",
-                    metavar="TABLE",
-                    show_default=False,
-                ),
-            ]
-        ),
-    )
-    validation: Path | None = option(
-        Path | None, help="The validation set, in place of TABLE.", metavar="FILE"
-    )
-    owner: list[str] | None = option(
-        list[str] | None,
-        help="An owner, and its table where that is here. May be repeated.",
-        metavar="NAME[=FILE]",
-    )
-    test: Path | None = option(
-        Path | None, help="Held-out rows with labels, to judge a model by.", metavar="FILE"
-    )
-    label: str | None = option(str | None, help="The column of labels, which a model is to learn.")
-    identifier: str | None = option(str | None, help="A column of identifiers, which owners' points carry.")
-    bounds: list[str] | None = option(
-        list[str] | None,
-        help="Public bounds of a column, in place of those of the rows. May be repeated.",
-        metavar="NAME=LOW:HIGH",
-    )
-    categories: list[str] | None = option(
-        list[str] | None, help="All categories of a column, likewise.", metavar="NAME=A,B"
-    )
-    without: list[str] | None = option(
-        list[str] | None, help="A column to leave out, likewise.", metavar="NAME"
-    )
-    where: Literal["one", "several", "compose"] = option(
-        Literal["one", "several", "compose"],
-        "--for",
-        default="one",
-        help="One machine, several machines, or docker-compose.",
-    )
-    points: int | None = option(int | None, min=1, help="p, points to buy; default: by the owners' rows.")
-    epsilon: float | None = option(
-        float | None, help="ε of the validation set; default: 1, or 3 where it has few rows."
-    )
-    name: str = option(str, default="purchase", help="The session's name.")
-    output: Path | None = option(Path | None, help="The directory to make; default: the name.", metavar="DIR")
 
 
 @dataclass(frozen=True)

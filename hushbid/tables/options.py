@@ -15,7 +15,14 @@ from hushbid.protocol.runtime.command import by_option, option
 if TYPE_CHECKING:
     from hushbid.protocol.data import DataColumns
 
-__all__ = ["DeliveredArgument", "OutsideOfTablesOption", "ValueOptions", "WeighOptions", "changes_told"]
+__all__ = [
+    "DeliveredArgument",
+    "OutsideOfTablesOption",
+    "ResultsOptions",
+    "ValueOptions",
+    "WeighOptions",
+    "changes_told",
+]
 
 DeliveredArgument: TypeAlias = Annotated[
     Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED", show_default=False)
@@ -106,6 +113,35 @@ class ValueOptions:
         int, default=2_000, help="Orders of owners that are drawn where more than 12 sold.", min=4
     )
     seed: int = option(int, default=0, help="Of the draw.", min=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsOptions:
+    """A purchase that is to be looked at: each option's help describes it."""
+
+    state: Path = field(
+        metadata=by_option(
+            Annotated[
+                Path,
+                typer.Argument(
+                    help="The consumer's state directory, or that of a run.",
+                    metavar="STATE",
+                    show_default=False,
+                ),
+            ]
+        )
+    )
+    config: Path | None = option(
+        Path | None,
+        help="The consumer's private file, where the state directory does not say it; else it is found.",
+        envvar="HUSHBID_CONFIG",
+    )
+    estimator: str | None = option(
+        str | None, help="The model, of scikit-learn; default: as the private file has it.", metavar="NAME"
+    )
+    output: Path | None = option(
+        Path | None, help="Where the files are written; default: `results` in STATE.", metavar="DIR"
+    )
 
 
 def changes_told(outside: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -219,7 +219,8 @@ def test_a_session_that_is_over_is_told_of_again(over: tuple[Cluster, dict[str, 
     assert again.json == ended[name].json
     assert "the session was over for this party" in again.err
     assert contents(cluster.directory(name)) == before
-    assert set(before) == {f"{name}.transcript", *(["delivered.npz"] if name == CONSUMER else [])}
+    kept = ("delivered.npz", "result.json", "settings.json") if name == CONSUMER else ()
+    assert set(before) == {f"{name}.transcript", *kept}
 
 
 def test_who_came_too_early_or_was_killed_before_its_first_byte_takes_part(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ OPTIONS: dict[str, Any] = {
     "publish kme": hushbid.PublishKme,
     "publish race": hushbid.PublishRace,
 }
-VERBS_ALONE = {"as_json", "log_format", "progress_fd", "help", "catalogue", "out"}
+VERBS_ALONE = {"_quiet", "as_json", "log_format", "log_level", "progress_fd", "help", "catalogue", "out"}
 PYTHONS_ALONE = {"progress", "say", "_control"}
 
 

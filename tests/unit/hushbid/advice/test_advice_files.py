@@ -124,7 +124,7 @@ def test_a_file_that_no_proposal_completes_is_refused_before_any_work(
     (place / "begun.toml").write_text(text)
     done = CliRunner().invoke(app, [*people, "--into", "begun.toml"])
     assert (done.exit_code, f"begun.toml: {missing} missing" in done.stderr) == (4, True), done.stderr
-    assert "--write" in done.stderr
+    assert "--output" in done.stderr
     assert (place / "begun.toml").read_text() == text
 
 

@@ -184,7 +184,7 @@ def test_quiet_leaves_remarks_out_and_keeps_warnings_results_and_errors(
     say("WARNING: this is told")
     assert capfd.readouterr().err == "WARNING: this is told\n"
     assert (quiet.code, quiet.err) == (0, "")
-    assert "greedy" in quiet.out
+    assert "random rows" in quiet.out
     refused = hushbid("keys", "show", str(tmp_path / "nobody.key"), "-q")
     assert refused.code == 4
     assert "nobody.key" in refused.err
@@ -250,7 +250,7 @@ def test_with_json_a_usage_error_is_an_object_too(
 def test_simulate_prints_tables_for_people(hushbid: Any) -> None:
     ended = hushbid("simulate", DIGITS, *SHORT, "--no-rehearsal")
     assert ended.code == 0
-    assert "greedy" in ended.out
+    assert "random rows" in ended.out
     assert ended.err == ""
 
 
@@ -258,7 +258,7 @@ def test_simulate_prints_one_object_and_the_tables_to_stderr(hushbid: Any) -> No
     ended = hushbid("simulate", DIGITS, *SHORT, "--json")
     assert ended.code == 0
     assert (ended.json["p"], ended.json["owners"], ended.json["rounds"]) == (5, 5, 5)
-    assert "greedy" in ended.err
+    assert "random rows" in ended.err
 
 
 def test_simulate_takes_another_number_of_owners(hushbid: Any) -> None:

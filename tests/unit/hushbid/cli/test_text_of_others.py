@@ -276,6 +276,7 @@ WRITERS = {
     "hushbid/cli/transcript.py": {"stdout"},
     "hushbid/cli/app.py": {"stdout"},
     "hushbid/evidence/bench/relay.py": {"stdout"},
+    "hushbid/results/terminal.py": {"Console"},
     "hushbid/evidence/bench/scale_cell.py": {"stdout"},
     "protocol/runtime/command.py": {"stdout", "stderr"},
     "protocol/runtime/interrupts.py": {"stdout", "stderr"},

@@ -357,7 +357,7 @@ def test_an_insecure_session_has_no_keys(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_a_configuration_error(digits: Cluster, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="--directory"):
+    with pytest.raises(ConfigError, match="--output"):
         prepare(digits, tmp_path / "file" / "runs")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,14 @@ def test_what_was_printed_is_read_back(kind: str) -> None:
     path = RECORDED / f"{kind}.json"
     found = read_result(path, session="digits")
     values, again = json.loads(path.read_text(encoding="utf-8")), found.as_json()
-    assert {name: again[name] for name in values} == values
+    assert gained(again, values) == values
+
+
+def gained(found: Any, before: Any) -> Any:
+    """What stands in both, where the pinned one has fewer fields."""
+    if isinstance(found, dict) and isinstance(before, dict):
+        return {name: gained(found.get(name), value) for name, value in before.items()}
+    return found
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,8 @@ class Played:
 def run(monkeypatch: pytest.MonkeyPatch, *lines: Progress) -> tuple[Any, list[Progress]]:
     """Run parties of which the curator says these lines; returns how it ended, and what was told."""
 
-    def start(party: Party, *, progress: int | None) -> Played:
+    def start(party: Party, *, launcher: int, progress: int | None) -> Played:
+        assert os.fstat(launcher), "it is open"
         if progress is not None:
             os.write(progress, b"".join(line.as_line() for line in lines))
         return Played(party)

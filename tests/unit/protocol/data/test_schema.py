@@ -122,7 +122,7 @@ def test_whole_numbers_with_gaps_may_be_floats_as_pandas_has_them() -> None:
         (AGE, [0, -6], "row 1 (counted from 0) is out of bounds"),
         (AGE, [0, 2**53 + 1], "row 1 (counted from 0) is out of bounds"),
         (AGE, [0.5], "row 0 (counted from 0) is no whole number"),
-        (AGE, ["33344"], "holds values of type string, where the schema has a integer"),
+        (AGE, ["33344"], "holds values of type string, where the schema has an integer"),
         (INCOME, [0.0, math.inf], "row 1 (counted from 0) is out of bounds"),
         (INCOME, [0.0, math.nan], "row 1 (counted from 0) is missing"),
         (INCOME, [True], "holds values of type bool"),

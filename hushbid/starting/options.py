@@ -1,0 +1,94 @@
+"""What `hushbid init` and `hushbid again` are told; apart, as help that names options imports little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from hushbid.protocol.runtime.command import by_option, option
+from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS
+
+__all__ = ["AgainOptions", "InitOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitOptions:
+    """A session that is to be begun: each option's help describes it."""
+
+    table: Path | None = field(
+        default=None,
+        metadata=by_option(
+            Annotated[
+                Path | None,
+                typer.Argument(
+                    help="The validation set: rows like those that are wanted. Without --owner it is dealt "
+                    "out to all parties, to try a session.",
+                    metavar="TABLE",
+                    show_default=False,
+                ),
+            ]
+        ),
+    )
+    validation: Path | None = option(
+        Path | None, help="The validation set, in place of TABLE.", metavar="FILE"
+    )
+    owner: list[str] | None = option(
+        list[str] | None,
+        help="An owner, and its table where that is here. May be repeated.",
+        metavar="NAME[=FILE]",
+    )
+    test: Path | None = option(
+        Path | None, help="Held-out rows with labels, to judge a model by.", metavar="FILE"
+    )
+    label: str | None = option(str | None, help="The column of labels, which a model is to learn.")
+    identifier: str | None = option(str | None, help="A column of identifiers, which owners' points carry.")
+    bounds: list[str] | None = option(
+        list[str] | None,
+        help="Public bounds of a column, in place of those of the rows. May be repeated.",
+        metavar="NAME=LOW:HIGH",
+    )
+    categories: list[str] | None = option(
+        list[str] | None, help="All categories of a column, likewise.", metavar="NAME=A,B"
+    )
+    without: list[str] | None = option(
+        list[str] | None, help="A column to leave out, likewise.", metavar="NAME"
+    )
+    where: Literal["one", "several", "compose"] = option(
+        Literal["one", "several", "compose"],
+        "--for",
+        default="one",
+        help="One machine, several machines, or docker-compose.",
+    )
+    points: int | None = option(int | None, min=1, help="p, points to buy; default: by the owners' rows.")
+    epsilon: float | None = option(
+        float | None, help="ε of the validation set; default: 1, or 3 where it has few rows."
+    )
+    name: str = option(str, default="purchase", help="The session's name.")
+    output: Path | None = option(Path | None, help="The directory to make; default: the name.", metavar="DIR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainOptions:
+    """A session that is over, and is to be run again: each option's help describes it."""
+
+    session: Path = field(
+        metadata=by_option(
+            Annotated[
+                Path,
+                typer.Argument(help="The session file of before.", metavar="SESSION"),
+            ]
+        ),
+    )
+    config: Path | None = option(
+        Path | None, help="The curator's private file; default: curator.toml beside the session file."
+    )
+    enrolment: float | None = option(
+        float | None, min=0.0, help="timeouts.enrolment of the new session, in seconds; default: as before."
+    )
+    min_owners: int | None = option(
+        int | None, min=1, help="session.min_owners of the new session; default: as before."
+    )
+    days: int = option(int, default=DAYS_IN_FORCE, min=1, max=MOST_DAYS, help="Days until they expire.")
