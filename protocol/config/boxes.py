@@ -36,7 +36,7 @@ def attribute_rooms(rule: str, parameters: Mapping[str, Any], columns: int, owne
         return {}  # the rule refuses its keys, and so does the session
     rooms = {}
     for dtype in FEATURE_DTYPES:
-        room = size - content_bytes(columns, dtype, 0)
+        room = min(size - content_bytes(columns, dtype, 0), limits.MAX_ATTRIBUTES)
         while room >= _LEAST and content_bytes(columns, dtype, room) > size:
             room -= 1  # a longer one has a longer head
         if room >= _LEAST:

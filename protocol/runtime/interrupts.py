@@ -59,7 +59,9 @@ def _stop_with_launcher() -> None:
     """Stop this process, as SIGTERM does, when its launcher is gone: nobody would look after it."""
     while os.read(0, 1):
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    from hushbid.protocol import platform  # noqa: PLC0415 - a program that begins imports little
+
+    platform.stop_this_process()
 
 
 def _show_what_cannot_be_encoded() -> None:
