@@ -59,12 +59,17 @@ def own_state(monkeypatch: pytest.MonkeyPatch, user_states: Iterator[Path]) -> P
 
 @pytest.fixture(autouse=True)
 def _own_logging() -> Iterator[None]:
-    """A verb that a test runs in this process sets logging up, on a stream that is closed after the test."""
+    """A verb that a test runs in this process sets logging up, on a stream that is closed after the test.
+
+    And `--quiet` of a verb holds for its process.
+    """
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
     root.handlers = handlers
     root.setLevel(level)
+    if (command := sys.modules.get("hushbid.protocol.runtime.command")) is not None:
+        command._quieten(False)
 
 
 @pytest.fixture(autouse=True, scope="session")

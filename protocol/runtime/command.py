@@ -327,8 +327,7 @@ def with_quiet(command: Any) -> Any:
 
 
 def _quieten(wanted: bool) -> None:
-    if wanted:
-        _Remarks.wanted = False
+    _Remarks.wanted = not wanted  # of each verb anew, where a process runs several
 
 
 @cache
