@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(2400)
 
 UNTOUCHED, KILLED, PAUSED, CUT_OFF = "owner-1", "owner-2", "owner-3", "owner-4"
 ROUNDS = 300
-CADENCE = 0.4
+CADENCE = 0.6
 """Seconds of a round: the session is not over before it was in trouble four times."""
 PATIENT = {"timeouts.enrolment": 600.0, "timeouts.abandon": 600.0}
 """Nobody gives up while a busy engine starts the others, or the curator again."""
