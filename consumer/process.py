@@ -52,7 +52,6 @@ from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
 from hushbid.protocol.runtime.telemetry.vitals import Vitals
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from hushbid.protocol.session.odometer import promised
-from hushbid.protocol.session.results import Outside
 from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
@@ -72,17 +71,16 @@ def run_consumer(
         serving_metrics(file.metrics, vitals),
         ExitStack() as stack,
     ):
-        result = _take_part(session_file, file, vitals, stack)
+        session = open_session(session_file)
+        result = _take_part(session, file, vitals, stack)
         # Once it is over: a start that is refused leaves what an earlier session has there as it is.
         keep_settings(file)
-        keep_result(file.state, open_session(session_file), result.as_json())
+        keep_result(file.state, session, result.as_json())
         return result
 
 
-def _take_part(
-    session_file: SessionFile, file: ConsumerFile, vitals: Vitals, stack: ExitStack
-) -> ConsumerResult:
-    session = open_session(session_file)
+def _take_part(session: Session, file: ConsumerFile, vitals: Vitals, stack: ExitStack) -> ConsumerResult:
+    session_file = session.file
     check_durability(session, file.durability)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
     columns = session_file.reading(file.columns.columns())
@@ -171,7 +169,7 @@ def _take_part(
     )
     return ConsumerResult(
         **ConsumerResult.shared(purchase),
-        outside=Outside.from_json(validation.changed.as_json()),
+        outside=validation.changed,
         seed_rows_shared=check_disjoint(
             validation, seed_set, column_values=session_file.session.column_values
         ),

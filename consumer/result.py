@@ -22,8 +22,9 @@ from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import Verdict
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset, read_attributes, shared_rows
+from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.figures import Figures
-from hushbid.protocol.session.results import Outside, PartyResult
+from hushbid.protocol.session.results import PartyResult
 from hushbid.protocol.session.session import MOST_SHARED
 from hushbid.protocol.session.wishes import bill_of
 from hushbid.protocol.space.prices import Bill
@@ -150,7 +151,7 @@ class ConsumerResult(PartyResult, Purchase):
     TOLD: ClassVar[Mapping[str, str]] = {"judgement": "sentences"}
 
     role: Literal["consumer"] = "consumer"
-    outside: Outside
+    outside: Changes
     seed_rows_shared: int
     data: Path
     table: Path | None

@@ -172,18 +172,8 @@ def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
     Raises:
         DataError: It cannot be written.
     """
-    path = directory / VERDICT_FILE
     values = {"session": session.identifier.hex(), **verdict.as_json()}
-    text = json.dumps(values, indent=2, allow_nan=False).encode()
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with in_place_of(path) as stream:
-            stream.writelines((text, b"\n"))
-    except OSError as error:
-        raise DataError(
-            f"{path}: what the rehearsal said cannot be kept: {error.strerror}.",
-            advice="Make room, or name another state directory.",
-        ) from None
+    _keep(directory / VERDICT_FILE, values, failed=": what the rehearsal said cannot be kept")
 
 
 def keep_settings(file: ConsumerFile) -> None:
@@ -200,7 +190,7 @@ def keep_result(directory: Path, session: Session, result: Mapping[str, Any]) ->
     _keep(directory / RESULT_FILE, {"identifier": session.identifier.hex(), **result})
 
 
-def _keep(path: Path, values: Mapping[str, Any]) -> None:
+def _keep(path: Path, values: Mapping[str, Any], *, failed: str = " cannot be written") -> None:
     """Write JSON that its owner alone can read, in place of what was there."""
     text = json.dumps(finite(values), indent=2, allow_nan=False).encode()
     try:
@@ -209,7 +199,7 @@ def _keep(path: Path, values: Mapping[str, Any]) -> None:
             stream.writelines((text, b"\n"))
     except OSError as error:
         raise DataError(
-            f"{path} cannot be written: {error.strerror}.",
+            f"{path}{failed}: {error.strerror}.",
             advice="Make room, or name another state directory.",
         ) from None
 

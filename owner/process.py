@@ -21,7 +21,6 @@ from hushbid.protocol.runtime.party import (
 from hushbid.protocol.runtime.taking_part import log_reading, take_part
 from hushbid.protocol.runtime.telemetry.metrics import serving_metrics
 from hushbid.protocol.runtime.telemetry.vitals import Vitals
-from hushbid.protocol.session.results import Outside
 from hushbid.protocol.session.session import Session, open_session
 
 __all__ = ["run_owner"]
@@ -83,7 +82,7 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         root=numerics.root or None,
         unlabelled=dataset.unlabelled,
         unidentified=dataset.unidentified,
-        outside=Outside.from_json(dataset.changed.as_json()),
+        outside=dataset.changed,
         handed_over=machine.handed_over,
         rounds=machine.rounds,
         wall_seconds=seconds,

@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
-from hushbid.protocol.session.results import Outside, PartyResult
+from hushbid.protocol.data.dataset import Changes
+from hushbid.protocol.session.results import PartyResult
 
 __all__ = ["OwnerResult"]
 
@@ -34,7 +35,7 @@ class OwnerResult(PartyResult):
     root: str | None
     unlabelled: int
     unidentified: int = 0
-    outside: Outside
+    outside: Changes
     handed_over: int
     rounds: int
     ledger: Path

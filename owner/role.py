@@ -39,7 +39,6 @@ __all__ = [
     "Owner",
     "SessionOfTablesOption",
     "SessionOption",
-    "stated_budget",
 ]
 
 SessionOption: TypeAlias = Annotated[

@@ -9,7 +9,6 @@ from typing import Any, Final, cast
 
 import tomli_w
 import tomlkit
-from pydantic import TypeAdapter, ValidationError
 
 from hushbid.advice.proposal import Advice
 from hushbid.advice.trials import Bounds, Request
@@ -17,7 +16,8 @@ from hushbid.cluster.file import ClusterFile
 from hushbid.cluster.kind import kind_of
 from hushbid.plan.tables import names_only, no_network
 from hushbid.protocol.config.loading import load_toml_text, read_text, read_toml, validated
-from hushbid.protocol.config.session import DraftSession, PartyName, SessionFile
+from hushbid.protocol.config.section import check_party_name, is_party_name
+from hushbid.protocol.config.session import DraftSession, SessionFile
 from hushbid.protocol.crypto.commitment import USUAL_DEPTH
 from hushbid.protocol.data import DataColumns
 from hushbid.protocol.data.column import Column
@@ -117,12 +117,12 @@ def owners_of(text: str) -> dict[str, int]:
         )
     for number, part in enumerate(text.split(",")):
         name, _, size = part.rpartition("=")
+        name = name.strip() or f"owner-{number + 1}"
         try:
-            name = TypeAdapter(PartyName).validate_python(name.strip() or f"owner-{number + 1}")
             points = int(size.replace("_", ""))
-        except (ValueError, ValidationError):
+        except ValueError:
             points = 0
-        if points < 1 or name in found:
+        if points < 1 or name in found or not is_party_name(name):
             raise ConfigError(
                 f"--owners: {part.strip()!r} is not an owner's number of points.",
                 advice="Write sizes, as in 5000,3000, or names too, as in north=5000,south=3000.",
@@ -231,13 +231,7 @@ def check_name(name: str) -> None:
     Raises:
         ConfigError: It is one.
     """
-    try:
-        TypeAdapter(PartyName).validate_python(name)
-    except ValidationError:
-        raise ConfigError(
-            f"--name: {name!r} cannot be a session's name.",
-            advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
-        ) from None
+    check_party_name(name, "a session's name", where="--name: ")
 
 
 def check_started(path: Path) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hushbid.owner.role import BudgetOption, FeaturesOption, LedgerOption, LiftOption, stated_budget
+from hushbid.owner.role import BudgetOption, FeaturesOption, LedgerOption, LiftOption
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.extras import need
 from hushbid.protocol.runtime.command import by_option, option
-from hushbid.protocol.runtime.given_tables import GivenPath, path_of
+from hushbid.protocol.runtime.given_tables import GivenPath, path_of, stated_budget
 
 if TYPE_CHECKING:
     from hushbid.catalogue.consumer_release import Consumer

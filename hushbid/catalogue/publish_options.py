@@ -19,11 +19,10 @@ from hushbid.owner.role import (
     LedgerOption,
     LiftOption,
     SessionOption,
-    stated_budget,
 )
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import KeyOption, by_option, option
-from hushbid.protocol.runtime.given_tables import GivenPath, path_of
+from hushbid.protocol.runtime.given_tables import GivenPath, path_of, stated_budget
 
 if TYPE_CHECKING:
     from hushbid.catalogue.model import Functions

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from hushbid.cli.roster import approve_command, list_command, revoke_command
-from hushbid.protocol.errors import ConfigError, KeyFileError
+from hushbid.protocol.errors import KeyFileError
 from hushbid.protocol.runtime.command import show_figures, verb
 from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expiry
 from hushbid.protocol.runtime.keys import (
@@ -125,17 +125,9 @@ keys_app.command("revoke")(revoke_command)
 
 
 def _check_name(name: str) -> None:
-    from pydantic import TypeAdapter, ValidationError
+    from hushbid.protocol.config.section import check_party_name
 
-    from hushbid.protocol.config.session import PartyName
-
-    try:
-        TypeAdapter(PartyName).validate_python(name)
-    except ValidationError:
-        raise ConfigError(
-            f"{name!r} cannot be a name on a roster.",
-            advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
-        ) from None
+    check_party_name(name, "a name on a roster")
 
 
 def _public_key(file: Path) -> PublicKey:

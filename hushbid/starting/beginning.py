@@ -12,13 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 import tomli_w
-from pydantic import TypeAdapter, ValidationError
 
 from hushbid.advice.proposal import median_gamma
 from hushbid.cluster.file import open_cluster
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from hushbid.protocol.config.section import PartyName
+from hushbid.protocol.config.section import check_party_name
 from hushbid.protocol.config.session import DraftSession
 from hushbid.protocol.crypto.commitment import USUAL_DEPTH
 from hushbid.protocol.data import Dataset
@@ -108,13 +107,7 @@ def begin(options: InitOptions) -> dict[str, Any]:
 def _checked(options: InitOptions) -> Path:
     """The directory to make; all that can be refused before a table is read."""
     for name in (options.name, *(each.partition("=")[0] for each in options.owner or ())):
-        try:
-            TypeAdapter(PartyName).validate_python(name)
-        except ValidationError:
-            raise ConfigError(
-                f"{name!r} cannot be a name of a session or an owner.",
-                advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
-            ) from None
+        check_party_name(name, "a name of a session or an owner")
         if name in (CONSUMER, CURATOR):
             raise ConfigError(f"An owner cannot be named {name}.", advice="Give it another name.")
     if options.epsilon is not None and not 0.0 < options.epsilon < float("inf"):

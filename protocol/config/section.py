@@ -7,7 +7,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-__all__ = ["PartyName", "Section", "is_party_name", "matches"]
+from hushbid.protocol.errors import ConfigError
+
+__all__ = ["PartyName", "Section", "check_party_name", "is_party_name", "matches"]
 
 
 def matches(pattern: str, otherwise: str) -> AfterValidator:
@@ -35,6 +37,23 @@ PartyName = Annotated[
 def is_party_name(text: str) -> bool:
     """Whether a party may have this name on a roster."""
     return re.fullmatch(_PARTY_NAME, text) is not None
+
+
+def check_party_name(name: str, what: str, *, where: str = "") -> None:
+    """Refuse a text that can be the name of no party, and of no session.
+
+    Args:
+        what: What it was to be, as in "a name on a roster".
+        where: What the message begins with.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    if not is_party_name(name):
+        raise ConfigError(
+            f"{where}{name!r} cannot be {what}.",
+            advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
+        )
 
 
 class Section(BaseModel):

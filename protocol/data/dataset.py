@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.protocol import limits
 from hushbid.protocol.data.attributes import (
@@ -24,6 +26,7 @@ from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.names import listed
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.space.labels import LabelCode
 from hushbid.protocol.space.mapped import let_go
 
@@ -72,8 +75,8 @@ Outside: TypeAlias = Literal["refuse", "clip", "drop"]
 """What a party does with its own rows that do not fit what is public."""
 
 
-@dataclass(frozen=True)
-class Changes:
+@figures(frozen=True)
+class Changes(Figures):
     """What a party's `Outside` came to: for nobody else, since it tells something of the rows.
 
     Attributes:
@@ -85,7 +88,7 @@ class Changes:
 
     clipped: Mapping[str, int]
     dropped: int
-    dropped_by: Mapping[str, int] = field(default_factory=dict)
+    dropped_by: Mapping[str, int] = Field(default_factory=dict)
     over: int = 0
 
     @property
@@ -97,14 +100,6 @@ class Changes:
         if self.over:
             why.append(f"the last {self.over}, for which a commitment has no room")
         return ", ".join([*each, *([f"{rows} dropped ({', '.join(why)})"] if self.dropped else [])])
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "clipped": dict(self.clipped),
-            "dropped": self.dropped,
-            "dropped_by": dict(self.dropped_by),
-            "over": self.over,
-        }
 
 
 @dataclass(frozen=True)

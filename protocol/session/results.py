@@ -6,28 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.guarantee import PrivacyStatement
 
-__all__ = ["Outside", "PartyResult"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outside(Figures):
-    """What was changed of rows that do not fit what is public.
-
-    Attributes:
-        clipped: Values that were clipped, by column.
-        dropped: Rows that were left out.
-        dropped_by: The rows of these that did not fit in a column, by column: a row may count in several.
-    """
-
-    clipped: Mapping[str, int]
-    dropped: int
-    dropped_by: Mapping[str, int] = Field(default_factory=dict)
+__all__ = ["PartyResult"]
 
 
 @dataclass(frozen=True, kw_only=True)

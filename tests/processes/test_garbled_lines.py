@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -135,6 +135,23 @@ def test_cut_connections_are_counted_and_logged(session: Session) -> None:
     assert 2 <= int(count) <= sum(fault.inward for fault in FAULTS)
 
 
+def through(
+    place: Path, garble: Callable[[bytes, bool], bytes | None], changes: Mapping[str, Any]
+) -> tuple[dict[str, Ended], str]:
+    """A session whose owner's line is garbled once: how all ended, and the curator's log."""
+    with Cluster(place, (OWNER, OTHER), rows=20, changes=changes) as cluster:
+        proxy = Proxy(cluster.port)
+        try:
+            cluster.change(OWNER, {"network.address": f"tcp://127.0.0.1:{proxy.port}"})
+            proxy.garble = garble
+            cluster.start("curator", "consumer", OWNER, OTHER)
+            ended = cluster.end()
+        finally:
+            proxy.close()
+        assert proxy.garble is None, "there was such a frame"
+        return ended, cluster.log("curator")
+
+
 def test_a_garbled_length_that_is_a_length_costs_no_round(tmp_path: Path) -> None:
     """The curator takes what follows for the rest of one frame, and would wait for its end for minutes."""
     changes = {"session.points": 6, "timeouts.silence": 1.0, "timeouts.comeback": 60.0}
@@ -143,16 +160,7 @@ def test_a_garbled_length_that_is_a_length_costs_no_round(tmp_path: Path) -> Non
         at = data.find(LONG) + len(LONG)
         return data[:at] + b"\x40" + data[at:] if inward and at >= len(LONG) else None
 
-    with Cluster(tmp_path, (OWNER, OTHER), rows=20, changes=changes) as cluster:
-        proxy = Proxy(cluster.port)
-        try:
-            cluster.change(OWNER, {"network.address": f"tcp://127.0.0.1:{proxy.port}"})
-            proxy.garble = lengthened
-            cluster.start("curator", "consumer", OWNER, OTHER)
-            ended = cluster.end()
-        finally:
-            proxy.close()
-    assert proxy.garble is None, "there was such a frame"
+    ended, _ = through(tmp_path, lengthened, changes)
     assert {name: end.code for name, end in ended.items()} == dict.fromkeys(ended, 0)
     assert ended["curator"].json["absences"] == {}
     assert ended["consumer"].json["points_delivered"] == 6
@@ -170,17 +178,7 @@ def test_a_frame_that_is_taken_out_whole_costs_nobody_the_session(tmp_path: Path
         seen.append(len(data))
         return b"" if len(seen) == 5 else None
 
-    with Cluster(tmp_path, (OWNER, OTHER), rows=20, changes=changes) as cluster:
-        proxy = Proxy(cluster.port)
-        try:
-            cluster.change(OWNER, {"network.address": f"tcp://127.0.0.1:{proxy.port}"})
-            proxy.garble = without_one
-            cluster.start("curator", "consumer", OWNER, OTHER)
-            ended = cluster.end()
-        finally:
-            proxy.close()
-        said = cluster.log("curator")
-    assert proxy.garble is None, "there was such a frame"
+    ended, said = through(tmp_path, without_one, changes)
     assert {name: end.code for name, end in ended.items()} == dict.fromkeys(ended, 0)
     assert ended["curator"].json["refusals"] == []
     assert "was refused" not in said

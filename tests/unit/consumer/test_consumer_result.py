@@ -18,7 +18,7 @@ from hushbid.consumer.own_figures import OwnFigures
 from hushbid.consumer.result import ConsumerResult, missing_said
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import Rehearsal, Staged, Verdict
-from hushbid.protocol.session.results import Outside
+from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.session.session import open_session
 from tests.conftest import ROOT
 
@@ -80,7 +80,7 @@ def test_it_is_a_table_with_privacy_and_places(
         model=NO_MODEL,
         seed_set_drawn=True,
         seed_distance=SeedDistance(mmd2=0.4501, by_chance=0.0124, radii=0.906),
-        outside=Outside({}, 0),
+        outside=Changes({"age": 2}, 3, {"size": 2}, 1),
         seed_rows_shared=0,
         data=Path("delivered.npz"),
         table=None,
@@ -89,6 +89,7 @@ def test_it_is_a_table_with_privacy_and_places(
         privacy=open_session(made.session).privacy(),
     )
     assert ConsumerResult.from_json(result.as_json()) == result
+    assert result.as_json()["outside"]["over"] == 1
     monkeypatch.setattr("hushbid.consumer.process.run_consumer", lambda *_arguments: result)
     config = str(tmp_path / "consumer" / "data" / "party.toml")
     arguments = ["consumer", "--session", str(path), "--config", config, "--no-rehearsal"]

@@ -27,15 +27,16 @@ from hushbid.cli.app import app
 from hushbid.cli.terminal import Terminal
 from hushbid.consumer.result import ConsumerResult, Purchase
 from hushbid.curator.ledger import Fault
+from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.runtime.command import run_verb
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, log, set_up_logging
-from hushbid.protocol.session.results import Outside
 from hushbid.report.html import data_script, element
 from hushbid.results.run import RunResult
 from hushbid.results.terminal import render
 from tests.conftest import ROOT
+from tests.support.run_results import run_results
 
 EVIL = "\x1b]0;owned\x07\u202eevil\n=1+1\x9b2J[red]"
 SHOWN = r"\x1b]0;owned\x07\u202eevil\n=1+1\x9b2J[red]"
@@ -104,16 +105,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def bought(cluster: Path) -> tuple[Path, str, RunResult, Purchase]:
     """What `hushbid simulate` left, and printed; its result; and that of its consumer."""
-    seen: list[tuple[RunResult, Purchase]] = []
-    told: Any = RunResult.__dict__["told"].__func__
-
-    def telling(kind: type[RunResult], /, *given: Any, consumer: Any, **named: Any) -> RunResult:
-        result: RunResult = told(kind, *given, consumer=consumer, **named)
-        seen.append((result, consumer))
-        return result
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunResult, "told", classmethod(telling))
+    with run_results() as seen:
         record = cluster.parent / "record"
         shown = invoked("simulate", cluster, "--record", record, "--details")
     return record, shown, *seen[0]
@@ -144,7 +136,7 @@ def test_a_consumer_s_result_is_shown(
         transcript=Path("t"),
         data=Path(EVIL),
         table=None,
-        outside=Outside({}, 0),
+        outside=Changes({}, 0),
         seed_rows_shared=0,
     )
     for as_json in (False, True):

@@ -22,12 +22,13 @@ from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
 from hushbid.consumer.result import ConsumerResult, Purchase
 from hushbid.consumer.store import write_arrays
 from hushbid.procuring import Procured
+from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.runtime.command import run_verb
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA, PrivacyStatement
-from hushbid.protocol.session.results import Outside
 from hushbid.results.run import RunResult
 from tests.conftest import ROOT
+from tests.support.run_results import run_results
 
 CLUSTER = str(ROOT / "configs" / "digits" / "cluster.toml")
 
@@ -69,16 +70,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
         assert table is not None
         labels = {} if table.labels is None else {"labels": table.labels}
         write_arrays(place / f"{name}.npz", {"features": table.features, **labels})
-    seen: list[tuple[RunResult, Purchase]] = []
-    told: Any = RunResult.__dict__["told"].__func__
-
-    def telling(kind: type[RunResult], /, *given: Any, consumer: Any, **named: Any) -> RunResult:
-        result: RunResult = told(kind, *given, consumer=consumer, **named)
-        seen.append((result, consumer))
-        return result
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunResult, "told", classmethod(telling))
+    with run_results() as seen:
         printed = invoked("simulate", CLUSTER, "--record", place / "record")
     return Session(printed, *seen[0], place)
 
@@ -113,7 +105,7 @@ def test_so_does_the_consumer(session: Session, capsys: pytest.CaptureFixture[st
         transcript=Path("t"),
         data=Path("d"),
         table=None,
-        outside=Outside({}, 0),
+        outside=Changes({}, 0),
         seed_rows_shared=0,
     )
     with pytest.raises(SystemExit):

@@ -1,0 +1,30 @@
+"""The results that a verb makes in this process, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from hushbid.consumer.result import Purchase
+from hushbid.results.run import RunResult
+
+__all__ = ["run_results"]
+
+
+@contextmanager
+def run_results() -> Iterator[list[tuple[RunResult, Purchase]]]:
+    """Results of runs that are made within it, each with that of its consumer."""
+    seen: list[tuple[RunResult, Purchase]] = []
+    told: Any = RunResult.__dict__["told"].__func__
+
+    def telling(kind: type[RunResult], /, *given: Any, consumer: Any, **named: Any) -> RunResult:
+        result: RunResult = told(kind, *given, consumer=consumer, **named)
+        seen.append((result, consumer))
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunResult, "told", classmethod(telling))
+        yield seen
