@@ -41,7 +41,6 @@ from hushbid.protocol.wire.messages import (
     Purchase,
     Receipt,
     Roots,
-    SubmittedCandidate,
     SubspaceTarget,
     Target,
     Welcome,
@@ -168,8 +167,8 @@ class ConsumerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.MALFORMED, "A delivered point's owner is not on the session's roster."
             )
-        numbered = isinstance(candidate, SubmittedCandidate)  # the number opens its box
-        if numbered and not 1 <= unfixed(purchase.handle) <= limits.MAX_POINTS:
+        # The number opens its box.
+        if self._opened.numbered_boxes and not 1 <= unfixed(purchase.handle) <= limits.MAX_POINTS:
             raise RemoteProtocolError(Offence.MALFORMED, "A delivered point's number is out of range.")
         if not purchase.round <= self._session.rounds:
             raise RemoteProtocolError(Offence.MALFORMED, "A delivered point's round is not the session's.")

@@ -18,6 +18,7 @@ from hushbid.protocol.runtime.given_tables import (
     keep_table,
     needs_ledger,
     path_of,
+    place_of,
     stated_budget,
 )
 
@@ -157,7 +158,7 @@ class Consumer:
             seed_points=self.seed_points,
             budget=stated_budget(file.budget, self.budget_epsilon, lift=False),
             metrics=self.metrics,
-            **{name: _place(getattr(self, name), file.state, name) for name in _TABLES},
+            **{name: place_of(getattr(self, name), file.state, name) for name in _TABLES},
         )
         check_begun_or_in_force(given, invitation, transcript_path(file.state, CONSUMER))
         if self.validation is not None and not is_path(self.validation):
@@ -185,15 +186,13 @@ class Consumer:
             )
         beside = invitation.resolve().parent
         state = beside / f"{CONSUMER}-{session.session.name}"
-        places = {name: _place(getattr(self, name), state, name) for name in _TABLES}
         values = {
             "key": beside / f"{CONSUMER}.key",
             "state": state,
             "seed_points": self.seed_points,
-            **places,
+            **{name: place_of(getattr(self, name), state, name) for name in _TABLES},
         }
-        given = {name: value for name, value in values.items() if value is not None}
-        return validated(ConsumerFile, given, where="the options")
+        return validated(ConsumerFile, values, where="the options")
 
     def _keep_tables(self, session: SessionFile, file: ConsumerFile) -> None:
         for name in _TABLES:
@@ -203,13 +202,6 @@ class Consumer:
 
     def _before(self, session: SessionFile, file: ConsumerFile) -> None:
         """Hook that runs before any connection is made; does nothing here."""
-
-
-def _place(given: Frame, state: Path, name: str) -> Path | None:
-    """Where the data of an option lie, or a table is kept; None without the option."""
-    if given is None:
-        return None
-    return Path(given) if is_path(given) else state / f"{name}.parquet"
 
 
 _TABLES: Final = ("validation", "seed_set")

@@ -19,8 +19,8 @@ from hushbid.protocol.config.session import FeatureSection
 from hushbid.protocol.data import read_attributes
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.finite import finite
 from hushbid.protocol.plain_files import read_plain
-from hushbid.protocol.runtime.command import finite
 from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.protocol.session.session import Session
 

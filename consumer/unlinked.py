@@ -6,7 +6,6 @@ their owners' numbers. It then has an award as under version 3, and goes on as `
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 from typing import ClassVar, Final
 
@@ -137,7 +136,7 @@ class UnlinkedConsumer(BlindConsumer):
 
     def _on_picked(self, peer: str, picked: Picked) -> None:
         behind = self._behind()
-        if picked.round != self.round or _asked_in(picked.boxes) != sorted(behind):
+        if picked.round != self.round or [_numbered(box) for box in picked.boxes] != sorted(behind):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "Boxes came that were not asked for.")
         purchases = [
             BlindPurchase.model_construct(
@@ -152,11 +151,10 @@ class UnlinkedConsumer(BlindConsumer):
         purchases.sort(key=self._place)
         self._on_award(peer, Award.model_construct(round=picked.round, purchases=tuple(purchases)))
         # A box that never came uses no number up (`hushbid.curator.unlinked`).
-        came = [box for box in picked.boxes if any(box.candidate.box)]
-        self._numbers.difference_update(behind.keys() - _asked_in(came))
-        self._bought = sorted([*self._bought, *_asked_in(came)])
+        self._numbers.difference_update(_numbered(box) for box in picked.boxes if not any(box.candidate.box))
+        self._bought = sorted(self._numbers)
         self._choice = None
 
 
-def _asked_in(boxes: Iterable[PickedBox]) -> list[tuple[str, int]]:
-    return [(box.owner, unfixed(box.handle)) for box in boxes]
+def _numbered(box: PickedBox) -> tuple[str, int]:
+    return box.owner, unfixed(box.handle)

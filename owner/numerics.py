@@ -184,9 +184,9 @@ class OwnerNumerics:
         table, batch = self._points(), self._session.batch
         rows, scores = self._best(effect, batch)
         features = [table.features(row) for row in rows]
-        points = [self._dataset.features[row] for row in rows]
-        attributes = [self._dataset.attributes(row) for row in rows]
         if self._sealer is None:
+            points = [self._dataset.features[row] for row in rows]
+            attributes = [self._dataset.attributes(row) for row in rows]
             if batch > 1:
                 handed: Any = self._batch(features, points, attributes)
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -18,6 +18,7 @@ from hushbid.protocol.runtime.given_tables import (
     keep_table,
     needs_ledger,
     path_of,
+    place_of,
     stated_budget,
 )
 
@@ -211,6 +212,7 @@ class Owner:
 
     def _file_of(self, session: SessionFile, invited: str | None) -> OwnerFile:
         """A file for an owner without one: key and state lie beside the invitation."""
+        from hushbid.protocol.config.loading import validated
         from hushbid.protocol.config.party import OwnerFile
         from hushbid.protocol.names import CONSUMER
 
@@ -228,8 +230,13 @@ class Owner:
             )
         beside = invitation.resolve().parent
         state = beside / f"{invited}-{session.session.name}"
-        data = Path(self.data) if is_path(self.data) else state / _TABLE
-        return OwnerFile(name=invited, key=beside / f"{invited}.key", state=state, data=data)
+        values = {
+            "name": invited,
+            "key": beside / f"{invited}.key",
+            "state": state,
+            "data": place_of(self.data, state, "data"),
+        }
+        return validated(OwnerFile, values, where="the options")
 
     def _with_options(self, file: OwnerFile) -> OwnerFile:
         from hushbid.protocol.data.names import split_names
@@ -241,18 +248,12 @@ class Owner:
             "identifier": self.identifier,
             "outside": self.outside,
         }
-        file = file.with_options(
+        file = file.with_options(state=path_of(self.state))
+        return file.with_options(
             key=path_of(self.key),
-            state=path_of(self.state),
+            data=place_of(self.data, file.state, "data"),
             ledger=path_of(self.ledger),
             columns=file.columns.with_options(**named),
             budget=stated_budget(file.budget, self.budget_epsilon, lift=self.lift_budget),
             metrics=self.metrics,
         )
-        if self.data is None:
-            return file
-        return file.with_options(data=Path(self.data) if is_path(self.data) else file.state / _TABLE)
-
-
-_TABLE: Final = "data.parquet"
-"""Name of the file that keeps a table given in place of a file."""

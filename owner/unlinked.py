@@ -13,8 +13,9 @@ from hushbid.owner.events import NOTHING, BlindScored
 from hushbid.owner.numerics import BlindOwnerNumerics, Sealer
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT
 from hushbid.protocol.crypto.sealing import SEAL_BYTES
-from hushbid.protocol.crypto.unlinking import OwnMask, PairKey, Places, Words
+from hushbid.protocol.crypto.unlinking import OwnMask, PairKey, Places
 from hushbid.protocol.machine.machine import Computation, Event
+from hushbid.protocol.space.expansion import Words
 from hushbid.protocol.space.grid import Weights
 
 __all__ = ["UnlinkedOwnerNumerics"]

@@ -248,8 +248,7 @@ def _processor_quota(groups: Path, own: Path) -> float | None:
                 continue
             root = groups / "cpu" if controllers else groups
             place = root / path.lstrip("/")
-            places = [place, *place.parents] if place.is_relative_to(root) else [root]
-            found += [_quota_of(each) for each in places if each.is_relative_to(root)]
+            found += [_quota_of(each) for each in (place, *place.parents) if each.is_relative_to(root)]
     return min((each for each in found if each is not None), default=None)
 
 

@@ -22,10 +22,8 @@ from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.cluster.display_names import MOST_SHOWN
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.datasets import Partition, build
-from hushbid.protocol.config.boxes import attribute_rooms, commitment_depth
 from hushbid.protocol.config.completing import features_of
 from hushbid.protocol.config.key_request import Role
-from hushbid.protocol.config.labels import reading
 from hushbid.protocol.config.loading import read_toml, toml_value, validated
 from hushbid.protocol.config.party import (
     LABEL_WEIGHT,
@@ -345,22 +343,12 @@ class Cluster:
                 )
 
     def _reading(self, section: DataSection, *, sold: bool = False) -> DataColumns:
-        features, rule = self.features, self.file.acquisition
-        owners = len(self.file.owners)
-        return reading(
-            section.columns(),
-            self.schema,
-            self.file.session.labels,
-            self.file.labels,
-            (features.lower, features.upper),
-            identifiers=self.file.session.identifiers,
-            rooms=attribute_rooms(rule.rule, rule.parameters, features.columns, owners) if sold else None,
-            depth=commitment_depth(rule.parameters) if sold else 0,
-        )
+        owners = len(self.file.owners) if sold else None
+        return self.file.reading_of(section.columns(), self.features, owners=owners)
 
     @property
     def schema(self) -> Schema | None:
-        return Schema(columns=tuple(self.file.columns)) if self.file.columns else None
+        return self.file.rows
 
     def _draw(self, validation: Dataset) -> Dataset:
         file = self.file

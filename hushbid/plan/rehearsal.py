@@ -384,7 +384,7 @@ def _compared(
     judge = Judge(space.scale(at_even_distances(target)), space.gamma)
     scaled = [space.scale(at_even_distances(each)) for each in (bought, uniform)]
     figures = [judge.judge(each, [None] * len(each)) for each in scaled]
-    weighted = [each.plain.mmd2 if each.weighted is None else each.weighted.quality.mmd2 for each in figures]
+    weighted = [each.best.mmd2 for each in figures]
     both = [value for value in (*weighted, *(each.plain.mmd2 for each in figures)) if value is not None]
     first, second, third, fourth = both  # points within the bounds lie at finite distances
     return first, second, third, fourth

@@ -15,9 +15,9 @@ from hushbid.consumer.judgement import judged
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.store import read_verdict
 from hushbid.consumer.verdict import Verdict
+from hushbid.protocol.finite import finite
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.settlement import SettlementTerms
-from hushbid.protocol.runtime.command import finite
 from hushbid.protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
 from hushbid.protocol.session.odometer import Odometer, odometers
 from hushbid.report.curves import Quality, quality_of, read_display

@@ -13,6 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hushbid.protocol.data.attribute_columns import is_text
+
 __all__ = ["formula_cells", "formula_line"]
 
 _FORMULA: Final = r"^[=+\-@\t\r\n]"
@@ -31,7 +33,7 @@ def formula_cells(table: Any) -> dict[str, int]:
         if pa.types.is_dictionary(kind):
             column, kind = column.cast(kind.value_type), kind.value_type
         cells = pa.chunked_array([pa.array([name])])
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if is_text(kind):
             cells = pa.chunked_array([*cells.chunks, *column.cast(pa.string()).chunks])
         formulas = pc.and_not(
             pc.match_substring_regex(cells, _FORMULA), pc.match_substring_regex(cells, _NUMBER)

@@ -314,6 +314,35 @@ class SessionTables(Section):
     def _what_is_left_out_follows(cls, values: Any) -> Any:
         return completed(values) if isinstance(values, Mapping) else values
 
+    @cached_property
+    def rows(self) -> Schema | None:
+        """The schema of rows, if the file has columns."""
+        return Schema(columns=tuple(self.columns)) if self.columns else None
+
+    def reading_of(
+        self, columns: DataColumns, features: FeatureSection, *, owners: int | None = None
+    ) -> DataColumns:
+        """How a file is read whose columns are such: by the session's, and what it declares of labels.
+
+        Args:
+            features: The session's, complete.
+            owners: How many owners there are, where the rows are for sale: they have to fit into boxes.
+        """
+        rule, rooms, depth = self.acquisition, None, 0
+        if owners is not None:
+            rooms = attribute_rooms(rule.rule, rule.parameters, features.columns, owners)
+            depth = commitment_depth(rule.parameters)
+        return reading(
+            columns,
+            self.rows,
+            self.session.labels,
+            self.labels,
+            (features.lower, features.upper),
+            identifiers=self.session.identifiers,
+            rooms=rooms,
+            depth=depth,
+        )
+
 
 class DraftSession(SessionTables):
     """A session file whose roster may be incomplete; everything else is final."""
@@ -353,23 +382,7 @@ class DraftSession(SessionTables):
         Args:
             sold: Whether the rows are an owner's, which have to fit into boxes.
         """
-        features, rule = self.features, self.acquisition
-        owners = len(self.roster.owners)
-        return reading(
-            columns,
-            self.rows,
-            self.session.labels,
-            self.labels,
-            (features.lower, features.upper),
-            identifiers=self.session.identifiers,
-            rooms=attribute_rooms(rule.rule, rule.parameters, features.columns, owners) if sold else None,
-            depth=commitment_depth(rule.parameters) if sold else 0,
-        )
-
-    @cached_property
-    def rows(self) -> Schema | None:
-        """The schema of rows, if the file has columns."""
-        return Schema(columns=tuple(self.columns)) if self.columns else None
+        return self.reading_of(columns, self.features, owners=len(self.roster.owners) if sold else None)
 
     def check_points(self, dataset: Dataset, *, sold: bool = True) -> None:
         """Check that points satisfy the session's public bounds and columns.

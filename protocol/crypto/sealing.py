@@ -17,7 +17,8 @@ A *box* is a content sealed to the consumer, `SEAL_BYTES` longer, in libsodium's
 It hides the content from everybody but the recipient, and does not show who sealed it: the owner's signature
 over `candidate_statement` does.
 
-The boxes of a submission (rule `tender`) have one ephemeral key together, and each a nonce of its own:
+The boxes of a submission (rule `tender`), and of one message of an owner that commits to its rows, have one
+ephemeral key together, and each a nonce of its own:
 BLAKE2b-192(ephemeral key || recipient's key || the point's number as u64, big-endian).
 """
 

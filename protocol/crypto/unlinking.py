@@ -41,9 +41,10 @@ import numpy.typing as npt
 
 from hushbid.protocol.crypto.blinding import MASK_BYTES, Mask
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.space.expansion import Words
 from hushbid.protocol.space.grid import Features, Scores
 
-__all__ = ["Masked", "OwnMask", "PairKey", "Places", "Words"]
+__all__ = ["Masked", "OwnMask", "PairKey", "Places"]
 
 _KEY_BYTES: Final = 32
 _WORD_BYTES: Final = 8
@@ -51,7 +52,6 @@ _LOW_BITS: Final = 16
 """Bits of a masked score that follow from a box's number."""
 
 Numbers = npt.NDArray[np.intp]
-Words = npt.NDArray[np.uint64]
 Masked = npt.NDArray[np.uint64]
 """Masked scores, shape (n, 2): each is two words, big-endian, the higher one first."""
 

@@ -17,7 +17,7 @@ from hushbid.protocol.data.csv_files import ENCODING_ADVICE, NO_TEXT, source_of,
 from hushbid.protocol.data.dataset import DataColumns, first_empty
 from hushbid.protocol.errors import DataError
 
-__all__ = ["Attribute", "attribute", "first_of", "type_name"]
+__all__ = ["Attribute", "attribute", "first_of", "is_text", "type_name"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -117,7 +117,7 @@ def _usable(column: Column, kind: LabelKind | None, *, identifier: bool) -> tupl
     Whole amounts become integers where these are declared, or must be: a gap made floats of them.
     """
     bad: Flags = np.zeros(len(column), dtype=np.bool_)
-    if _is_text(column.type):
+    if is_text(column.type):
         bad = flags_of(pc.greater(pc.binary_length(column), limits.MAX_ATTRIBUTES))
     elif pa.types.is_floating(column.type):
         values = np.array(column.to_numpy(), dtype=np.float64)
@@ -152,7 +152,7 @@ def _without_gaps(column: Column) -> tuple[Column, Flags | None]:
     A gap is null, NaN, or text that is empty or only white space.
     """
     gaps = pc.is_null(column, nan_is_null=True)
-    if _is_text(column.type):
+    if is_text(column.type):
         gaps = pc.or_(gaps, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), fill_value=False))
     found = flags_of(gaps)
     if not found.any():
@@ -169,7 +169,7 @@ def _values(where: str, column: Column, name: str) -> Array:
     gaps = pc.is_null(column, nan_is_null=True)
     if pc.any(gaps).as_py():
         raise _gap(where, first_of(gaps), name)
-    if _is_text(kind):
+    if is_text(kind):
         long = pc.greater(pc.binary_length(column), limits.MAX_ATTRIBUTES)
         if pc.any(long).as_py():
             raise DataError(
@@ -192,7 +192,8 @@ def _values(where: str, column: Column, name: str) -> Array:
     return values
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether a column of this type of pyarrow's holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

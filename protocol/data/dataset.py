@@ -298,6 +298,12 @@ class Dataset:
         return said
 
     @property
+    def most_attributes(self) -> int:
+        """Bytes that the longest label and the longest identifier take packed, in one row or in two."""
+        # A msgpack array of two has one byte of head.
+        return 1 + _longest_packed(self.labels) + _longest_packed(self.identifiers)
+
+    @property
     def attribute_lengths(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Bytes of each row's packed label, and of its packed identifier, both of shape (n,)."""
         rows = len(self)
@@ -313,7 +319,7 @@ class Dataset:
             DataError: A row needs more.
         """
         room = min(room, limits.MAX_ATTRIBUTES)
-        if 1 + _longest_packed(self.labels) + _longest_packed(self.identifiers) <= room:
+        if self.most_attributes <= room:
             return self
         # The longest label and the longest identifier may stand in different rows.
         labels, identifiers = self.attribute_lengths
@@ -333,8 +339,7 @@ class Dataset:
         Raises:
             DataError: It is over `limits.MAX_ATTRIBUTES`.
         """
-        # A msgpack array of two has one byte of head.
-        length = 1 + _longest_packed(self.labels) + _longest_packed(self.identifiers)
+        length = self.most_attributes
         if self.room is not None:
             length = min(length, self.room)
         if length > limits.MAX_ATTRIBUTES:

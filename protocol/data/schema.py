@@ -70,8 +70,8 @@ class Schema(BaseModel):
     def _repr_html_(self) -> str:
         rows = []
         for column in self.columns:
-            values = column.model_dump(exclude_none=True, exclude_defaults=True)
-            more = ", ".join(f"{key} {value}" for key, value in values.items() if key not in ("name", "kind"))
+            written = column.written()
+            more = ", ".join(f"{key} {written[key]}" for key in written if key not in ("name", "kind"))
             cells = (column.name, column.kind, more)
             rows.append("".join(f"<td>{escape(each)}</td>" for each in cells))
         head = "<th>column</th><th>kind</th><th>what is public of it</th>"

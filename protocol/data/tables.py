@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hushbid.protocol import limits
-from hushbid.protocol.data.attribute_columns import attribute, first_of, type_name
+from hushbid.protocol.data.attribute_columns import attribute, first_of, is_text, type_name
 from hushbid.protocol.data.cells import attribute_of, by_values, flags_of, numbers_of, without_words
 from hushbid.protocol.data.column import GAP_WORDS
 from hushbid.protocol.data.csv_files import UNPARSABLE, Source, damaged, read_cells, source_of
@@ -112,10 +112,12 @@ def read_parquet(path: Path, columns: DataColumns) -> Table:
             advice="Write the table as one Parquet file, or as several in one directory.",
         )
     wanted, tables, of_folders = columns.used, [], [*(parts[0] or {})]
+    own: set[str] = set()
     for each, values in zip(files, parts, strict=True):
         try:
             file = pq.ParquetFile(each)
             there = file.schema_arrow.names
+            own.update(there)
             if columns.schema is not None:
                 check_present(columns.schema.names, [*there, *of_folders], each.name)
             names = [name for name in there if name in wanted] if wanted else None
@@ -128,7 +130,7 @@ def read_parquet(path: Path, columns: DataColumns) -> Table:
         tables.append(table)
     try:
         whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        return _typed_folders(whole, of_folders, columns)
+        return _typed_folders(whole, [name for name in of_folders if name not in own], columns)
     except pa.ArrowException:
         raise DataError(
             f"{path.name}: the Parquet files of the directory have columns of different names or types.",
@@ -387,7 +389,7 @@ def _why_left_out(name: str, column: Column) -> str:
     kind = column.type
     if is_index(name):
         return f"{listed([name])} (an index of pandas)"
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if not (is_text(kind)):
         return f"{listed([name])} (of {type_name(kind)})"
     numbers = pc.match_substring_regex(column, _NUMBER)
     if not pc.any(numbers).as_py():
@@ -412,7 +414,7 @@ def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
         column = pc.cast(column, pa.uint8())
     elif pa.types.is_decimal(kind):
         column = pc.cast(column, pa.float64())
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    elif is_text(kind):
         bad = next((row for row, text in enumerate(column.to_pylist()) if not is_number(text)), 0)
         raise DataError(
             f"{path.name}: row {bad}, {where} (both counted from 0) is not a number.",

@@ -124,7 +124,3 @@ def _floored(value: float, error: float | None, signal: bool | None) -> float | 
     if signal is None or error is None:
         return None
     return value if signal and value > 0.0 and value >= LEAST_ERRORS * error else 0.0
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import os
@@ -49,7 +50,6 @@ __all__ = [
     "built",
     "by_option",
     "fail",
-    "finite",
     "is_quiet",
     "json_line",
     "keywords_of",
@@ -95,6 +95,8 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON ob
 
 HELP_OPTIONS: Final = ("-h", "--help")
 _WARNING: Final = "WARNING"
+_UNWRITABLE: Final = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
+"""Numbers of errors that a full or broken stdout gives."""
 """A line for people that begins so is told to those who want no remarks, too."""
 
 _Options = TypeVar("_Options")
@@ -244,7 +246,7 @@ def run_verb(
         _no_more_output()  # the reader has read enough, as `head` does
         sys.exit(ExitCode.FAILED)
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is None and _stdout_is_full():
+        if isinstance(error, OSError) and _may_be_of_stdout(error) and _stdout_is_full():
             fail(_unwritten(error), as_json=False)
         if (short := shortage_of(error)) is not None:
             fail(short, as_json=as_json)
@@ -292,6 +294,11 @@ def _unwritten(error: OSError) -> HushbidError:
         f"The result cannot be written to stdout: {error.strerror}.",
         advice="All else is done. Make room where stdout leads, or lead it elsewhere.",
     )
+
+
+def _may_be_of_stdout(error: OSError) -> bool:
+    """Whether a write to stdout could have failed so: trying writes a line break, which is not done idly."""
+    return error.filename is None and error.errno in _UNWRITABLE
 
 
 def _stdout_is_full() -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hushbid.protocol.config.party import BudgetSection
     from hushbid.protocol.data import DataColumns
 
-__all__ = ["GivenPath", "is_path", "keep_table", "needs_ledger", "path_of", "stated_budget"]
+__all__ = ["GivenPath", "is_path", "keep_table", "needs_ledger", "path_of", "place_of", "stated_budget"]
 
 GivenPath = Path | str | None
 """A path, as users of Python write it."""
@@ -26,6 +26,13 @@ def path_of(given: GivenPath) -> Path | None:
 def is_path(given: object) -> TypeGuard[Path | str]:
     """Whether the given data are a file's path, and not a table (`hushbid.protocol.data.frames`)."""
     return isinstance(given, str | Path)
+
+
+def place_of(given: object, state: Path, name: str) -> Path | None:
+    """Where given data lie, or are kept in the state directory if they are a table; None without any."""
+    if given is None:
+        return None
+    return Path(given) if is_path(given) else state / f"{name}.parquet"
 
 
 def needs_ledger(what: str, ledger: Path | None) -> None:

@@ -45,6 +45,8 @@ def run_main(main: Callable[[], NoReturn], *, party: bool = False) -> NoReturn:
         if (short := shortage_of(error)) is None:
             raise
         sys.stderr.write(f"hushbid: {printable_lines(str(short))}\n")
+        if "--json" in sys.argv[1:]:
+            _print_error(type(short).__name__, short.what, short.advice, short.exit_code)
         sys.exit(short.exit_code)
 
 
@@ -105,6 +107,10 @@ def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
 def _say_error(kind: str, what: str, code: int, *, as_json: bool) -> None:
     sys.stderr.write(f"{printable_lines(what)}\n")
     if as_json:
-        error = {"kind": kind, "what": what, "advice": "", "exit_code": code}
-        sys.stdout.write(printable_source(json.dumps({"error": error})) + "\n")
-        sys.stdout.flush()
+        _print_error(kind, what, "", code)
+
+
+def _print_error(kind: str, what: str, advice: str, code: int) -> None:
+    error = {"kind": kind, "what": what, "advice": advice, "exit_code": int(code)}
+    sys.stdout.write(printable_source(json.dumps({"error": error})) + "\n")
+    sys.stdout.flush()

@@ -34,17 +34,12 @@ from hushbid.protocol.wire.codec import said_to
 
 __all__ = ["log_reading", "take_part"]
 
+_ANOTHER: Final = "begins another with `hushbid again`, and sends another invitation."
 _MAY_BE_OVER: Final = (
-    "The session may be over by now, and no curator there any more: ask whoever runs it, who begins another "
-    "with `hushbid again`, and sends another invitation."
+    f"The session may be over by now, and no curator there any more: ask whoever runs it, who {_ANOTHER}"
 )
-_GIVEN_UP: Final = (
-    "If it was given up before, no curator comes back: whoever runs it begins another with `hushbid again`, "
-    "and sends another invitation."
-)
-_ABANDONED: Final = (
-    "The session is over: whoever runs it begins another with `hushbid again`, and sends another invitation."
-)
+_GIVEN_UP: Final = f"If it was given up before, no curator comes back: whoever runs it {_ANOTHER}"
+_ABANDONED: Final = f"The session is over: whoever runs it {_ANOTHER}"
 
 
 def take_part(

@@ -24,10 +24,13 @@ def boxed(session: Session, dataset: Dataset) -> Dataset:
     columns, dtype = dataset.features.shape[1], dataset.features.dtype
     parameters = session.file.acquisition.parameters
     rooms = attribute_rooms(session.rule.name, parameters, columns, session.rule.owners)
+    room = rooms.get(dtype.name, 0)
+    if dataset.most_attributes <= room:
+        return dataset
     labels, identifiers = dataset.attribute_lengths
     longest = int((1 + labels + identifiers).max(initial=0))
-    if longest > limits.MAX_ATTRIBUTES or longest <= rooms.get(dtype.name, 0):
-        return dataset.within(rooms.get(dtype.name, limits.MAX_ATTRIBUTES))
+    if longest > limits.MAX_ATTRIBUTES or longest <= room:
+        return dataset.within(room or limits.MAX_ATTRIBUTES)
     needed = content_bytes(columns, dtype, longest)
     raise DataError(
         f"{dataset.name}: a point with its label takes {needed} bytes, and the session's boxes hold "

@@ -190,7 +190,7 @@ def _compare(record: Record, effect: Effect, recorded: RecordedItem | None) -> N
     else:
         different = _different_items(item, recorded)
     if different:
-        raise _diverged(record, *(f"a {side}" for side in _told(effect, recorded, different)))
+        raise _diverged(record, *(an(side) for side in _told(effect, recorded, different)))
 
 
 def _different_items(item: Item, recorded: RecordedItem) -> list[str]:

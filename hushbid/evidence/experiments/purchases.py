@@ -16,7 +16,7 @@ from hushbid.evidence.experiments.methods import METHODS, check_methods
 from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, Pairs, refuse_none
 from hushbid.evidence.purchase_options import PurchaseOptions
-from hushbid.protocol.runtime.command import finite
+from hushbid.protocol.finite import finite
 
 __all__ = [
     "MOST_WEIGHED",

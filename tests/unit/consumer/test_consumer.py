@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from hushbid.consumer import machine
 from hushbid.consumer.events import (
     CheckPurchases,
     Delivered,
@@ -20,6 +21,8 @@ from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.numerics import ConsumerNumerics
 from hushbid.consumer.party import consumer_party
 from hushbid.protocol import limits
+from hushbid.protocol.crypto.commitment import ROOT_BYTES
+from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES
 from hushbid.protocol.data import Dataset, check_dataset
 from hushbid.protocol.errors import DataError, ExitCode, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Charge, Effect, Finish, Received, Send, Started
@@ -39,6 +42,7 @@ from hushbid.protocol.wire.messages import (
     Message,
     Purchase,
     Receipt,
+    Roots,
     SubmittedCandidate,
     Target,
     Welcome,
@@ -85,7 +89,7 @@ class Bench:
         self.sequence = 0
         self.machine.step(Started(), 0.0)
         digest = None if session.public_map is None else MAP.digest
-        welcome = Welcome(version=PROTOCOL_VERSION, feature_map=digest, sent=0, received=0)
+        welcome = Welcome(version=session.protocol_version, feature_map=digest, sent=0, received=0)
         self.welcomed = self.machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)
 
     def release(self, maps: bytes = b"") -> tuple[Effect, ...]:
@@ -194,6 +198,21 @@ def test_a_number_of_a_submission_that_is_none_is_refused(number: int) -> None:
     bench = Bench(rule="tender")
     bench.release(maps=bytes(2 * limits.MAP_BOX_BYTES))
     made = submitted(0).model_copy(update={"handle": fixed(number)})
+    with pytest.raises(RemoteProtocolError, match="number is out of range"):
+        bench.deliver(1, 1, made)
+
+
+@pytest.mark.parametrize("number", [-1, 0, limits.MAX_POINTS + 1])
+def test_a_number_that_no_box_of_an_owner_that_committed_has_is_refused(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "signs_rows", lambda *_: True)
+    session = open_session(session_file(owners=names(2), points=4, rule="sealed", commitment_depth=3))
+    bench = Bench(rule="sealed", commitment_depth=3)
+    bench.say(Roots.model_construct(roots=b"\1" * 2 * ROOT_BYTES, signatures=b"\1" * 2 * SIGNATURE_BYTES))
+    bench.release(maps=bytes(2 * limits.MAP_BOX_BYTES))
+    candidate = sealed_candidate_of(candidate_of(CORNERS[0]).features, session)
+    made = purchase(0).model_copy(update={"candidate": candidate, "handle": fixed(number)})
     with pytest.raises(RemoteProtocolError, match="number is out of range"):
         bench.deliver(1, 1, made)
 

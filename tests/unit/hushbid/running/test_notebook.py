@@ -85,6 +85,8 @@ def test_what_a_cell_returns_is_short_and_has_html(cluster: hushbid.Cluster) -> 
     schema = hushbid.Schema.of(columns)
     assert repr(schema).endswith("<5> number and 2 more>")
     assert "<td>&lt;7&gt;</td><td>number</td><td>lower 0.0, upper 1.0</td>" in schema._repr_html_()
+    born = {"name": "born", "kind": "date", "lower": "1900-01-01", "upper": "2020-12-31"}
+    assert "lower 1900-01-01, upper 2020-12-31" in hushbid.Schema.of([born])._repr_html_()
 
 
 def test_a_drawn_seed_set_has_a_stream_of_its_own() -> None:

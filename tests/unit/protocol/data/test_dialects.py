@@ -330,6 +330,17 @@ def test_folders_are_columns_as_cells_of_csv_are(tmp_path: Path) -> None:
     assert sorted(whole.features.tolist()) == [[1, 2023], [2, 2023], [3, 2024], [4, 2024]]
 
 
+def test_a_column_that_files_have_themselves_keeps_its_type(tmp_path: Path) -> None:
+    place = tmp_path / "rents.parquet" / "code=7"
+    place.mkdir(parents=True)
+    pq.write_table(pa.table({"rent": [1.0, 2.0], "code": ["07", "7"]}), place / "rows.parquet")
+    found = load_dataset(place.parent, DataColumns(("rent",), identifier="code"))
+    assert found.identifiers is not None
+    assert found.identifiers.tolist() == ["07", "7"]
+    with pytest.raises(DataError, match="code"):
+        load_dataset(place.parent, DataColumns(("rent", "code")))
+
+
 def test_folders_that_are_no_columns_are_refused(tmp_path: Path) -> None:
     path = partitioned(tmp_path)
     (path / "more").mkdir()

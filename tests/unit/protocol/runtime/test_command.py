@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import sys
@@ -63,6 +64,18 @@ def test_a_result_that_stdout_cannot_take_is_no_bug(
             run_verb(lambda: {"ok": True}, as_json=as_json, show=lambda _: sys.stdout.write("ok\n"))
     assert ending.value.code == ExitCode.FAILED
     assert "cannot be written to stdout: No space left" in capsys.readouterr().err
+
+
+def test_an_error_of_something_else_writes_nothing_on_stdout(tmp_path: Path) -> None:
+    def broken() -> Mapping[str, Any]:
+        raise OSError(errno.EPIPE + 1000, "a library's")
+
+    out = tmp_path / "out"
+    with out.open("w") as stream, pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sys.stdout", stream)
+        assert ended(broken) == ExitCode.BUG
+    assert json.loads(out.read_text())["error"]["kind"] == "bug"
+    assert not out.read_text().startswith("\n")
 
 
 def test_an_error_that_stdout_cannot_take_keeps_its_exit_code(

@@ -105,3 +105,25 @@ def test_a_party_that_is_stopped_before_it_takes_part_says_so() -> None:
     assert (ended.returncode, ended.stderr.startswith("Stopped by SIGTERM before")) == (1, True)
     error = json.loads(ended.stdout)["error"]
     assert (error["kind"], error["exit_code"]) == ("Stopped", 1)
+
+
+SHORT = """
+import errno, os, sys
+from hushbid.protocol.runtime.interrupts import run_main
+
+def main():
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+run_main(main)
+"""
+
+
+def test_a_shortage_before_a_verb_has_begun_is_json_where_that_is_asked_for() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", SHORT, "--json"], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert ended.returncode == 6
+    error = json.loads(ended.stdout)["error"]
+    assert (error["kind"], error["exit_code"]) == ("Shortage", 6)
+    assert "ulimit -n" in error["advice"]
+    assert error["what"] in ended.stderr
