@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from hushbid.consumer.balance import Group
 from hushbid.consumer.downstream import Labels, are_amounts, known_labels, listed_labels
 from hushbid.protocol.config.party import LABEL_WEIGHT
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.space.mmd import Vector, at_even_distances
+from hushbid.protocol.space.mmd import Points, Vector, at_even_distances
 
 __all__ = ["FEWEST", "MOST_FOR_SURE", "LabelPart", "check_label_weight", "label_part"]
 
@@ -52,7 +53,7 @@ class LabelPart:
         cross: Mean of s over the labelled rows of D_v, of each point; shape (n,).
         lacking: Points of a class that no row of D_v has, where `MOST_FOR_SURE` rows are labelled; shape
             (n,).
-        alike: For classes, the rows of each; a row without a label is alone.
+        classes: For classes, a number for that of each point; one without a label has a number of its own.
         amounts: For amounts, those of the points, NaN where a point has none; None for classes.
         width: For amounts, the median squared distance.
     """
@@ -60,7 +61,7 @@ class LabelPart:
     strength: float
     cross: Vector
     lacking: npt.NDArray[np.bool_]
-    alike: tuple[npt.NDArray[np.intp], ...] = ()
+    classes: npt.NDArray[np.intp] | None = None
     amounts: Vector | None = None
     width: float = 1.0
 
@@ -70,30 +71,46 @@ class LabelPart:
             return ()
         return Group(np.flatnonzero(~self.lacking), 1.0), Group(np.flatnonzero(self.lacking), 0.0)
 
+    def mixed(self, features: Points, labels: Points) -> Points:
+        """(1 - a)·k + a·s of values, or of sums of them."""
+        mixed: Points = (1.0 - self.strength) * features + self.strength * labels
+        return mixed
+
     def add_to(self, kernel: npt.NDArray[np.float64]) -> None:
         """Replace k of each pair by (1 - a)·k + a·s, in place."""
         kernel *= 1.0 - self.strength
-        for rows in self.alike:
-            kernel[np.ix_(rows, rows)] += self.strength
-        if self.amounts is not None:
-            for start in range(0, len(kernel), _CHUNK):
-                kernel[start : start + _CHUNK] += self.strength * self._similar(start)
+        for rows in self._chunks():
+            kernel[rows] += self.strength * self.similar(rows, self._all)
+
+    def times(self, weights: Vector) -> Vector:
+        """Σ wⱼ·s(yᵢ, yⱼ) of each point i, shape (n,)."""
+        if self.classes is not None:
+            return np.asarray(np.bincount(self.classes, weights)[self.classes])
+        some = np.flatnonzero(weights)
+        return np.concatenate([self.similar(rows, some) @ weights[some] for rows in self._chunks()])
 
     def square(self, weights: Vector) -> float:
         """Σ wᵢwⱼ·s(yᵢ, yⱼ)."""
-        found = math.fsum(float(weights[rows].sum()) ** 2 for rows in self.alike)
-        if self.amounts is not None:
-            for start in range(0, len(weights), _CHUNK):
-                found += float(weights[start : start + _CHUNK] @ self._similar(start) @ weights)
-        return found
+        return float(weights @ self.times(weights))
 
-    def _similar(self, start: int) -> npt.NDArray[np.float64]:
-        """S of some points, from `start`, and all: 0 where one has no label, 1 of a point and itself."""
+    def similar(self, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Points:
+        """S of points by their places: 0 where one has no label, but 1 of a point and itself."""
+        if self.classes is not None:
+            same: Points = (self.classes[rows, None] == self.classes[columns]).astype(np.float64)
+            return same
         assert self.amounts is not None
-        some = self.amounts[start : start + _CHUNK]
-        similar = np.nan_to_num(np.exp(-((some[:, None] - self.amounts) ** 2) / self.width), nan=0.0)
-        similar[np.arange(len(some)), start + np.arange(len(some))] = 1.0
+        distances = (self.amounts[rows, None] - self.amounts[columns]) ** 2
+        similar = np.nan_to_num(np.exp(-distances / self.width), nan=0.0)
+        similar[rows[:, None] == columns] = 1.0
         return similar
+
+    @property
+    def _all(self) -> npt.NDArray[np.intp]:
+        return np.arange(len(self.cross))
+
+    def _chunks(self) -> Iterator[npt.NDArray[np.intp]]:
+        for start in range(0, len(self.cross), _CHUNK):
+            yield self._all[start : start + _CHUNK]
 
 
 def label_part(
@@ -133,9 +150,11 @@ def label_part(
     shares: dict[Any, float] = defaultdict(float)
     for label in known:
         shares[label] += 1.0 / len(known)
-    rows: dict[Any, list[int]] = defaultdict(list)
-    for row, own in enumerate(of_points):
-        rows[("unlabelled", row) if own is None else own].append(row)
+    numbers: dict[Any, int] = {}
+    classes = [
+        numbers.setdefault(("unlabelled", row) if label is None else label, len(numbers))
+        for row, label in enumerate(of_points)
+    ]
     lacking = np.zeros(len(of_points), dtype=np.bool_)
     if len(known) >= MOST_FOR_SURE:
         lacking[:] = [label is not None and label not in shares for label in of_points]
@@ -143,7 +162,7 @@ def label_part(
         strength,
         np.array([0.0 if label is None else shares.get(label, 0.0) for label in of_points]),
         lacking,
-        tuple(np.array(found) for found in rows.values()),
+        np.array(classes, dtype=np.intp),
     )
 
 

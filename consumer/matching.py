@@ -16,17 +16,19 @@ import numpy.typing as npt
 
 from hushbid.consumer.balance import Group
 from hushbid.consumer.label_part import LabelPart
+from hushbid.consumer.matching_solvers import TOLERANCE, Matrix, by_gradients, by_landmarks
 from hushbid.protocol.config.party import RIDGE
 from hushbid.protocol.errors import ConfigError, DataError
-from hushbid.protocol.space.mmd import Points, Vector, kernel_matrix, kernel_means
+from hushbid.protocol.space.mmd import Points, Vector, kernel_block, kernel_matrix, kernel_means
 
 __all__ = ["MOST_POINTS", "TOLERANCE", "Matching", "check_ridge", "effective_points", "match"]
 
-TOLERANCE: Final = 1e-7
-"""Largest accepted distance of the objective from its minimum."""
-MOST_POINTS: Final = 16_000
-"""Most points that are weighed; the kernel values of more take over 2 GB."""
-_MOST_STEPS: Final = 5_000
+MOST_POINTS: Final = 50_000
+"""Most points that are weighed: time and memory grow with their number, and time with its square."""
+_FEW: Final = 2_000
+"""Most points that are weighed by gradients alone."""
+_HELD: Final = 6_000
+"""Most points whose kernel values are held, at 8 bytes a pair: 288 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,11 +82,8 @@ def match(
     """Minimise ‖Σ wᵢφ(xᵢ) - mean of φ over `wanted`‖² + λ‖w‖² over w ≥ 0 with Σw = 1.
 
     φ is the exact kernel's, with labels that of both kernels together. The objective is convex, so every w
-    comes with a bound on its distance from the
-    minimum: ∇f(w)ᵀw - minᵢ ∇f(w)ᵢ; with groups, the minimum is the sum of the groups' minima times their
-    shares (Frank and Wolfe 1956; Jaggi 2013, eq. 2). The steps are projected gradient steps with momentum
-    (Beck and Teboulle 2009), which restarts when it leads uphill (O'Donoghue and Candès 2015). They end when
-    the bound is `TOLERANCE`. The bound holds whatever the steps do.
+    comes with a bound on its distance from the minimum (`hushbid.consumer.matching_solvers`). Up to 6,000
+    points the kernel's values are held; of more they are computed in blocks wherever they are needed.
 
     Args:
         points: Scaled, shape (n, columns), n at most `MOST_POINTS`.
@@ -107,19 +106,27 @@ def match(
         )
     with np.errstate(over="ignore", invalid="ignore"):
         cross = kernel_means(points, wanted, gamma)
-        kernel = kernel_matrix(points, gamma)
-    if not (np.isfinite(cross).all() and np.isfinite(kernel).all()):
+        widest = 4.0 * np.square(points - points.mean(axis=0)).sum(axis=1).max()
+    if not (np.isfinite(cross).all() and math.isfinite(widest)):
         raise DataError(
             "The points cannot be weighed: some point lies too far from the others.",
             advice="Leave out points that are not within the session's public bounds.",
         )
     objective = cross
     if labels is not None:
-        labels.add_to(kernel)
         objective = (1.0 - labels.strength) * cross + labels.strength * labels.cross
         groups = groups or labels.groups()
     parts = groups or (Group(np.arange(len(points)), 1.0),)
-    weights, within, gap = _least(kernel, objective, ridge, parts)
+    if len(points) > _HELD:
+        weights, within, gap = by_landmarks(_Blocks(points, gamma, labels), objective, ridge, parts)
+    else:
+        kernel = kernel_matrix(points, gamma)
+        if labels is not None:
+            labels.add_to(kernel)
+        if len(points) > _FEW:
+            weights, within, gap = by_landmarks(_Held(kernel), objective, ridge, parts)
+        else:
+            weights, within, gap = by_gradients(kernel, objective, ridge, parts)
     constant = float(kernel_means(wanted, wanted, gamma).mean())
     square = float(weights @ within)
     if labels is not None:  # MMD² is of features alone
@@ -129,74 +136,34 @@ def match(
     return Matching(weights, ridge, square, max(0.0, distance), gap, strength)
 
 
-def _least(
-    kernel: npt.NDArray[np.float64], cross: Vector, ridge: float, groups: Sequence[Group]
-) -> tuple[Vector, Vector, float]:
-    """Minimise wᵀKw - 2·crossᵀw + λ‖w‖² over w ≥ 0 with each group's share; return w, K·w and the gap."""
-    # No eigenvalue exceeds the largest row sum (Gershgorin), as kernel values are not negative.
-    most = float(kernel.sum(axis=1).max()) + ridge
-    curvature = min(most, _curvature(kernel) + ridge)
-    weights = np.zeros(len(kernel))
-    for rows, share in groups:
-        weights[rows] = share / len(rows)
-    within = kernel @ weights
-    ahead, ahead_within, momentum, gap = weights, within, 1.0, math.inf
-    for _ in range(_MOST_STEPS):
-        slope = ahead_within - cross + ridge * ahead
-        while True:
-            found = _in_shares(ahead - slope / curvature, groups)
-            found_within = kernel @ found
-            step = found - ahead
-            bend = step @ (found_within - ahead_within) + ridge * (step @ step)
-            if curvature >= most or bend <= curvature * (step @ step):
-                break
-            curvature = min(most, 2.0 * curvature)
-        gradient = 2.0 * (found_within - cross + ridge * found)
-        least = math.fsum(share * gradient[rows].min() for rows, share in groups)
-        gap = max(0.0, float(gradient @ found - least))
-        if gap <= TOLERANCE:
-            return found, found_within, gap
-        if (ahead - found) @ (found - weights) > 0.0:
-            momentum, ahead, ahead_within = 1.0, found, found_within
-        else:
-            later = (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
-            share = (momentum - 1.0) / later
-            ahead = found + share * (found - weights)
-            ahead_within = found_within + share * (found_within - within)
-            momentum = later
-        weights, within = found, found_within
-    return weights, within, gap
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """K in memory."""
+
+    values: Matrix
+
+    def times(self, weights: Vector) -> Vector:
+        return np.asarray(self.values @ weights)
+
+    def columns(self, rows: npt.NDArray[np.intp]) -> Matrix:
+        return self.values[:, rows]
 
 
-def _curvature(kernel: npt.NDArray[np.float64]) -> float:
-    """Estimate the largest eigenvalue of K among vectors of sum 0, like steps; steps correct it."""
-    vector = np.cos(np.arange(len(kernel), dtype=np.float64))
-    largest = 0.0
-    for _ in range(8):
-        vector = vector - vector.mean()
-        length = float(np.linalg.norm(vector))
-        if length == 0.0:
-            break
-        vector = vector / length
-        image = kernel @ vector
-        largest = float(vector @ image)
-        vector = image
-    return max(1.1 * largest, 1e-12)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Blocks:
+    """K computed where it is needed: a product takes the columns of points that have weight."""
 
+    points: Points
+    gamma: float
+    labels: LabelPart | None
 
-def _in_shares(values: Vector, groups: Sequence[Group]) -> Vector:
-    """The nearest w ≥ 0 that has each group's share."""
-    nearest = np.zeros_like(values)
-    for rows, share in groups:
-        if share > 0.0:
-            nearest[rows] = _on_simplex(values[rows], share)
-    return nearest
+    def times(self, weights: Vector) -> Vector:
+        rows = np.flatnonzero(weights)
+        found = kernel_means(self.points, self.points[rows], self.gamma, weights=weights[rows])
+        return found if self.labels is None else self.labels.mixed(found, self.labels.times(weights))
 
-
-def _on_simplex(values: Vector, share: float) -> Vector:
-    """The nearest w ≥ 0 with this sum (Held, Wolfe and Crowder 1974)."""
-    ordered = np.sort(values)[::-1]
-    excess = (np.cumsum(ordered) - share) / np.arange(1, len(values) + 1)
-    last = int(np.flatnonzero(ordered > excess)[-1])
-    nearest = np.maximum(values - excess[last], 0.0)
-    return np.asarray(share * (nearest / nearest.sum()))
+    def columns(self, rows: npt.NDArray[np.intp]) -> Matrix:
+        found = kernel_block(self.points, self.points[rows], self.gamma)
+        if self.labels is None:
+            return found
+        return self.labels.mixed(found, self.labels.similar(np.arange(len(self.points)), rows))

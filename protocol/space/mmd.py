@@ -2,9 +2,9 @@
 
 The kernel is exp(-γ‖x - y‖²) on scaled points (`FeatureMap.scale`), float64 of shape (n, columns). Its
 functions raise `DataError` for an empty set, and for sets with different numbers of columns. Only
-`kernel_matrix` holds more than a chunk of a kernel matrix. By features, g̃ is the mean embedding of D_v,
-released or exact; g is that of S, any vector if |S| = q = 0; both have shape (d,). φ is in values, not in
-grid units.
+`kernel_matrix` and `kernel_block` hold more than a chunk of a kernel matrix. By features, g̃ is the mean
+embedding of D_v, released or exact; g is that of S, any vector if |S| = q = 0; both have shape (d,). φ is in
+values, not in grid units.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = [
     "embedding_gains",
     "embedding_objective",
     "gain_constant",
+    "kernel_block",
     "kernel_matrix",
     "kernel_means",
     "mmd2",
@@ -53,8 +54,12 @@ def at_even_distances(rows: npt.NDArray[Any], most: int = MOST_COMPARED) -> npt.
     return rows if count <= most else rows[np.arange(most) * count // most]
 
 
-def kernel_means(x: Points, y: Points, gamma: float) -> Vector:
-    """Mean over y of k(x_i, y), for each x_i: shape (n,)."""
+def kernel_means(x: Points, y: Points, gamma: float, *, weights: Vector | None = None) -> Vector:
+    """Mean over y of k(x_i, y), for each x_i: shape (n,).
+
+    Args:
+        weights: Of the points of y, for a weighted sum in place of the mean; shape (m,).
+    """
     _check(x, y)
     # The same shift for both changes no distance and keeps ‖x‖² + ‖y‖² - 2xᵀy from cancelling far away
     # from the origin.
@@ -64,9 +69,17 @@ def kernel_means(x: Points, y: Points, gamma: float) -> Vector:
     means = np.empty(len(x))
     rows = max(1, CHUNK_VALUES // len(y))
     for start in range(0, len(x), rows):
-        part = x[start : start + rows] - centre
-        means[start : start + rows] = _kernel(part, y, y_squares, gamma).mean(axis=1)
+        part = _kernel(x[start : start + rows] - centre, y, y_squares, gamma)
+        means[start : start + rows] = part.mean(axis=1) if weights is None else part @ weights
     return means
+
+
+def kernel_block(x: Points, y: Points, gamma: float) -> Points:
+    """k(x_i, y_j) of all pairs, shape (n, m)."""
+    _check(x, y)
+    centre = y.mean(axis=0)
+    y = y - centre
+    return _kernel(x - centre, y, np.einsum("ij,ij->i", y, y), gamma)
 
 
 def _kernel(x: Points, y: Points, y_squares: Vector, gamma: float) -> Points:

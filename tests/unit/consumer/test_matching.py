@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,24 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import minimize
 
-from hushbid.consumer import matching
+from hushbid.consumer import matching, matching_solvers
 from hushbid.consumer.balance import Group
+from hushbid.consumer.label_part import label_part
 from hushbid.consumer.matching import TOLERANCE, effective_points, match
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.space.mmd import kernel_matrix, kernel_means, mmd2
 
 Points = npt.NDArray[np.float64]
 GAMMA = 3.0
+SIZES = {"few": (2_000, 6_000), "many": (0, 6_000), "more than fit into memory": (0, 0)}
+
+
+@pytest.fixture(params=SIZES)
+def any_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each way in which points are weighed, whatever their number is."""
+    few, held = SIZES[request.param]
+    monkeypatch.setattr(matching, "_FEW", few)
+    monkeypatch.setattr(matching, "_HELD", held)
 
 
 def sets(points: int, wanted: int, seed: int = 0) -> tuple[Points, Points]:
@@ -51,6 +62,7 @@ def least(points: Points, wanted: Points, ridge: float) -> float:
     return float(found.fun)
 
 
+@pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("ridge", [0.0, 0.01, 1.0, 100.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_other_solver_finds_less(ridge: float, seed: int) -> None:
@@ -70,12 +82,13 @@ def test_the_gap_bounds_how_far_any_weights_are_from_the_least(monkeypatch: pyte
     points, wanted = sets(60, 80)
     best = objective(match(points, wanted, GAMMA, ridge=0.0).weights, points, wanted, 0.0)
     for steps in (1, 3, 10):
-        monkeypatch.setattr(matching, "_MOST_STEPS", steps)
+        monkeypatch.setattr(matching_solvers, "_MOST_STEPS", steps)
         rough = match(points, wanted, GAMMA, ridge=0.0)
         assert rough.gap > TOLERANCE
         assert best - TOLERANCE <= objective(rough.weights, points, wanted, 0.0) <= best + rough.gap
 
 
+@pytest.mark.usefixtures("any_size")
 def test_weights_bring_points_nearer_and_a_ridge_keeps_them_even() -> None:
     points, wanted = sets(200, 100)
     plain = mmd2(points, wanted, GAMMA)
@@ -89,6 +102,7 @@ def test_weights_bring_points_nearer_and_a_ridge_keeps_them_even() -> None:
     assert effective[3] == pytest.approx(200.0)
 
 
+@pytest.mark.usefixtures("any_size")
 def test_a_kernel_matrix_that_is_singular_is_no_obstacle() -> None:
     """Copies of a point share its weight: how, is for the ridge to say."""
     points, wanted = sets(20, 40)
@@ -100,6 +114,7 @@ def test_a_kernel_matrix_that_is_singular_is_no_obstacle() -> None:
     assert np.allclose(shared, shared[0], atol=1e-4)
 
 
+@pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("gamma", [1e-9, 1e-3, 1e3, 1e9])
 def test_a_kernel_that_tells_no_points_apart_or_all_gives_weights_too(gamma: float) -> None:
     points, wanted = sets(50, 20)
@@ -113,6 +128,7 @@ def test_a_point_is_as_near_itself_as_can_be_however_narrow_the_kernel() -> None
     assert kernel_matrix(points, 1e18).diagonal().tolist() == [1.0] * 40
 
 
+@pytest.mark.usefixtures("any_size")
 def test_one_point_has_all_the_weight_and_one_wanted_point_draws_it() -> None:
     points, wanted = sets(30, 40)
     assert match(points[:1], wanted, GAMMA).weights.tolist() == [1.0]
@@ -150,6 +166,7 @@ BAD: dict[str, tuple[Any, Any, str]] = {
 }
 
 
+@pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("case", BAD)
 def test_sets_that_cannot_be_matched_are_refused(case: str) -> None:
     points, wanted, what = BAD[case]
@@ -164,6 +181,7 @@ def test_too_many_points_are_refused_before_memory_is_taken(monkeypatch: pytest.
         match(points, wanted, GAMMA)
 
 
+@pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("ridge", [0.01, 1.0])
 def test_no_other_solver_finds_less_where_groups_have_shares(ridge: float) -> None:
     points, wanted = sets(12, 30, 1)
@@ -184,3 +202,53 @@ def test_no_other_solver_finds_less_where_groups_have_shares(ridge: float) -> No
     )
     assert objective(found.weights, points, wanted, ridge) <= float(other.fun) + TOLERANCE
     assert found.gap <= TOLERANCE
+
+
+LABELS: dict[str, tuple[Any, Any]] = {
+    "none": (None, None),
+    "classes": ([row % 3 for row in range(700)], [row % 4 for row in range(90)]),
+    "classes with gaps": (
+        [None if row % 5 == 0 else row % 3 for row in range(700)],
+        [row % 2 for row in range(90)],
+    ),
+    "amounts with gaps": (
+        [None if row % 7 == 0 else (row % 11) / 3 for row in range(700)],
+        [(row % 5) / 3 for row in range(90)],
+    ),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_all_ways_find_the_same_least(labels: str, ridge: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, wanted = sets(700, 90)
+    part = label_part(LABELS[labels][0] or [None] * 700, LABELS[labels][1])
+    assert (part is None) == (labels == "none")
+    found = []
+    for few, held in SIZES.values():
+        monkeypatch.setattr(matching, "_FEW", few)
+        monkeypatch.setattr(matching, "_HELD", held)
+        found.append(match(points, wanted, GAMMA, ridge=ridge, labels=part))
+    one, *others = found
+    for each in others:
+        assert each.gap <= max(TOLERANCE, one.gap)
+        assert each.mmd2 == pytest.approx(distance(each.weights, points, wanted), abs=1e-10)
+        if ridge:  # f is strongly convex: λ‖w - w'‖² is at most the gaps together
+            assert ridge * float(np.square(each.weights - one.weights).sum()) <= each.gap + one.gap
+        if part is None:
+            mine, other = (objective(every.weights, points, wanted, ridge) for every in (each, one))
+            assert abs(mine - other) <= each.gap + one.gap
+
+
+def test_many_points_are_weighed_without_the_kernel_of_all_pairs() -> None:
+    """7,000 points have 392 MB of kernel values."""
+    points, wanted = sets(7_000, 200)
+    tracemalloc.start()
+    try:
+        found = match(points, wanted, GAMMA)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.gap <= TOLERANCE
+    assert found.mmd2 < mmd2(points, wanted, GAMMA) / 10
+    assert peak < 250e6
