@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +37,11 @@ FEWEST: Final = 120
 DEALT: Final = ("north", "south", "west")
 """Owners of a table that is dealt out."""
 _FEW_ROWS: Final = 300
-"""Rows of a validation set from which on ε = 1 leaves something to be seen."""
+"""Rows of a validation set from which on `_EPSILON` leaves something to be seen; `_EPSILON_OF_FEW` below."""
+_EPSILON: Final = 1.0
+_EPSILON_OF_FEW: Final = 3.0
+_OUR_NAMES: Final = (CONSUMER, CURATOR, "session", "validation", "test")
+"""Names of parties and of files beside those of owners, which no owner can have."""
 _MOST_POINTS: Final = 500
 _SEED_POINTS: Final = 150
 
@@ -51,13 +56,14 @@ class _Party:
 
 @dataclass(frozen=True)
 class _Session:
-    """All that a new session is made of."""
+    """All that a new session is made of; with `few_rows`, ε is larger as the validation set has few."""
 
     options: InitOptions
     place: Path
     proposed: Proposed
     gamma: float
     epsilon: float
+    few_rows: bool
     points: int
     validation: _Party
     test: _Party | None
@@ -106,10 +112,14 @@ def begin(options: InitOptions) -> dict[str, Any]:
 
 def _checked(options: InitOptions) -> Path:
     """The directory to make; all that can be refused before a table is read."""
-    for name in (options.name, *(each.partition("=")[0] for each in options.owner or ())):
-        check_party_name(name, "a name of a session or an owner")
-        if name in (CONSUMER, CURATOR):
-            raise ConfigError(f"An owner cannot be named {name}.", advice="Give it another name.")
+    check_party_name(options.name, "a session's name", where="--name: ")
+    for name in (each.partition("=")[0] for each in options.owner or ()):
+        check_party_name(name, "an owner's name", where="--owner: ")
+        if name in _OUR_NAMES:
+            raise ConfigError(
+                f"An owner cannot be named {name}: the session has a party or a file of that name.",
+                advice="Give it another name.",
+            )
     if options.epsilon is not None and not 0.0 < options.epsilon < float("inf"):
         raise ConfigError(f"--epsilon is {options.epsilon:g}.", advice="Give a positive number, such as 1.")
     if (options.table is None) is (options.validation is None):
@@ -137,12 +147,8 @@ def _session(options: InitOptions, place: Path) -> _Session:
     wanted, owners = read_table(path), _owners(options)
     dealt = not owners and options.where != "several"
     test = None if options.test is None else _Party(read_table(options.test), options.test.resolve())
-    tables = {path.name: wanted}
-    tables |= {each.path.name: each.table for each in owners.values() if each.path and each.table is not None}
-    if test is not None and test.path is not None and test.table is not None:
-        tables[test.path.name] = test.table
-    proposed = propose(tables, given)
     validation = _Party(wanted, path.resolve())
+    proposed = propose(_named([validation, *owners.values(), *([] if test is None else [test])]), given)
     if dealt:
         validation, dealt_test, owners = _deal(wanted, path, place)
         test = test or dealt_test
@@ -153,8 +159,16 @@ def _session(options: InitOptions, place: Path) -> _Session:
     )
     offered = sum(len(each.table) for each in owners.values() if each.table is not None)
     points = options.points or max(1, min(_MOST_POINTS, offered // 4 if offered else _MOST_POINTS))
-    epsilon = options.epsilon or (3.0 if len(rows) < _FEW_ROWS else 1.0)
-    return _Session(options, place, proposed, gamma, epsilon, points, validation, test, owners, dealt)
+    few = options.epsilon is None and len(rows) < _FEW_ROWS
+    epsilon = options.epsilon or (_EPSILON_OF_FEW if few else _EPSILON)
+    return _Session(options, place, proposed, gamma, epsilon, few, points, validation, test, owners, dealt)
+
+
+def _named(parties: Iterable[_Party]) -> dict[str, ArrowTable]:
+    """The tables that are here by their files' names, in order; by the path where two files have one name."""
+    tables = {each.path: each.table for each in parties if each.path is not None and each.table is not None}
+    names = Counter(path.name for path in tables)
+    return {path.name if names[path.name] == 1 else str(path): table for path, table in tables.items()}
 
 
 def _owners(options: InitOptions) -> dict[str, _Party]:
@@ -196,7 +210,7 @@ def _deal(table: ArrowTable, path: Path, place: Path) -> tuple[_Party, _Party, d
 
 def _sections(made: _Session, *, nonce: bool) -> str:
     rows = len(made.validation.table) if made.validation.table is not None else 0
-    few = f"  # its {rows} rows are few: with ε = 1 noise would hide them" if made.epsilon == 3.0 else ""
+    few = f"  # its {rows} rows are few: with ε = {_EPSILON:g} noise would hide them" if made.few_rows else ""
     said = (
         f'nonce = "{secrets.token_hex(8)}"  # a session is run once: another nonce makes it another\n'
         if nonce
