@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final, cast
 
-import tomli_w
 import tomlkit
 
 from hushbid.cluster.kind import kind_of
-from hushbid.protocol.config.invitation import invitation
 from hushbid.protocol.config.loading import load_toml, load_toml_text, read_text, read_toml
 from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.config.session import SessionFile
@@ -23,6 +22,7 @@ from hushbid.protocol.runtime.network.transport import contact_address
 from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.session import open_session
+from hushbid.starting.invitations import write_invitation
 from hushbid.starting.options import AgainOptions
 from hushbid.text_files import check_new_file, write_new_file
 
@@ -71,27 +71,23 @@ def begin_again(options: AgainOptions) -> dict[str, Any]:
         raise ConfigError(f"{config} names no key.", advice="Set `key` there: it signs the invitations.")
     pair = read_secret(private.key)
     expires = expiry(options.days)
-    values = {
-        party: invitation(session, party, pair, expires=expires)
+    invitations = {
+        party: options.session.with_name(f"{party}-{number}.invitation")
         for party in (CONSUMER, *session.roster.owners)
     }
+    for party, path in invitations.items():  # first: what cannot be signed leaves no other file
+        write_invitation(path, session, party, pair, expires=expires)
     state = f"state-{number}"
     session_file = _numbered(options.session, number)
     config_file = _numbered(config, number)
     write_new_file(session_file, changed)
     write_new_file(config_file, _changed(read_text(config), {"": {"state": f"{CURATOR}-{state}"}}))
-    invitations = {}
-    for party, said in values.items():
-        path = options.session.with_name(f"{party}-{number}.invitation")
-        head = f"# An invitation to another session, for {party}. Nothing in it is secret.\n"
-        write_new_file(path, head + tomli_w.dumps(said))
-        invitations[party] = path
     return {
         "session_file": str(session_file),
         "config_file": str(config_file),
         "nonce": nonce,
-        "digest": values[CONSUMER]["digest"],
-        "expires": values[CONSUMER]["expires"],
+        "digest": session.digest().hex(),
+        "expires": expires,
         "invitations": {party: str(path) for party, path in invitations.items()},
         "state": state,
         "outcome": outcome,
@@ -110,8 +106,8 @@ def _check_kind(path: Path) -> None:
     if kind == "cluster":
         raise ConfigError(
             f"{path} is a cluster file, of a session on one machine.",
-            advice=f"`hushbid run {path}` makes another session by itself, with new keys and states. With "
-            "docker-compose set HUSHBID_SET=session.nonce=second.",
+            advice=f"`hushbid run {quote(str(path))}` makes another session by itself, with new keys and "
+            "states. With docker-compose set HUSHBID_SET=session.nonce=second.",
         )
     if kind == "invitation":
         raise ConfigError(
@@ -126,7 +122,7 @@ def _outcome(state: Path, session: Path, config: Path) -> str:
     Raises:
         ConfigError: It has not ended, or not begun.
     """
-    path, command = status_path(state, CURATOR), f"hushbid curator --session {session} --config {config}"
+    path, command = status_path(state, CURATOR), _curator(session, config)
     if not transcript_path(state, CURATOR).exists() or not path.exists():
         raise ConfigError(
             f"The session of {session} has not begun: {state} has nothing of it.",
@@ -138,7 +134,7 @@ def _outcome(state: Path, session: Path, config: Path) -> str:
     if not status.finished and status.is_running:
         raise ConfigError(
             f"The session of {session} is still running, in its phase {status.phase}.",
-            advice=f"`hushbid status --watch {state}` shows it; Ctrl-C stops its curator.",
+            advice=f"`hushbid status --watch {quote(str(state))}` shows it; Ctrl-C stops its curator.",
         )
     raise ConfigError(
         f"The session of {session} was stopped in its phase {status.phase}, and is not over.",
@@ -182,9 +178,13 @@ def _changed(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
 def _commands(
     session: Path, config: Path, invitations: Mapping[str, Path], state: str
 ) -> list[dict[str, str]]:
-    found = [{"where": CURATOR, "command": f"hushbid curator --session {session} --config {config}"}]
+    found = [{"where": CURATOR, "command": _curator(session, config)}]
     for party, path in invitations.items():
         role = CONSUMER if party == CONSUMER else "owner"
         command = f"hushbid {role} --invitation {path.name} --config {role}.toml --state {state}"
         found.append({"where": party, "command": command})
     return found
+
+
+def _curator(session: Path, config: Path) -> str:
+    return f"hushbid curator --session {quote(str(session))} --config {quote(str(config))}"
