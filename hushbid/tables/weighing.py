@@ -159,11 +159,15 @@ def named_table(
 ) -> ArrowTable:
     """A delivery's arrays as a table: its columns, then label, identifier, owner, round and weights.
 
+    Names that the columns already have get a trailing underscore.
+
     Args:
         names: Of the columns; None: ``x0``, ``x1``, ….
         label: Name of the label's column.
     """
     import pyarrow as pa
+
+    from hushbid.consumer.delivered import free_name
 
     features = arrays["features"]
     named = names or [f"x{number}" for number in range(features.shape[1])]
@@ -171,7 +175,7 @@ def named_table(
     for name, mask, attribute in MASKED:
         column = label if attribute == "label" else attribute
         if name in arrays:
-            columns[column] = pa.array(arrays[name], mask=~arrays[mask])
+            columns[free_name(column, columns)] = pa.array(arrays[name], mask=~arrays[mask])
     for name, column in (
         ("owners", "owner"),
         ("rounds", "round"),
@@ -179,5 +183,5 @@ def named_table(
         ("training_weights", "training_weight"),
     ):
         if name in arrays:
-            columns[column] = pa.array(arrays[name])
+            columns[free_name(column, columns)] = pa.array(arrays[name])
     return pa.table(columns)
