@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
-from shlex import quote
 from typing import Any, Final, cast
 
 import tomlkit
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.cluster.kind import kind_of
 from hushbid.protocol.config.loading import load_toml, load_toml_text, read_text, read_toml
 from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.files.expiry import expiry
 from hushbid.protocol.runtime.keys import read_secret
@@ -22,24 +23,45 @@ from hushbid.protocol.runtime.network.transport import contact_address
 from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.session import open_session
+from hushbid.starting.commands import Command, quoted
 from hushbid.starting.invitations import write_invitation
 from hushbid.starting.options import AgainOptions
 from hushbid.text_files import check_new_file, write_new_file
 
-__all__ = ["begin_again"]
+__all__ = ["BegunAgain", "begin_again"]
 
 _NONCE_BYTES: Final = 8
 _OVER: Final = ("closing", "done")
 """Phases of a curator in which its session is over; in others its process may end, and go on later."""
 
 
-def begin_again(options: AgainOptions) -> dict[str, Any]:
-    """Write the files of another session beside those of the one that is over, which stay.
+@figures(frozen=True, kw_only=True)
+class BegunAgain(Figures):
+    """Another session of the same parties.
 
-    Returns:
-        ``session_file``, ``config_file`` (the curator's), ``nonce``, ``digest``, ``expires``,
-        ``invitations`` by party, ``state`` (the name of a new state directory), ``outcome`` of the session of
-        before, and ``commands``, each with ``where`` it is to be pasted.
+    Attributes:
+        session_file, config_file: Its file, and the curator's private one.
+        nonce, digest: The session's.
+        expires: When the invitations do.
+        invitations: Each party's.
+        state: The name of a new state directory.
+        outcome: How the session of before ended: "complete" or "given up".
+        commands: What to paste.
+    """
+
+    session_file: Path
+    config_file: Path
+    nonce: str
+    digest: str
+    expires: str
+    invitations: Mapping[str, Path]
+    state: str
+    outcome: str
+    commands: tuple[Command, ...]
+
+
+def begin_again(options: AgainOptions) -> BegunAgain:
+    """Write the files of another session beside those of the one that is over, which stay.
 
     Raises:
         ConfigError: The session is not over, or has not begun; its file or the curator's cannot be used; or
@@ -82,17 +104,17 @@ def begin_again(options: AgainOptions) -> dict[str, Any]:
     config_file = _numbered(config, number)
     write_new_file(session_file, changed)
     write_new_file(config_file, _changed(read_text(config), {"": {"state": f"{CURATOR}-{state}"}}))
-    return {
-        "session_file": str(session_file),
-        "config_file": str(config_file),
-        "nonce": nonce,
-        "digest": session.digest().hex(),
-        "expires": expires,
-        "invitations": {party: str(path) for party, path in invitations.items()},
-        "state": state,
-        "outcome": outcome,
-        "commands": _commands(session_file, config_file, invitations, state),
-    }
+    return BegunAgain(
+        session_file=session_file,
+        config_file=config_file,
+        nonce=nonce,
+        digest=session.digest().hex(),
+        expires=expires,
+        invitations=invitations,
+        state=state,
+        outcome=outcome,
+        commands=tuple(_commands(session_file, config_file, invitations, state)),
+    )
 
 
 def _check_kind(path: Path) -> None:
@@ -106,7 +128,7 @@ def _check_kind(path: Path) -> None:
     if kind == "cluster":
         raise ConfigError(
             f"{path} is a cluster file, of a session on one machine.",
-            advice=f"`hushbid run {quote(str(path))}` makes another session by itself, with new keys and "
+            advice=f"`hushbid run {quoted(path)}` makes another session by itself, with new keys and "
             "states. With docker-compose set HUSHBID_SET=session.nonce=second.",
         )
     if kind == "invitation":
@@ -134,7 +156,7 @@ def _outcome(state: Path, session: Path, config: Path) -> str:
     if not status.finished and status.is_running:
         raise ConfigError(
             f"The session of {session} is still running, in its phase {status.phase}.",
-            advice=f"`hushbid status --watch {quote(str(state))}` shows it; Ctrl-C stops its curator.",
+            advice=f"`hushbid status --watch {quoted(state)}` shows it; Ctrl-C stops its curator.",
         )
     raise ConfigError(
         f"The session of {session} was stopped in its phase {status.phase}, and is not over.",
@@ -175,16 +197,12 @@ def _changed(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
     return tomlkit.dumps(document)
 
 
-def _commands(
-    session: Path, config: Path, invitations: Mapping[str, Path], state: str
-) -> list[dict[str, str]]:
-    found = [{"where": CURATOR, "command": _curator(session, config)}]
+def _commands(session: Path, config: Path, invitations: Mapping[str, Path], state: str) -> Iterator[Command]:
+    yield Command(CURATOR, _curator(session, config))
     for party, path in invitations.items():
         role = CONSUMER if party == CONSUMER else "owner"
-        command = f"hushbid {role} --invitation {path.name} --config {role}.toml --state {state}"
-        found.append({"where": party, "command": command})
-    return found
+        yield Command(party, f"hushbid {role} --invitation {path.name} --config {role}.toml --state {state}")
 
 
 def _curator(session: Path, config: Path) -> str:
-    return f"hushbid curator --session {quote(str(session))} --config {quote(str(config))}"
+    return f"hushbid curator --session {quoted(session)} --config {quoted(config)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import tomli_w
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.advice.proposal import median_gamma
 from hushbid.cluster.file import open_cluster
@@ -23,14 +23,16 @@ from hushbid.protocol.config.session import DraftSession
 from hushbid.protocol.crypto.commitment import USUAL_DEPTH
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.session.guarantee import weak_epsilon
 from hushbid.starting.columns import Given, Proposed, given_bounds, given_categories, propose, read_table
+from hushbid.starting.commands import Command, quoted
 from hushbid.starting.options import InitOptions
 from hushbid.tables.frames import ArrowTable, write_table
 from hushbid.text_files import check_directory_place, write_new_file
 
-__all__ = ["begin"]
+__all__ = ["Begun", "begin"]
 
 FEWEST: Final = 120
 """Rows of one table that can be dealt out to all parties."""
@@ -76,14 +78,35 @@ class _Session:
         return {name: value for name, value in named.items() if value is not None}
 
 
-def begin(options: InitOptions) -> dict[str, Any]:
-    """Make a directory with all that a session needs but keys.
+@figures(frozen=True, kw_only=True)
+class Begun(Figures):
+    """A new session.
 
-    Returns:
-        ``directory``, ``files``, ``columns`` by name with their kind, ``left_out`` with why, ``read`` (what
-        of which column follows from rows), ``points``, ``epsilon``, ``gamma``, ``said`` (what a public file
-        tells of private rows, and what was assumed), and ``commands``, each with ``where`` it is to be pasted
-        and ``what`` for.
+    Attributes:
+        directory: What was made.
+        files: Its files, by what they are.
+        columns: The kind of each column that rows are compared by.
+        left_out: Why each other column was left out.
+        read: What of which column follows from rows.
+        points, epsilon, gamma: p, ε of the validation set, and γ.
+        said: What a public file tells of private rows, and what was assumed.
+        commands: What to paste.
+    """
+
+    directory: Path
+    files: Mapping[str, Path]
+    columns: Mapping[str, str]
+    left_out: Mapping[str, str]
+    read: Mapping[str, tuple[str, ...]]
+    points: int
+    epsilon: float
+    gamma: float
+    said: tuple[str, ...]
+    commands: tuple[Command, ...]
+
+
+def begin(options: InitOptions) -> Begun:
+    """Make a directory with all that a session needs but keys.
 
     Raises:
         ConfigError: An option that cannot hold, or a directory that is there or cannot be made.
@@ -96,18 +119,18 @@ def begin(options: InitOptions) -> dict[str, Any]:
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-    return {
-        "directory": str(place),
-        "files": {name: str(path) for name, path in files.items()},
-        "columns": {each["name"]: each["kind"] for each in made.proposed.columns},
-        "left_out": dict(made.proposed.left_out),
-        "read": {name: list(what) for name, what in made.proposed.read.items()},
-        "points": made.points,
-        "epsilon": made.epsilon,
-        "gamma": made.gamma,
-        "said": _said(made),
-        "commands": _COMMANDS[options.where](made),
-    }
+    return Begun(
+        directory=place,
+        files=files,
+        columns={each["name"]: each["kind"] for each in made.proposed.columns},
+        left_out=made.proposed.left_out,
+        read=made.proposed.read,
+        points=made.points,
+        epsilon=made.epsilon,
+        gamma=made.gamma,
+        said=tuple(_said(made)),
+        commands=tuple(_COMMANDS[options.where](made)),
+    )
 
 
 def _checked(options: InitOptions) -> Path:
@@ -369,38 +392,28 @@ def _said(made: _Session) -> list[str]:
     return said
 
 
-def _command(where: str, command: str, what: str) -> dict[str, str]:
-    return {"where": where, "command": command, "what": what}
-
-
-def _shown(path: Path) -> str:
-    """A path as it is pasted: from the working directory where it is below it."""
-    here = Path.cwd()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
-
-
-def _commands_of_one(made: _Session) -> list[dict[str, str]]:
-    cluster, run = _shown(made.place / "cluster.toml"), _shown(made.place / "runs" / f"{made.options.name}-1")
+def _commands_of_one(made: _Session) -> list[Command]:
+    cluster, run = quoted(made.place / "cluster.toml"), quoted(made.place / "runs" / f"{made.options.name}-1")
     return [
-        _command(
+        Command(
             "here", f"hushbid run {cluster}", "rehearse the session, then run it: every party is a process"
         ),
-        _command("here", f"hushbid results {run}", "what was bought: judged, weighed, learned from, written"),
+        Command("here", f"hushbid results {run}", "what was bought: judged, weighed, learned from, written"),
     ]
 
 
-def _commands_of_compose(made: _Session) -> list[dict[str, str]]:
-    place = _shown(made.place)
+def _commands_of_compose(made: _Session) -> list[Command]:
+    place = quoted(made.place)
     owners = len(made.owners)
     variables = (
         f'HUSHBID_CLUSTER=/data/cluster.toml HUSHBID_DATA="$(realpath {place})" HUSHBID_OWNERS={owners}'
     )
     return [
-        _command("checkout", f"chmod -R o+rX {place}", "user 10001 of the containers reads the tables"),
-        _command(
+        Command("checkout", f"chmod -R o+rX {place}", "user 10001 of the containers reads the tables"),
+        Command(
             "checkout", f"{variables} docker-compose up --build", "the session, a container for each party"
         ),
-        _command(
+        Command(
             "checkout",
             f'docker cp "$({variables} docker-compose ps -aq consumer)":/party/state/. state',
             "take out what was bought",
@@ -408,48 +421,46 @@ def _commands_of_compose(made: _Session) -> list[dict[str, str]]:
     ]
 
 
-def _commands_of_several(made: _Session) -> list[dict[str, str]]:
-    session, place = _shown(made.place / "session.toml"), made.place
+def _commands_of_several(made: _Session) -> list[Command]:
+    session, place = quoted(made.place / "session.toml"), made.place
     found = [
-        _command(
+        Command(
             CURATOR,
-            f"hushbid keys new {CURATOR} --output {_shown(place)}",
+            f"hushbid keys new {CURATOR} --output {quoted(place)}",
             f"in {place}; put its address into session.toml first",
         )
     ]
     for name in (CONSUMER, *(made.owners or ("NAME",))):
         role = CONSUMER if name == CONSUMER else "owner"
         found += [
-            _command(name, f"hushbid keys new {name}", "beside its private file, which it gets from you"),
-            _command(name, f"hushbid keys request {name} --role {role}", "send the request to the curator"),
+            Command(name, f"hushbid keys new {name}", "beside its private file, which it gets from you"),
+            Command(name, f"hushbid keys request {name} --role {role}", "send the request to the curator"),
         ]
     found += [
-        _command(
+        Command(
             CURATOR,
-            f"hushbid keys request {CURATOR} --role curator --key {_shown(place / 'curator.key')}",
+            f"hushbid keys request {CURATOR} --role curator --key {quoted(place / 'curator.key')}",
             "",
         ),
-        _command(
+        Command(
             CURATOR,
             f"hushbid keys approve *.request --session {session}",
             "compare each fingerprint by telephone",
         ),
-        _command(CURATOR, f"hushbid invite --session {session} --consumer", "send it to the consumer"),
+        Command(CURATOR, f"hushbid invite --session {session} --consumer", "send it to the consumer"),
     ]
     for name in made.owners or ("NAME",):
         found.append(
-            _command(CURATOR, f"hushbid invite --session {session} --owner {name}", f"send it to {name}")
+            Command(CURATOR, f"hushbid invite --session {session} --owner {name}", f"send it to {name}")
         )
     found.append(
-        _command(
-            CURATOR, f"hushbid curator --session {session} --config {_shown(place / 'curator.toml')}", ""
-        )
+        Command(CURATOR, f"hushbid curator --session {session} --config {quoted(place / 'curator.toml')}", "")
     )
     for name in made.owners or ("NAME",):
-        found.append(_command(name, f"hushbid owner --invitation {name}.invitation --config {name}.toml", ""))
+        found.append(Command(name, f"hushbid owner --invitation {name}.invitation --config {name}.toml", ""))
     found += [
-        _command(CONSUMER, "hushbid consumer --invitation consumer.invitation --config consumer.toml", ""),
-        _command(CONSUMER, f"hushbid results {CONSUMER}-state", "what was bought"),
+        Command(CONSUMER, "hushbid consumer --invitation consumer.invitation --config consumer.toml", ""),
+        Command(CONSUMER, f"hushbid results {CONSUMER}-state", "what was bought"),
     ]
     return found
 
