@@ -31,15 +31,15 @@ def consumer_command(
 def _report(result: ConsumerResult) -> ConsumerResult:
     """A page on the session beside its transcript. What stands against it is said, and the result is kept."""
     from hushbid.consumer.store import RESULT_FILE
-    from hushbid.running.report import REPORT, ReportedResult, write_report
+    from hushbid.running.report import REPORT, write_report
 
-    page, written = result.transcript.with_name(REPORT), True
+    page = result.transcript.with_name(REPORT)
     try:
         write_report([result.transcript], page, evaluation=page.with_name(RESULT_FILE))
     except HushbidError as error:
         _say(f"No report was written: {error.what}")
-        written = False
-    return ReportedResult(**ReportedResult.shared(result), report=page if written else None)
+        return result
+    return replace(result, report=page)
 
 
 def _say(line: str) -> None:

@@ -49,7 +49,7 @@ def _show(found: Results) -> None:
     if found.report_why:
         tell(f"No report was written: {found.report_why}")
     if found.csv_why:
-        tell(f"No CSV was written: {found.csv_why}.")
+        tell(f"No CSV was written: {found.csv_why}")
     show_figures({said: found.files[name] for name, said in _FILES.items() if name in found.files})
     if found.formulas:
         say(formula_line(found.formulas, found.files["csv"]))

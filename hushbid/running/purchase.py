@@ -188,7 +188,7 @@ def results(options: ResultsOptions) -> Results:
     tables = _tables(found, points)
     csv_why = ""
     if images := columns_of_images(tables["parquet"]):
-        csv_why = f"CSV holds no images, and column {images[0]!r} has some"
+        csv_why = f"CSV holds no images, and column {images[0]!r} has some."
     else:
         tables["csv"] = tables["parquet"]
     files: dict[str, Path] = {"session": session, "npz": points}

@@ -10,9 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pydantic.dataclasses import dataclass as record
-
-from hushbid.consumer.result import ConsumerResult
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.extras import need
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -28,19 +25,12 @@ if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
     from hushbid.results.run import RunResult
 
-__all__ = ["EVALUATION", "REPORT", "ReportedResult", "with_report", "write_report"]
+__all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
 EVALUATION: Final = "evaluation.json"
 _HEAD_BYTES: Final = 1_000
 """Within which a page names its session."""
-
-
-@record(frozen=True, kw_only=True)
-class ReportedResult(ConsumerResult):
-    """A consumer's result, with the page on its session; None: it could not be written."""
-
-    report: Path | None
 
 
 def write_report(

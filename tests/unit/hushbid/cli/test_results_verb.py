@@ -166,8 +166,8 @@ def test_images_are_written_to_all_files_but_csv(tmp_path: Path) -> None:
     found = json.loads(results(tmp_path / "record", "--json").stdout)
     assert pq.read_table(found["files"]["parquet"])["scan"].to_pylist()[0] is not None
     assert "csv" not in found["files"]
-    assert found["csv_why"] == "CSV holds no images, and column 'scan' has some"
-    assert f"No CSV was written: {found['csv_why']}." in results(tmp_path / "record").stdout
+    assert found["csv_why"] == "CSV holds no images, and column 'scan' has some."
+    assert f"No CSV was written: {found['csv_why']}" in results(tmp_path / "record").stdout
 
 
 def with_labels(state: Path, labels: Any, **tables: Any) -> None:
