@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hushbid.consumer.role import Consumer
 from hushbid.protocol.runtime.command import (
     JsonOption,
     LogFormatOption,
     LogLevelOption,
+    Record,
     log_to_stderr,
     run_verb,
     show_figures,
@@ -20,6 +21,7 @@ from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from hushbid.consumer.appraisal import Judgement, Quality
+    from hushbid.consumer.result import ConsumerResult
     from hushbid.consumer.seed_distance import SeedDistance
 
 __all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
@@ -42,32 +44,31 @@ def run_consumer_verb(
     log_level: LogLevel,
     *,
     as_json: bool,
-    after: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+    after: Callable[[ConsumerResult], ConsumerResult] | None = None,
 ) -> None:
     """Run a consumer as a process of its own.
 
     Args:
-        after: Takes the result once the session is over, and returns what it adds.
+        after: Takes the result once the session is over, and returns it with what it adds.
     """
 
-    def body() -> dict[str, Any]:
+    def body() -> Record:
         from hushbid.protocol.runtime.party import settle_process
 
         log_to_stderr("consumer", log_format, log_level)
         settle_process()
-        result = consumer.run().as_json()
-        return result if after is None else {**result, **after(result)}
+        result = consumer.run()
+        return result if after is None else after(result)
 
     run_verb(body, as_json=as_json, show=show)
 
 
-def show(printed: Mapping[str, Any]) -> None:
+def show(result: ConsumerResult) -> None:
     """Print a consumer's result for people."""
     from hushbid.consumer.disputes import told
-    from hushbid.consumer.result import ConsumerResult, missing_said, test_shared_said
+    from hushbid.consumer.result import missing_said, test_shared_said
     from hushbid.protocol.session.guarantee import privacy_lines
 
-    result = ConsumerResult.from_json(printed)
     delivered = f"{result.points_delivered} of {result.p}, {result.disputed} disputed"
     warnings = [] if result.course is None else result.course.warnings()
     figures = {

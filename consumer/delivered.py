@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile
@@ -13,7 +14,7 @@ import pyarrow as pa
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
 
-__all__ = ["delivered_table"]
+__all__ = ["delivered_table", "free_name", "owner_column"]
 
 _EACH: Final = (
     "owners",
@@ -68,11 +69,26 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
     for name, values in beside.items():
         if values is None:
             continue
-        free = name
-        while free in table.column_names:
-            free += "_"
-        table = table.append_column(free, values)
+        table = table.append_column(free_name(name, table.column_names), values)
     return table
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A column's name, with an underscore behind it for each time that it is taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def owner_column(table: Any, features: int) -> str:
+    """The name that the column of sellers has in a table of bought points.
+
+    Args:
+        features: How many columns of features it has, which come first.
+    """
+    # A label may have the name, too: it comes before the sellers.
+    beside = reversed(table.column_names[features:])
+    return next(str(name) for name in beside if name.rstrip("_") == "owner")
 
 
 def _present(delivered: dict[str, npt.NDArray[Any]], name: str) -> Any:

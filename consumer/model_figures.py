@@ -86,7 +86,7 @@ class ModelFigures(Figures):
 
     Attributes:
         metric: ``accuracy`` of classes, or ``r2`` of amounts; None if nothing can be told.
-        estimator: The class of scikit-learn that was fitted.
+        estimator: The class of scikit-learn that learns; empty if there is nothing to learn.
         judged_on: ``test``: the test rows. ``validation``: D_v's labelled rows, each by a model that did not
             learn from it.
         judged: How many rows these are.
@@ -326,7 +326,9 @@ class _Judging:
         trial, share, untried_why = self._share()
         if self.test is None and own is not None and len(own) < FOLDS:
             why = f"there are no test rows, and {len(own)} labelled rows are too few for cross-validation"
-            return ModelFigures(own_rows=len(own), why=why), self._training(share)
+            return ModelFigures(estimator=self.learner.name, own_rows=len(own), why=why), self._training(
+                share
+            )
         judged, failures = self.rows, list[str]()
 
         def told(compute: Callable[[], Vector | None]) -> Vector | None:

@@ -146,6 +146,7 @@ class ConsumerResult(PartyResult, Purchase):
         data: The delivered points, an ``.npz``.
         table: The same as Parquet in the session's columns; None without columns or points.
         ledger: The validation set's lifetime ledger.
+        report: A page on the session; None: none was asked for, or none could be written.
     """
 
     TOLD: ClassVar[Mapping[str, str]] = {"judgement": "sentences"}
@@ -156,6 +157,7 @@ class ConsumerResult(PartyResult, Purchase):
     data: Path
     table: Path | None
     ledger: Path
+    report: Path | None = None
 
     @property
     def sentences(self) -> tuple[str, str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,11 +12,15 @@ from hushbid.protocol.runtime.command import (
     JsonOption,
     LogFormatOption,
     LogLevelOption,
+    Record,
     log_to_stderr,
     run_verb,
     takes,
 )
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
+
+if TYPE_CHECKING:
+    from hushbid.curator.result import CuratorResult
 
 __all__ = ["command"]
 
@@ -32,21 +35,19 @@ def command(
 ) -> None:
     """Run a session's rounds as its curator, on this machine."""
 
-    def body() -> dict[str, Any]:
+    def body() -> Record:
         from hushbid.protocol.runtime.party import settle_process
 
         log_to_stderr("curator", log_format, log_level)
         settle_process()
-        return curator.run(progress_fd=progress_fd).as_json()
+        return curator.run(progress_fd=progress_fd)
 
     run_verb(body, as_json=as_json, show=_show)
 
 
-def _show(printed: Mapping[str, Any]) -> None:
-    from hushbid.curator.result import CuratorResult
+def _show(result: CuratorResult) -> None:
     from hushbid.protocol.session.guarantee import privacy_lines
 
-    result = CuratorResult.from_json(printed)
     terms, paid = result.settlement_terms, result.settlement_paid
     unit = " points (its standard error)" if terms.private else ""
     payments = {} if paid is None else paid.owners

@@ -22,7 +22,7 @@ from scipy.spatial.distance import pdist
 
 from hushbid.cluster.display_names import handles_of
 from hushbid.cluster.file import open_cluster
-from hushbid.consumer.delivered import delivered_table
+from hushbid.consumer.delivered import delivered_table, owner_column
 from hushbid.consumer.drawn_seed_set import DRAWN
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.party import check_disjoint
@@ -127,8 +127,7 @@ class Procured:
     def _repr_html_(self) -> str:
         shown = getattr(self.points, "_repr_html_", None)
         table = shown() if shown is not None else element("pre", str(self.points))
-        lines = [*self.result.sentences, str(self).removeprefix(" ".join(self.result.sentences)).strip()]
-        return f"{''.join(element('p', line) for line in lines)}{table}"
+        return f"{self.result._repr_html_()}{table}"
 
 
 def procure(
@@ -286,16 +285,10 @@ def _shown(table: ArrowTable, schema: Schema, display: Mapping[str, str]) -> Arr
     """Bought points with their owners' names as they were given."""
     if not display:
         return table
-    name = _owner_column(table, schema)
+    name = owner_column(table, len(schema.columns))
     place = table.column_names.index(name)
     owners = [display.get(owner, owner) for owner in table.column(name).to_pylist()]
     return table.set_column(place, name, pa.array(owners, pa.string()))
-
-
-def _owner_column(table: ArrowTable, schema: Schema) -> str:
-    # A label or a column of the schema may have the name, too: they come before it (`delivered_table`).
-    beside = table.column_names[len(schema.columns) :]
-    return next(str(name) for name in reversed(beside) if name.rstrip("_") == "owner")
 
 
 def _training(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hushbid.owner.role import Owner
 from hushbid.protocol.runtime.command import (
     JsonOption,
     LogFormatOption,
     LogLevelOption,
+    Record,
     log_to_stderr,
     run_verb,
     takes,
     tell,
 )
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel
+
+if TYPE_CHECKING:
+    from hushbid.owner.result import OwnerResult
 
 __all__ = ["command"]
 
@@ -29,23 +32,21 @@ def command(
 ) -> None:
     """Take part in a session as an owner, on this machine."""
 
-    def body() -> dict[str, Any]:
+    def body() -> Record:
         from hushbid.protocol.runtime.party import settle_process
 
         log_to_stderr("owner", log_format, log_level)
         session, file = owner.files()
         log_to_stderr(file.name, log_format, log_level)
         settle_process()
-        return owner.run_as(session, file).as_json()
+        return owner.run_as(session, file)
 
     run_verb(body, as_json=as_json, show=_show)
 
 
-def _show(printed: Mapping[str, Any]) -> None:
-    from hushbid.owner.result import OwnerResult
+def _show(result: OwnerResult) -> None:
     from hushbid.protocol.session.guarantee import privacy_lines
 
-    result = OwnerResult.from_json(printed)
     lines = [
         f"{result.owner}: {result.handed_over} of {result.points} points were handed over in "
         f"{result.rounds} round{'' if result.rounds == 1 else 's'}.",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hushbid.consumer.cli import run_consumer_verb
 from hushbid.parties import Consumer
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.runtime.command import JsonOption, LogFormatOption, LogLevelOption, say, takes
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel, logs_json
+
+if TYPE_CHECKING:
+    from hushbid.consumer.result import ConsumerResult
 
 __all__ = ["consumer_command"]
 
@@ -27,19 +28,18 @@ def consumer_command(
     run_consumer_verb(replace(consumer, say=_say), log_format, log_level, as_json=as_json, after=_report)
 
 
-def _report(result: Mapping[str, Any]) -> dict[str, Any]:
+def _report(result: ConsumerResult) -> ConsumerResult:
     """A page on the session beside its transcript. What stands against it is said, and the result is kept."""
     from hushbid.consumer.store import RESULT_FILE
     from hushbid.running.report import REPORT, write_report
 
-    transcript = Path(result["transcript"])
-    page = transcript.with_name(REPORT)
+    page = result.transcript.with_name(REPORT)
     try:
-        write_report([transcript], page, evaluation=transcript.with_name(RESULT_FILE))
+        write_report([result.transcript], page, evaluation=page.with_name(RESULT_FILE))
     except HushbidError as error:
         _say(f"No report was written: {error.what}")
-        return {"report": None}
-    return {"report": str(page)}
+        return result
+    return replace(result, report=page)
 
 
 def _say(line: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,6 @@ from hushbid.protocol.runtime.files.expiry import DAYS_IN_FORCE, MOST_DAYS, expi
 
 if TYPE_CHECKING:
     from hushbid.protocol.config.session import SessionFile
-    from hushbid.protocol.data.column import Column
 
 __all__ = ["invite_command"]
 
@@ -52,14 +51,11 @@ def invite_command(
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
 ) -> dict[str, Any]:
     """Write an invitation for one party of a session, signed by the curator."""
-    import tomli_w
-
-    from hushbid.protocol.config.invitation import invitation
     from hushbid.protocol.config.loading import load_toml
     from hushbid.protocol.config.session import SessionFile
     from hushbid.protocol.runtime.keys import read_secret
     from hushbid.protocol.session.session import open_session
-    from hushbid.text_files import write_new_file
+    from hushbid.starting.invitations import write_invitation
 
     if (owner is None) is not consumer:
         raise ConfigError("Which party is invited?", advice="Give either --owner NAME or --consumer.")
@@ -67,10 +63,8 @@ def invite_command(
     file = _reached_at(load_toml(SessionFile, session), address)
     open_session(file)
     pair = read_secret(_key_file(session, key, config))
-    values = invitation(file, party, pair, expires=expiry(days))
     written = out or Path(f"{party}.invitation")
-    head = f"# An invitation to a session, for {party}. Nothing in it is secret.\n"
-    write_new_file(written, head + _with_dates(tomli_w.dumps(values), file.columns))
+    values = write_invitation(written, file, party, pair, expires=expiry(days))
     return {
         "invitation_file": str(written),
         "party": party,
@@ -79,23 +73,6 @@ def invite_command(
         "digest": values["digest"],
         "expires": values["expires"],
     }
-
-
-def _with_dates(text: str, columns: Iterable[Column]) -> str:
-    """The text with the bounds of dates and times beside their numbers, for whoever is to agree to them."""
-    import tomli_w
-
-    from hushbid.protocol.data.column import MOMENTS
-
-    for column in columns:
-        if column.kind not in MOMENTS:
-            continue
-        said = {key: value for key, value in column.written().items() if key in ("lower", "upper", "missing")}
-        comment = "# " + ", ".join(f"{key} {value}" for key, value in said.items())
-        line = f"kind = {tomli_w.dumps({'': column.kind}).partition('= ')[2]}"
-        name = tomli_w.dumps({"name": column.name})
-        text = text.replace(name + line, f"{name}{line.rstrip()}  {comment}\n", 1)
-    return text
 
 
 def _reached_at(file: SessionFile, address: str | None) -> SessionFile:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from hushbid.protocol.runtime.command import show_figures, takes, tell, verb
+from hushbid.protocol.runtime.command import Record, say, show_figures, takes, tell, verb
 from hushbid.tables.options import ResultsOptions
+
+if TYPE_CHECKING:
+    from hushbid.running.purchase import Results
 
 __all__ = ["results_command"]
 
@@ -22,38 +24,40 @@ _FILES: Final = {
 """What the files hold, for people, in the order in which they are listed."""
 
 
-def _show(found: Mapping[str, Any]) -> None:
+def _show(found: Results) -> None:
     from hushbid.cli.train import show_trained
     from hushbid.cli.value import show_values
     from hushbid.consumer.cli import quality_lines, show
-    from hushbid.tables.weighing import Weighing
+    from hushbid.tables.formulas import formula_line
 
-    if found["result"] is not None:
-        show(found["result"])
+    if found.result is not None:
+        show(found.result)
     else:
-        weighed = Weighing.from_json(found["weigh"])
-        tell("\n".join([found["session"], *weighed.sentences]))
-        show_figures(quality_lines(weighed.judgement), indent="  ")
+        tell("\n".join([found.session, *found.weigh.sentences]))
+        show_figures(quality_lines(found.weigh.judgement), indent="  ")
     tell("")
-    if found["train"] is None:
-        tell(f"No model was trained: {found['train_why']}")
+    if found.train is None:
+        tell(f"No model was trained: {found.train_why}")
     else:
-        show_trained(found["train"])
+        show_trained(found.train)
     tell("")
-    if found["value"] is None:
-        tell(f"Owners were not valued: {found['value_why']}")
+    if found.value is None:
+        tell(f"Owners were not valued: {found.value_why}")
     else:
-        show_values(found["value"])
+        show_values(found.value)
     tell("")
-    if found["report_why"]:
-        tell(f"No report was written: {found['report_why']}")
-    written = found["files"]
-    show_figures({said: written[name] for name, said in _FILES.items() if name in written})
+    if found.report_why:
+        tell(f"No report was written: {found.report_why}")
+    if found.csv_why:
+        tell(f"No CSV was written: {found.csv_why}")
+    show_figures({said: found.files[name] for name, said in _FILES.items() if name in found.files})
+    if found.formulas:
+        say(formula_line(found.formulas, found.files["csv"]))
 
 
 @takes(ResultsOptions)
 @verb(show=_show)
-def results_command(options: ResultsOptions) -> dict[str, Any]:
+def results_command(options: ResultsOptions) -> Record:
     """Weigh, train on, value and write what a consumer bought, from its state directory alone.
 
     Configuration, session, label, validation and test sets are those that it took part with. Nothing leaves

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hushbid.protocol.runtime.command import say, tell, verb
+from hushbid.protocol.runtime.command import Record, say, tell, verb
 from hushbid.tables.options import OutsideOfTablesOption, changes_told
 
 if TYPE_CHECKING:
     from hushbid.protocol.data.dialect import Dialect
+    from hushbid.tables.schema_files import Decoded, Encoded
 
 __all__ = ["schema_app"]
 
@@ -76,16 +76,12 @@ def _features(schema: SchemaArgument) -> dict[str, Any]:
     return {"columns": found.width, "lower": list(found.lower), "upper": list(found.upper)}
 
 
-def _show_written(result: Mapping[str, Any]) -> None:
-    tell(f"{result['rows']} rows written to {result['output']}")
-
-
-def _show_encoded(result: Mapping[str, Any]) -> None:
-    for line in changes_told(result["outside"]):
+def _show_encoded(result: Encoded) -> None:
+    for line in changes_told(result.outside):
         say(line)
-    for warning in result["warnings"]:
+    for warning in result.warnings:
         say(f"WARNING: {warning}.")
-    _show_written(result)
+    tell(f"{result.rows} rows written to {result.output}")
 
 
 @schema_app.command("encode")
@@ -100,15 +96,13 @@ def _encode(
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
     outside: OutsideOfTablesOption = None,
-) -> dict[str, Any]:
+) -> Record:
     """Encode a table's rows for a session. Nothing leaves this machine."""
     from hushbid.protocol.data.schema import Schema
-    from hushbid.tables.row_faults import row_faults
     from hushbid.tables.schema_files import encode_file
 
-    found = Schema.read(schema)
-    made = encode_file(
-        found,
+    return encode_file(
+        Schema.read(schema),
         table,
         output,
         label=label,
@@ -116,21 +110,14 @@ def _encode(
         outside=outside,
         dialect=_dialect(separator, decimal, encoding),
     )
-    return {
-        "rows": len(made),
-        "columns": found.width,
-        "output": str(output),
-        "outside": {} if made.changes is None else {made.name: made.changes.as_json()},
-        "warnings": [*row_faults(made, found)],
-    }
 
 
-def _show_decoded(result: Mapping[str, Any]) -> None:
+def _show_decoded(result: Decoded) -> None:
     from hushbid.tables.formulas import formula_line
 
-    _show_written(result)
-    if result["formulas"]:
-        say(formula_line(result["formulas"], result["output"]))
+    tell(f"{result.rows} rows written to {result.output}")
+    if result.formulas:
+        say(formula_line(result.formulas, result.output))
 
 
 @schema_app.command("decode")
@@ -140,10 +127,9 @@ def _decode(
     delivered: Annotated[Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED")],
     output: Annotated[Path, typer.Option(help="The .csv or .parquet to write.", metavar="FILE")],
     label: LabelOption = None,
-) -> dict[str, Any]:
+) -> Record:
     """Write delivered rows as a table with the schema's columns. Nothing leaves this machine."""
     from hushbid.protocol.data.schema import Schema
     from hushbid.tables.schema_files import decode_file
 
-    rows, formulas = decode_file(Schema.read(schema), delivered, output, label=label or "label")
-    return {"rows": rows, "output": str(output), "formulas": formulas}
+    return decode_file(Schema.read(schema), delivered, output, label=label or "label")

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated
 
 import typer
 
@@ -16,18 +11,11 @@ from hushbid.cli.health import (
     StateOption,
     StatesArgument,
     named_places,
-    trouble,
 )
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import fail, json_line, run_verb
-from hushbid.protocol.runtime.telemetry.status_file import Status
+from hushbid.protocol.runtime.command import fail, run_verb
 
-__all__ = ["described", "json_lines", "status_command", "until"]
-
-_T = TypeVar("_T")
-
-WATCH_SECONDS: Final = 1.0
-"""Between two looks of `--watch`."""
+__all__ = ["status_command"]
 
 
 def status_command(
@@ -83,35 +71,3 @@ def _check_options(*, watch: bool, check: bool, ready: bool, max_age: float, as_
     else:
         return
     fail(wrong, as_json=as_json)
-
-
-def described(status: Status, now: float) -> dict[str, Any]:
-    """A status with its age in seconds, and what is wrong; None: it is well, or has ended well."""
-    wrong = None
-    if not (status.finished and status.exit_code == 0):
-        wrong = trouble(status, now, max_age=MAX_AGE_SECONDS, ready=False)
-    return {**asdict(status), "age": round(now - status.beat, 3), "trouble": wrong}
-
-
-def until(look: Callable[[], _T], over: Callable[[_T], bool], show: Callable[[_T], object]) -> _T:
-    """Look every second and show what was seen; returns the first look that is over."""
-    while True:
-        found = look()
-        show(found)
-        if over(found):
-            return found
-        time.sleep(WATCH_SECONDS)
-
-
-@contextmanager
-def json_lines(
-    as_json: Callable[[_T], Mapping[str, Any]], over: Callable[[_T], bool]
-) -> Iterator[Callable[[_T], None]]:
-    """What prints every look as JSON but the last, which is the verb's result."""
-
-    def show(found: _T) -> None:
-        if not over(found):
-            sys.stdout.write(json_line(as_json(found)))
-            sys.stdout.flush()
-
-    yield show

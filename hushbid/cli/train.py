@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from hushbid.consumer.estimators import SUGGESTED
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import say, show_figures, tell, verb
+from hushbid.protocol.runtime.command import Record, say, show_figures, tell, verb
 from hushbid.tables.options import DeliveredArgument, OutsideOfTablesOption, changes_told
+
+if TYPE_CHECKING:
+    from hushbid.tables.training import Fitted, Trained
 
 __all__ = ["show_trained", "train_command"]
 
@@ -25,41 +28,40 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def show_trained(result: Mapping[str, Any]) -> None:
+def show_trained(result: Trained) -> None:
     """Print the result for people."""
-    for line in changes_told(result["outside"]):
+    for line in changes_told(result.outside):
         say(line)
-    learned = f"{result['points']}"
-    if result["unlabelled"]:
-        learned += f", and {result['unlabelled']} without a label left out"
+    learned = f"{result.points}"
+    if result.unlabelled:
+        learned += f", and {result.unlabelled} without a label left out"
     figures = {
-        result["kind"]: result["estimator"],
+        result.kind: result.estimator,
         "learned from": learned,
-        "weights": "used" if result["weights_used"] else f"not used: {result['weights_why']}",
-        **_score_lines(result, ""),
+        "weights": "used" if result.weights_used else f"not used: {result.weights_why}",
+        **_score_lines(result.fitted, ""),
     }
-    if result["model"] is not None:
-        figures["own rows"] = str(result["own_rows"])
-    if (beside := result["without_weights"]) is not None:
-        figures |= _score_lines(beside, " without weights")
-    if result["tested"] is not None:
-        figures["test points"] = str(result["tested"])
-    if result["labels_why"]:
-        figures["note"] = result["labels_why"]
-    if result["output"] is not None:
-        figures["written to"] = result["output"]
-    tell("\n".join(result["judgement"]))
+    if result.beside is not None:
+        figures["own rows"] = str(result.own_rows)
+    if result.without_weights is not None:
+        figures |= _score_lines(result.without_weights, " without weights")
+    if result.tested is not None:
+        figures["test points"] = str(result.tested)
+    if result.labels_why:
+        figures["note"] = result.labels_why
+    if result.output is not None:
+        figures["written to"] = str(result.output)
+    tell("\n".join(result.sentences))
     show_figures(figures, indent="  ")
 
 
-def _score_lines(of: Mapping[str, Any], which: str) -> dict[str, str]:
-    lines = {} if of["converged"] else {f"fit{which}": "stopped at its most iterations"}
-    scores = of["scores"] or {}
+def _score_lines(of: Fitted, which: str) -> dict[str, str]:
+    lines = {} if of.converged else {f"fit{which}": "stopped at its most iterations"}
     for key, name in _NAMES.items():
-        if scores.get(key) is not None:
-            low_high = scores.get(f"{key}_interval")
+        if (score := getattr(of.scores, key, None)) is not None:
+            low_high = getattr(of.scores, f"{key}_interval", None)
             interval = "" if low_high is None else f" ({low_high[0]:.3f} to {low_high[1]:.3f})"
-            lines[name + which] = f"{scores[key]:.4g}{interval}"
+            lines[name + which] = f"{score:.4g}{interval}"
     return lines
 
 
@@ -100,7 +102,7 @@ def train_command(
         Path | None,
         typer.Option(help="Write the model here, for skops.io.load: a .skops file.", metavar="FILE"),
     ] = None,
-) -> dict[str, Any]:
+) -> Record:
     """Train a model of scikit-learn on delivered points, and judge it. Nothing leaves this machine."""
     from hushbid.tables.training import train
 
@@ -116,7 +118,7 @@ def train_command(
         seed=seed,
         output=output,
         outside=outside,
-    ).as_json()
+    )
 
 
 def _parameters(given: Sequence[str]) -> dict[str, Any]:

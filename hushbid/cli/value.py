@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
-from hushbid.protocol.runtime.command import say, takes, verb
+from hushbid.protocol.runtime.command import Record, say, takes, verb
 from hushbid.tables.options import ValueOptions, changes_told
+
+if TYPE_CHECKING:
+    from hushbid.tables.valuing import Worth
 
 __all__ = ["show_values", "value_command"]
 
 
-def show_values(printed: Mapping[str, Any]) -> None:
+def show_values(result: Worth) -> None:
     """Print the result for people."""
     from rich.table import Table
 
     from hushbid.cli.terminal import Terminal
-    from hushbid.tables.valuing import Worth
 
-    result = Worth.from_json(printed)
     for line in changes_told(result.outside):
         say(line)
     start = "the seed set" if result.from_seed_set else "nothing"
@@ -39,8 +39,8 @@ def show_values(printed: Mapping[str, Any]) -> None:
 
 @takes(ValueOptions)
 @verb(show=show_values)
-def value_command(options: ValueOptions) -> dict[str, Any]:
+def value_command(options: ValueOptions) -> Record:
     """Work out what each owner's points are worth: gains, leaving one out, Shapley values. Nothing leaves."""
     from hushbid.tables.valuing import value_owners
 
-    return value_owners(options).as_json()
+    return value_owners(options)

@@ -5,21 +5,28 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_places, statuses_in
+from hushbid.cli.health import (
+    MAX_AGE_SECONDS,
+    StateOption,
+    StatesArgument,
+    named_places,
+    statuses_in,
+    trouble,
+)
 from hushbid.cli.progress import bought, left, rate, waiting
-from hushbid.cli.status import described, json_lines, until
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.printable import printable
-from hushbid.protocol.runtime.command import verb
+from hushbid.protocol.runtime.command import json_line, verb
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_files
 
 if TYPE_CHECKING:
@@ -27,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Look", "Party", "Watcher", "look_once", "shown", "view", "watch_command", "watched"]
 
+WATCH_SECONDS: Final = 1.0
+"""Between two looks."""
 WIDE: Final = 110
 """Columns of a terminal from which on every figure has a column of its own."""
 
@@ -64,12 +73,20 @@ def watched(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
     from hushbid.cli.terminal import Terminal
 
     watcher = Watcher(places)
-    with json_lines(Look.as_json, _is_over) if as_json else shown(Terminal()) as show:
-        return until(lambda: watcher.look(time.time()), _is_over, show).as_json()
+    with nullcontext(_print_unless_over) if as_json else shown(Terminal()) as show:
+        while True:
+            look = watcher.look(time.time())
+            show(look)
+            if look.over:
+                return look.as_json()
+            time.sleep(WATCH_SECONDS)
 
 
-def _is_over(look: Look) -> bool:
-    return look.over
+def _print_unless_over(look: Look) -> None:
+    """Print a look as a line of JSON, but for the last one, which is the verb's result."""
+    if not look.over:
+        sys.stdout.write(json_line(look.as_json()))
+        sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +97,20 @@ class Party:
     at: float
     unreadable: str = ""
 
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with it; None: it is well, or has ended well."""
+        if self.status.finished and self.status.exit_code == 0:
+            return None
+        return trouble(self.status, self.at, max_age=MAX_AGE_SECONDS, ready=False)
+
     def as_json(self) -> dict[str, Any]:
-        return {**described(self.status, self.at), "unreadable": self.unreadable or None}
+        return {
+            **asdict(self.status),
+            "age": round(self.at - self.status.beat, 3),
+            "trouble": self.trouble,
+            "unreadable": self.unreadable or None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +238,7 @@ def view(look: Look, width: int) -> RenderableType:
 def _news(party: Party) -> tuple[object, ...]:
     """Changes that are worth another table where tables stand one below the other."""
     status = party.status
-    wrong = bool(party.unreadable or described(status, party.at)["trouble"])
+    wrong = bool(party.unreadable or party.trouble)
     state = status.phase, status.paused, status.connected, status.finished, wrong
     return status.party, status.pid, state, _missing(party)
 
@@ -222,12 +251,12 @@ def _state(party: Party) -> str:
     status = party.status
     if status.finished:
         return "ended" if status.exit_code == 0 else f"ended with exit code {status.exit_code}"
-    trouble = party.unreadable or described(status, party.at)["trouble"]
+    wrong = party.unreadable or party.trouble
     state = "paused" if status.paused else status.phase
     done = "" if status.busy_share is None else f", {status.busy_share:.0%}"
     busy = f" ({status.busy}{done})" if status.busy not in (None, state) else ""
     away = ", not connected" if status.connected is False and status.ready else ""
-    return f"{state}{busy}{away}{f': {trouble}' if trouble else ''}"
+    return f"{state}{busy}{away}{f': {wrong}' if wrong else ''}"
 
 
 def _round(party: Party) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hushbid.consumer.cli import quality_lines
-from hushbid.protocol.runtime.command import say, show_figures, takes, tell, verb
+from hushbid.protocol.runtime.command import Record, say, show_figures, takes, tell, verb
 from hushbid.tables.options import WeighOptions, changes_told
+
+if TYPE_CHECKING:
+    from hushbid.tables.weighing import Weighing
 
 __all__ = ["weigh_command"]
 
@@ -16,11 +18,9 @@ _BALANCED: Final = {"wanted": "those of the validation set", "equal": "equal"}
 """What label shares are, for people."""
 
 
-def _show(printed: Mapping[str, Any]) -> None:
+def _show(result: Weighing) -> None:
     from hushbid.tables.formulas import formula_line
-    from hushbid.tables.weighing import Weighing
 
-    result = Weighing.from_json(printed)
     for line in changes_told(result.outside):
         say(line)
     figures = {
@@ -40,8 +40,8 @@ def _show(printed: Mapping[str, Any]) -> None:
 
 @takes(WeighOptions)
 @verb(show=_show)
-def weigh_command(options: WeighOptions) -> dict[str, Any]:
+def weigh_command(options: WeighOptions) -> Record:
     """Weigh delivered points so that they resemble a validation set. Nothing leaves this machine."""
     from hushbid.tables.weighing import weigh
 
-    return weigh(options).as_json()
+    return weigh(options)

@@ -144,9 +144,7 @@ class RunResult(Figures):
             "bill": curator.bill,
             "wall_seconds": curator.wall_seconds,
         }
-        places = dict.fromkeys(("transcripts", "data", "directory", "processes", "report"))
-        shared = {name: each for name, each in cls.shared(curator, consumer).items() if name not in places}
-        return cls(**{**shared, **facts, **kept})
+        return cls(**{**cls.shared(curator, consumer), **facts, **kept})
 
     def __repr__(self) -> str:
         found = self.model.own_and_bought or self.model.bought

@@ -22,6 +22,7 @@ from hushbid.consumer.result import ConsumerResult
 from hushbid.consumer.store import keep_verdict
 from hushbid.consumer.verdict import NO_VERDICT
 from hushbid.curator.result import CuratorResult
+from hushbid.owner.result import OwnerResult
 from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing
 from hushbid.protocol import platform
 from hushbid.protocol.config.loading import load_toml
@@ -32,6 +33,7 @@ from hushbid.protocol.machine.progress import Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 from hushbid.protocol.runtime.ledger.dataset_budget import charges, ledger_path
+from hushbid.protocol.session.results import PartyResult
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.results.run import RunResult
 from hushbid.running.check import check_run
@@ -64,9 +66,18 @@ _TELLING: Final = (ExitCode.BUG, ExitCode.USAGE, ExitCode.CONNECTION, ExitCode.T
 
 @dataclass(frozen=True)
 class Ended:
-    """Processes that have all ended: results of those that ended well, and how owners failed, by party."""
+    """Processes that have all ended.
 
-    results: Mapping[str, Mapping[str, Any]]
+    Attributes:
+        curator, consumer: Their results.
+        owners: Those of owners that ended well, by name.
+        failed: How the others failed.
+        identifiers: All processes', by party.
+    """
+
+    curator: CuratorResult
+    consumer: ConsumerResult
+    owners: Mapping[str, OwnerResult]
     failed: Mapping[str, str]
     identifiers: Mapping[str, int]
 
@@ -114,7 +125,7 @@ def run(
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
         ended = run_parties(prepared, told := both(progress, follow), say)
         if told is not None:
-            told(_over(session, ended))  # the last line of its curator may not have been read
+            told(_over(session, ended.curator))  # the last line of its curator may not have been read
         keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared))
         result = _result(prepared, session, ended, reference, cluster.display)
@@ -134,9 +145,8 @@ def run(
     return result
 
 
-def _over(session: Session, ended: Ended) -> Progress:
+def _over(session: Session, sold: CuratorResult) -> Progress:
     """The progress of a session whose processes have ended."""
-    sold = CuratorResult.from_json(ended.results[CURATOR])
     return Progress(
         party=CURATOR,
         phase="done",
@@ -202,15 +212,16 @@ def _result(
     display: Mapping[str, str],
 ) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
+    results: dict[str, PartyResult] = {CURATOR: ended.curator, CONSUMER: ended.consumer, **ended.owners}
     return RunResult.told(
         session,
         reference,
-        curator=CuratorResult.from_json(ended.results[CURATOR]),
-        consumer=ConsumerResult.from_json(ended.results[CONSUMER]),
+        curator=ended.curator,
+        consumer=ended.consumer,
         display=display,
         failed_parties=ended.failed,
-        transcripts={name: places[name] / found["transcript"] for name, found in ended.results.items()},
-        data=places[CONSUMER] / ended.results[CONSUMER]["data"],
+        transcripts={name: places[name] / found.transcript for name, found in results.items()},
+        data=places[CONSUMER] / ended.consumer.data,
         directory=prepared.path,
         processes=ended.identifiers,
     )
@@ -339,7 +350,7 @@ class _Processes:
         Raises:
             LocalProtocolError: One ended well without a result.
         """
-        results: dict[str, dict[str, Any]] = {}
+        printed: dict[str, dict[str, Any]] = {}
         failed: dict[str, str] = {}
         for process in self._processes:
             name = process.party.name
@@ -350,11 +361,17 @@ class _Processes:
                 failed[name], _ = _account(process)
                 self._tell(process)
             elif (result := process.result()) is not None:
-                results[name] = result
+                printed[name] = result
             else:
                 raise LocalProtocolError(f"{name} ended well, but printed no result.")
         identifiers = {process.party.name: process.identifier for process in self._processes}
-        return Ended(results, failed, identifiers)
+        return Ended(
+            CuratorResult.from_json(printed.pop(CURATOR)),
+            ConsumerResult.from_json(printed.pop(CONSUMER)),
+            {name: OwnerResult.from_json(values) for name, values in printed.items()},
+            failed,
+            identifiers,
+        )
 
     def _read_progress(self, follow: Follow | None) -> None:
         """Wait for a line of progress, but not long."""

@@ -6,14 +6,17 @@ The state directory says which session it is of, by the transcript, and what the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.cluster.parties import keep
 from hushbid.consumer.learners import MODELS
 from hushbid.consumer.process import drawn_path
+from hushbid.consumer.result import ConsumerResult
 from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE
 from hushbid.protocol import platform
 from hushbid.protocol.config.loading import load_toml
@@ -21,6 +24,7 @@ from hushbid.protocol.config.party import ConsumerFile
 from hushbid.protocol.data import DataColumns, load_dataset
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError
 from hushbid.protocol.extras import missing
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.plain_files import read_plain
 from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
@@ -31,17 +35,31 @@ from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.running.report import REPORT, write_report
 from hushbid.tables.delivery import read_delivered
 from hushbid.tables.options import ResultsOptions, ValueOptions, WeighOptions
-from hushbid.tables.training import train
-from hushbid.tables.valuing import value_owners
-from hushbid.tables.weighing import named_table, weigh
+from hushbid.tables.training import Trained, train
+from hushbid.tables.valuing import Worth, value_owners
+from hushbid.tables.weighing import Weighing, named_table, weigh
 from hushbid.text_files import check_directory_place
 from hushbid.transcripts.replay import opened_session
 
-__all__ = ["Purchase", "open_purchase", "results"]
+if TYPE_CHECKING:
+    from hushbid.tables.frames import ArrowTable
+
+__all__ = ["KeptResult", "Purchase", "Results", "open_purchase", "results"]
 
 DIRECTORY: Final = "results"
 _LONGEST: Final = 2**24
 """Most bytes of a file of JSON that a state directory has."""
+_TABLES: Final = {"parquet": "points.parquet", "csv": "points.csv", "training": "training.parquet"}
+"""Names of the files of tables."""
+
+_Made = TypeVar("_Made")
+
+
+@figures(frozen=True, kw_only=True)
+class KeptResult(ConsumerResult):
+    """A consumer's result as its state directory has it, with the session's `identifier`."""
+
+    identifier: str
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,7 @@ class Purchase:
     state: Path
     session: Session
     file: ConsumerFile
-    result: dict[str, Any] | None
+    result: KeptResult | None
 
     @property
     def delivered(self) -> Path:
@@ -76,6 +94,36 @@ class Purchase:
     @property
     def label(self) -> str:
         return self.file.columns.label or "label"
+
+
+@figures(frozen=True, kw_only=True)
+class Results(Figures):
+    """All that a consumer has of what it bought.
+
+    Attributes:
+        session, identifier: The session's name and identifier.
+        directory: Where the files are.
+        result: With which the consumer ended; None: an older version kept none.
+        weigh: What weighing the points came to.
+        train, value: The model and the owners' worth; None, and `train_why` and `value_why` say why.
+        report_why, csv_why: Why there is no such file; empty if there is one.
+        formulas: Cells of the CSV file that spreadsheets would take for formulas, by column.
+        files: What was written, by what it is.
+    """
+
+    session: str
+    identifier: str
+    directory: Path
+    result: KeptResult | None
+    weigh: Weighing
+    train: Trained | None
+    train_why: str
+    value: Worth | None
+    value_why: str
+    report_why: str
+    csv_why: str
+    formulas: Mapping[str, int]
+    files: Mapping[str, Path]
 
 
 def open_purchase(state: Path, config: Path | None = None) -> Purchase:
@@ -106,16 +154,14 @@ def open_purchase(state: Path, config: Path | None = None) -> Purchase:
     return Purchase(place, session, _file_of(place, config), _result_of(place, header.session))
 
 
-def results(options: ResultsOptions) -> dict[str, Any]:
+def results(options: ResultsOptions) -> Results:
     """Weigh, train, value and write what a consumer bought. Nothing leaves this machine.
-
-    Returns:
-        ``session``, ``identifier``, ``directory``, ``result`` (the consumer's own), ``weigh``, ``train`` and
-        ``value`` (as those verbs print; null, and ``train_why`` and ``value_why``), and ``files``.
 
     Raises:
         HushbidError: As `open_purchase` says; or the points cannot be weighed, or a file not be written.
     """
+    from hushbid.tables.frames import columns_of_images, write_table
+
     keep_one_blas_thread()
     found = open_purchase(options.state, options.config)
     place = (options.output or found.state / DIRECTORY).absolute()
@@ -139,27 +185,37 @@ def results(options: ResultsOptions) -> dict[str, Any]:
             output=points,
         )
     )
-    files = {"session": session, "npz": points, **_tables(found, points)}
-    trained, train_why = _or_why(lambda: _train(found, points, session, options.estimator, place))
+    tables = _tables(found, points)
+    csv_why = ""
+    if images := columns_of_images(tables["parquet"]):
+        csv_why = f"CSV holds no images, and column {images[0]!r} has some."
+    else:
+        tables["csv"] = tables["parquet"]
+    files: dict[str, Path] = {"session": session, "npz": points}
+    formulas: dict[str, int] = {}
+    for name, table in tables.items():
+        files[name] = place / _TABLES[name]
+        formulas |= write_table(table, files[name])
+    trained, train_why = _or_why(lambda: _train(found, weighed, points, session, options.estimator))
     valued, value_why = _or_why(lambda: _value(found, points, session))
-    if trained is not None and trained["output"]:
-        files["model"] = Path(trained["output"])
-    report, report_why = _or_why(lambda: {"path": str(_report(found, place))})
-    if report is not None:
-        files["report"] = Path(report["path"])
-    return {
-        "session": found.session.file.session.name,
-        "identifier": found.session.identifier.hex(),
-        "directory": str(place),
-        "result": found.result,
-        "weigh": weighed.as_json(),
-        "train": trained,
-        "train_why": train_why,
-        "value": valued,
-        "value_why": value_why,
-        "report_why": report_why,
-        "files": {name: str(path) for name, path in files.items()},
-    }
+    report, report_why = _or_why(lambda: _report(found, place))
+    files |= {} if trained is None or trained.output is None else {"model": trained.output}
+    files |= {} if report is None else {"report": report}
+    return Results(
+        session=found.session.file.session.name,
+        identifier=found.session.identifier.hex(),
+        directory=place,
+        result=found.result,
+        weigh=weighed,
+        train=trained,
+        train_why=train_why,
+        value=valued,
+        value_why=value_why,
+        report_why=report_why,
+        csv_why=csv_why,
+        formulas=formulas,
+        files=files,
+    )
 
 
 def _place_of(given: Path) -> Path:
@@ -225,22 +281,21 @@ def _file_of(place: Path, config: Path | None) -> ConsumerFile:
     )
 
 
-def _result_of(place: Path, identifier: str) -> dict[str, Any] | None:
+def _result_of(place: Path, identifier: str) -> KeptResult | None:
     path = place / RESULT_FILE
     if not path.is_file():
         return None
     advice = "Move it away; `hushbid consumer`, started again with this state directory, writes its own."
     try:
         values = json.loads(read_plain(path, _LONGEST)[0])
-        of = str(values["identifier"])
+        if values["identifier"] == identifier:
+            return KeptResult.from_json(values)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise DataError(f"{path} is no result of a consumer, or is damaged.", advice=advice) from None
-    if of != identifier:
-        raise DataError(f"{path} is of another session than the transcript beside it.", advice=advice)
-    return dict(values)
+    raise DataError(f"{path} is of another session than the transcript beside it.", advice=advice)
 
 
-def _or_why(made: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any] | None, str]:
+def _or_why(made: Callable[[], _Made]) -> tuple[_Made | None, str]:
     """A part of the result; or why there is none, which does not keep the others."""
     try:
         return made(), ""
@@ -248,57 +303,41 @@ def _or_why(made: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any] | None, 
         return None, " ".join(filter(None, (error.what, error.advice)))
 
 
-def _tables(found: Purchase, points: Path) -> dict[str, Path]:
-    """The points as tables, of the very arrays that the ``.npz`` has."""
+def _tables(found: Purchase, points: Path) -> dict[str, ArrowTable]:
+    """The points as a table, of the very arrays that the ``.npz`` has, and with own rows to train on."""
     from hushbid.consumer.delivered import delivered_table
-    from hushbid.tables.frames import ArrowTable, write_table
     from hushbid.tables.training_table import training_table
 
     columns, arrays = found.columns, read_delivered(points)
     own = load_dataset(found.file.validation, columns.with_gaps())
     schema, names = columns.schema, own.feature_names or found.file.columns.features
-
-    def rows(features: Any) -> ArrowTable:
-        if schema is not None:
-            return schema.decode(features)
-        return named_table({"features": features}, names, label=found.label)
-
     if schema is not None:
         table = delivered_table(schema, points, label=found.label)
     else:
         table = named_table(arrays, names, label=found.label)
-    made = {"parquet": table, "csv": table}
-    if "training_weights" in arrays:
-        labels = None if own.labels is None else own.labels
-        held = slice(0) if labels is None else own.labelled if own.labelled is not None else slice(None)
-        made["training"] = training_table(
-            rows(own.features[held]),
-            None if labels is None else labels[held],
-            table,
-            arrays["training_weights"],
-        )
-    places = {"parquet": "points.parquet", "csv": "points.csv", "training": "training.parquet"}
-    written = {}
-    for name, each in made.items():
-        written[name] = points.with_name(places[name])
-        write_table(each, written[name])
-    return written
+    if "training_weights" not in arrays:
+        return {"parquet": table}
+
+    def rows(features: Any) -> ArrowTable:
+        return named_table({"features": features}, names) if schema is None else schema.decode(features)
+
+    labels, weights = own.labels, arrays["training_weights"]
+    if labels is None:
+        training = training_table(rows(own.features[:0]), None, table, weights)
+    else:
+        held = slice(None) if own.labelled is None else own.labelled
+        training = training_table(rows(own.features[held]), labels[held], table, weights)
+    return {"parquet": table, "training": training}
 
 
-def _named(names: Sequence[str] | None, label: str, features: Any) -> Any:
-    return named_table({"features": features}, names, label=label)
-
-
-def _train(
-    found: Purchase, points: Path, session: Path, estimator: str | None, place: Path
-) -> dict[str, Any]:
-    amounts = bool(found.session.file.labels_are_amounts)
-    if found.session.file.labels_are_amounts is None:
-        labels = read_delivered(points).get("labels")
-        amounts = labels is not None and labels.dtype.kind == "f"
-    short = MODELS.get(found.file.model)
-    name = estimator or (found.file.model if short is None else short[amounts][1])
-    parameters = None if short is None or estimator is not None else short[amounts][2]
+def _train(found: Purchase, weighed: Weighing, points: Path, session: Path, estimator: str | None) -> Trained:
+    """The model that is named, or that weighing judged: of classes or amounts, as it found labels to be."""
+    name, parameters = estimator or weighed.model.estimator, None
+    if not name:
+        raise DataError(f"{weighed.model.why}.", advice="`--estimator` names a model.")
+    if estimator is None:
+        options = {each: more for _, each, more in MODELS.get(found.file.model, ())}
+        parameters = options.get(name)
     return train(
         points,
         name,
@@ -308,11 +347,11 @@ def _train(
         session=session,
         parameters=parameters,
         seed=found.file.seed,
-        output=None if missing("skops") else place / "model.skops",
-    ).as_json()
+        output=None if missing("skops") else points.with_name("model.skops"),
+    )
 
 
-def _value(found: Purchase, points: Path, session: Path) -> dict[str, Any]:
+def _value(found: Purchase, points: Path, session: Path) -> Worth:
     return value_owners(
         ValueOptions(
             delivered=points,
@@ -321,7 +360,7 @@ def _value(found: Purchase, points: Path, session: Path) -> dict[str, Any]:
             session=session,
             columns=found.columns,
         )
-    ).as_json()
+    )
 
 
 def _report(found: Purchase, place: Path) -> Path:

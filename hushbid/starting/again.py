@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-import tomli_w
 import tomlkit
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.cluster.kind import kind_of
-from hushbid.protocol.config.invitation import invitation
 from hushbid.protocol.config.loading import load_toml, load_toml_text, read_text, read_toml
 from hushbid.protocol.config.party import CuratorFile
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.files.expiry import expiry
 from hushbid.protocol.runtime.keys import read_secret
@@ -23,23 +23,45 @@ from hushbid.protocol.runtime.network.transport import contact_address
 from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.session import open_session
+from hushbid.starting.commands import Command, quoted
+from hushbid.starting.invitations import write_invitation
 from hushbid.starting.options import AgainOptions
 from hushbid.text_files import check_new_file, write_new_file
 
-__all__ = ["begin_again"]
+__all__ = ["BegunAgain", "begin_again"]
 
 _NONCE_BYTES: Final = 8
 _OVER: Final = ("closing", "done")
 """Phases of a curator in which its session is over; in others its process may end, and go on later."""
 
 
-def begin_again(options: AgainOptions) -> dict[str, Any]:
-    """Write the files of another session beside those of the one that is over, which stay.
+@figures(frozen=True, kw_only=True)
+class BegunAgain(Figures):
+    """Another session of the same parties.
 
-    Returns:
-        ``session_file``, ``config_file`` (the curator's), ``nonce``, ``digest``, ``expires``,
-        ``invitations`` by party, ``state`` (the name of a new state directory), ``outcome`` of the session of
-        before, and ``commands``, each with ``where`` it is to be pasted.
+    Attributes:
+        session_file, config_file: Its file, and the curator's private one.
+        nonce, digest: The session's.
+        expires: When the invitations do.
+        invitations: Each party's.
+        state: The name of a new state directory.
+        outcome: How the session of before ended: "complete" or "given up".
+        commands: What to paste.
+    """
+
+    session_file: Path
+    config_file: Path
+    nonce: str
+    digest: str
+    expires: str
+    invitations: Mapping[str, Path]
+    state: str
+    outcome: str
+    commands: tuple[Command, ...]
+
+
+def begin_again(options: AgainOptions) -> BegunAgain:
+    """Write the files of another session beside those of the one that is over, which stay.
 
     Raises:
         ConfigError: The session is not over, or has not begun; its file or the curator's cannot be used; or
@@ -71,32 +93,28 @@ def begin_again(options: AgainOptions) -> dict[str, Any]:
         raise ConfigError(f"{config} names no key.", advice="Set `key` there: it signs the invitations.")
     pair = read_secret(private.key)
     expires = expiry(options.days)
-    values = {
-        party: invitation(session, party, pair, expires=expires)
+    invitations = {
+        party: options.session.with_name(f"{party}-{number}.invitation")
         for party in (CONSUMER, *session.roster.owners)
     }
+    for party, path in invitations.items():  # first: what cannot be signed leaves no other file
+        write_invitation(path, session, party, pair, expires=expires)
     state = f"state-{number}"
     session_file = _numbered(options.session, number)
     config_file = _numbered(config, number)
     write_new_file(session_file, changed)
     write_new_file(config_file, _changed(read_text(config), {"": {"state": f"{CURATOR}-{state}"}}))
-    invitations = {}
-    for party, said in values.items():
-        path = options.session.with_name(f"{party}-{number}.invitation")
-        head = f"# An invitation to another session, for {party}. Nothing in it is secret.\n"
-        write_new_file(path, head + tomli_w.dumps(said))
-        invitations[party] = path
-    return {
-        "session_file": str(session_file),
-        "config_file": str(config_file),
-        "nonce": nonce,
-        "digest": values[CONSUMER]["digest"],
-        "expires": values[CONSUMER]["expires"],
-        "invitations": {party: str(path) for party, path in invitations.items()},
-        "state": state,
-        "outcome": outcome,
-        "commands": _commands(session_file, config_file, invitations, state),
-    }
+    return BegunAgain(
+        session_file=session_file,
+        config_file=config_file,
+        nonce=nonce,
+        digest=session.digest().hex(),
+        expires=expires,
+        invitations=invitations,
+        state=state,
+        outcome=outcome,
+        commands=tuple(_commands(session_file, config_file, invitations, state)),
+    )
 
 
 def _check_kind(path: Path) -> None:
@@ -110,8 +128,8 @@ def _check_kind(path: Path) -> None:
     if kind == "cluster":
         raise ConfigError(
             f"{path} is a cluster file, of a session on one machine.",
-            advice=f"`hushbid run {path}` makes another session by itself, with new keys and states. With "
-            "docker-compose set HUSHBID_SET=session.nonce=second.",
+            advice=f"`hushbid run {quoted(path)}` makes another session by itself, with new keys and "
+            "states. With docker-compose set HUSHBID_SET=session.nonce=second.",
         )
     if kind == "invitation":
         raise ConfigError(
@@ -126,7 +144,7 @@ def _outcome(state: Path, session: Path, config: Path) -> str:
     Raises:
         ConfigError: It has not ended, or not begun.
     """
-    path, command = status_path(state, CURATOR), f"hushbid curator --session {session} --config {config}"
+    path, command = status_path(state, CURATOR), _curator(session, config)
     if not transcript_path(state, CURATOR).exists() or not path.exists():
         raise ConfigError(
             f"The session of {session} has not begun: {state} has nothing of it.",
@@ -138,7 +156,7 @@ def _outcome(state: Path, session: Path, config: Path) -> str:
     if not status.finished and status.is_running:
         raise ConfigError(
             f"The session of {session} is still running, in its phase {status.phase}.",
-            advice=f"`hushbid status --watch {state}` shows it; Ctrl-C stops its curator.",
+            advice=f"`hushbid status --watch {quoted(state)}` shows it; Ctrl-C stops its curator.",
         )
     raise ConfigError(
         f"The session of {session} was stopped in its phase {status.phase}, and is not over.",
@@ -179,12 +197,12 @@ def _changed(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
     return tomlkit.dumps(document)
 
 
-def _commands(
-    session: Path, config: Path, invitations: Mapping[str, Path], state: str
-) -> list[dict[str, str]]:
-    found = [{"where": CURATOR, "command": f"hushbid curator --session {session} --config {config}"}]
+def _commands(session: Path, config: Path, invitations: Mapping[str, Path], state: str) -> Iterator[Command]:
+    yield Command(CURATOR, _curator(session, config))
     for party, path in invitations.items():
         role = CONSUMER if party == CONSUMER else "owner"
-        command = f"hushbid {role} --invitation {path.name} --config {role}.toml --state {state}"
-        found.append({"where": party, "command": command})
-    return found
+        yield Command(party, f"hushbid {role} --invitation {path.name} --config {role}.toml --state {state}")
+
+
+def _curator(session: Path, config: Path) -> str:
+    return f"hushbid curator --session {quoted(session)} --config {quoted(config)}"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-import shlex
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import tomli_w
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.advice.proposal import median_gamma
 from hushbid.cluster.file import open_cluster
@@ -22,21 +23,27 @@ from hushbid.protocol.config.session import DraftSession
 from hushbid.protocol.crypto.commitment import USUAL_DEPTH
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.session.guarantee import weak_epsilon
 from hushbid.starting.columns import Given, Proposed, given_bounds, given_categories, propose, read_table
+from hushbid.starting.commands import Command, quoted
 from hushbid.starting.options import InitOptions
 from hushbid.tables.frames import ArrowTable, write_table
 from hushbid.text_files import check_directory_place, write_new_file
 
-__all__ = ["begin"]
+__all__ = ["Begun", "begin"]
 
 FEWEST: Final = 120
 """Rows of one table that can be dealt out to all parties."""
 DEALT: Final = ("north", "south", "west")
 """Owners of a table that is dealt out."""
 _FEW_ROWS: Final = 300
-"""Rows of a validation set from which on ε = 1 leaves something to be seen."""
+"""Rows of a validation set from which on `_EPSILON` leaves something to be seen; `_EPSILON_OF_FEW` below."""
+_EPSILON: Final = 1.0
+_EPSILON_OF_FEW: Final = 3.0
+_OUR_NAMES: Final = (CONSUMER, CURATOR, "session", "validation", "test")
+"""Names of parties and of files beside those of owners, which no owner can have."""
 _MOST_POINTS: Final = 500
 _SEED_POINTS: Final = 150
 
@@ -51,13 +58,14 @@ class _Party:
 
 @dataclass(frozen=True)
 class _Session:
-    """All that a new session is made of."""
+    """All that a new session is made of; with `few_rows`, ε is larger as the validation set has few."""
 
     options: InitOptions
     place: Path
     proposed: Proposed
     gamma: float
     epsilon: float
+    few_rows: bool
     points: int
     validation: _Party
     test: _Party | None
@@ -70,14 +78,35 @@ class _Session:
         return {name: value for name, value in named.items() if value is not None}
 
 
-def begin(options: InitOptions) -> dict[str, Any]:
-    """Make a directory with all that a session needs but keys.
+@figures(frozen=True, kw_only=True)
+class Begun(Figures):
+    """A new session.
 
-    Returns:
-        ``directory``, ``files``, ``columns`` by name with their kind, ``left_out`` with why, ``read`` (what
-        of which column follows from rows), ``points``, ``epsilon``, ``gamma``, ``said`` (what a public file
-        tells of private rows, and what was assumed), and ``commands``, each with ``where`` it is to be pasted
-        and ``what`` for.
+    Attributes:
+        directory: What was made.
+        files: Its files, by what they are.
+        columns: The kind of each column that rows are compared by.
+        left_out: Why each other column was left out.
+        read: What of which column follows from rows.
+        points, epsilon, gamma: p, ε of the validation set, and γ.
+        said: What a public file tells of private rows, and what was assumed.
+        commands: What to paste.
+    """
+
+    directory: Path
+    files: Mapping[str, Path]
+    columns: Mapping[str, str]
+    left_out: Mapping[str, str]
+    read: Mapping[str, tuple[str, ...]]
+    points: int
+    epsilon: float
+    gamma: float
+    said: tuple[str, ...]
+    commands: tuple[Command, ...]
+
+
+def begin(options: InitOptions) -> Begun:
+    """Make a directory with all that a session needs but keys.
 
     Raises:
         ConfigError: An option that cannot hold, or a directory that is there or cannot be made.
@@ -90,26 +119,30 @@ def begin(options: InitOptions) -> dict[str, Any]:
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-    return {
-        "directory": str(place),
-        "files": {name: str(path) for name, path in files.items()},
-        "columns": {each["name"]: each["kind"] for each in made.proposed.columns},
-        "left_out": dict(made.proposed.left_out),
-        "read": {name: list(what) for name, what in made.proposed.read.items()},
-        "points": made.points,
-        "epsilon": made.epsilon,
-        "gamma": made.gamma,
-        "said": _said(made),
-        "commands": _COMMANDS[options.where](made),
-    }
+    return Begun(
+        directory=place,
+        files=files,
+        columns={each["name"]: each["kind"] for each in made.proposed.columns},
+        left_out=made.proposed.left_out,
+        read=made.proposed.read,
+        points=made.points,
+        epsilon=made.epsilon,
+        gamma=made.gamma,
+        said=tuple(_said(made)),
+        commands=tuple(_COMMANDS[options.where](made)),
+    )
 
 
 def _checked(options: InitOptions) -> Path:
     """The directory to make; all that can be refused before a table is read."""
-    for name in (options.name, *(each.partition("=")[0] for each in options.owner or ())):
-        check_party_name(name, "a name of a session or an owner")
-        if name in (CONSUMER, CURATOR):
-            raise ConfigError(f"An owner cannot be named {name}.", advice="Give it another name.")
+    check_party_name(options.name, "a session's name", where="--name: ")
+    for name in (each.partition("=")[0] for each in options.owner or ()):
+        check_party_name(name, "an owner's name", where="--owner: ")
+        if name in _OUR_NAMES:
+            raise ConfigError(
+                f"An owner cannot be named {name}: the session has a party or a file of that name.",
+                advice="Give it another name.",
+            )
     if options.epsilon is not None and not 0.0 < options.epsilon < float("inf"):
         raise ConfigError(f"--epsilon is {options.epsilon:g}.", advice="Give a positive number, such as 1.")
     if (options.table is None) is (options.validation is None):
@@ -137,12 +170,8 @@ def _session(options: InitOptions, place: Path) -> _Session:
     wanted, owners = read_table(path), _owners(options)
     dealt = not owners and options.where != "several"
     test = None if options.test is None else _Party(read_table(options.test), options.test.resolve())
-    tables = {path.name: wanted}
-    tables |= {each.path.name: each.table for each in owners.values() if each.path and each.table is not None}
-    if test is not None and test.path is not None and test.table is not None:
-        tables[test.path.name] = test.table
-    proposed = propose(tables, given)
     validation = _Party(wanted, path.resolve())
+    proposed = propose(_named([validation, *owners.values(), *([] if test is None else [test])]), given)
     if dealt:
         validation, dealt_test, owners = _deal(wanted, path, place)
         test = test or dealt_test
@@ -153,8 +182,16 @@ def _session(options: InitOptions, place: Path) -> _Session:
     )
     offered = sum(len(each.table) for each in owners.values() if each.table is not None)
     points = options.points or max(1, min(_MOST_POINTS, offered // 4 if offered else _MOST_POINTS))
-    epsilon = options.epsilon or (3.0 if len(rows) < _FEW_ROWS else 1.0)
-    return _Session(options, place, proposed, gamma, epsilon, points, validation, test, owners, dealt)
+    few = options.epsilon is None and len(rows) < _FEW_ROWS
+    epsilon = options.epsilon or (_EPSILON_OF_FEW if few else _EPSILON)
+    return _Session(options, place, proposed, gamma, epsilon, few, points, validation, test, owners, dealt)
+
+
+def _named(parties: Iterable[_Party]) -> dict[str, ArrowTable]:
+    """The tables that are here by their files' names, in order; by the path where two files have one name."""
+    tables = {each.path: each.table for each in parties if each.path is not None and each.table is not None}
+    names = Counter(path.name for path in tables)
+    return {path.name if names[path.name] == 1 else str(path): table for path, table in tables.items()}
 
 
 def _owners(options: InitOptions) -> dict[str, _Party]:
@@ -196,7 +233,7 @@ def _deal(table: ArrowTable, path: Path, place: Path) -> tuple[_Party, _Party, d
 
 def _sections(made: _Session, *, nonce: bool) -> str:
     rows = len(made.validation.table) if made.validation.table is not None else 0
-    few = f"  # its {rows} rows are few: with ε = 1 noise would hide them" if made.epsilon == 3.0 else ""
+    few = f"  # its {rows} rows are few: with ε = {_EPSILON:g} noise would hide them" if made.few_rows else ""
     said = (
         f'nonce = "{secrets.token_hex(8)}"  # a session is run once: another nonce makes it another\n'
         if nonce
@@ -355,38 +392,28 @@ def _said(made: _Session) -> list[str]:
     return said
 
 
-def _command(where: str, command: str, what: str) -> dict[str, str]:
-    return {"where": where, "command": command, "what": what}
-
-
-def _shown(path: Path) -> str:
-    """A path as it is pasted: from the working directory where it is below it."""
-    here = Path.cwd()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
-
-
-def _commands_of_one(made: _Session) -> list[dict[str, str]]:
-    cluster, run = _shown(made.place / "cluster.toml"), _shown(made.place / "runs" / f"{made.options.name}-1")
+def _commands_of_one(made: _Session) -> list[Command]:
+    cluster, run = quoted(made.place / "cluster.toml"), quoted(made.place / "runs" / f"{made.options.name}-1")
     return [
-        _command(
+        Command(
             "here", f"hushbid run {cluster}", "rehearse the session, then run it: every party is a process"
         ),
-        _command("here", f"hushbid results {run}", "what was bought: judged, weighed, learned from, written"),
+        Command("here", f"hushbid results {run}", "what was bought: judged, weighed, learned from, written"),
     ]
 
 
-def _commands_of_compose(made: _Session) -> list[dict[str, str]]:
-    place = _shown(made.place)
+def _commands_of_compose(made: _Session) -> list[Command]:
+    place = quoted(made.place)
     owners = len(made.owners)
     variables = (
         f'HUSHBID_CLUSTER=/data/cluster.toml HUSHBID_DATA="$(realpath {place})" HUSHBID_OWNERS={owners}'
     )
     return [
-        _command("checkout", f"chmod -R o+rX {place}", "user 10001 of the containers reads the tables"),
-        _command(
+        Command("checkout", f"chmod -R o+rX {place}", "user 10001 of the containers reads the tables"),
+        Command(
             "checkout", f"{variables} docker-compose up --build", "the session, a container for each party"
         ),
-        _command(
+        Command(
             "checkout",
             f'docker cp "$({variables} docker-compose ps -aq consumer)":/party/state/. state',
             "take out what was bought",
@@ -394,48 +421,46 @@ def _commands_of_compose(made: _Session) -> list[dict[str, str]]:
     ]
 
 
-def _commands_of_several(made: _Session) -> list[dict[str, str]]:
-    session, place = _shown(made.place / "session.toml"), made.place
+def _commands_of_several(made: _Session) -> list[Command]:
+    session, place = quoted(made.place / "session.toml"), made.place
     found = [
-        _command(
+        Command(
             CURATOR,
-            f"hushbid keys new {CURATOR} --output {_shown(place)}",
+            f"hushbid keys new {CURATOR} --output {quoted(place)}",
             f"in {place}; put its address into session.toml first",
         )
     ]
     for name in (CONSUMER, *(made.owners or ("NAME",))):
         role = CONSUMER if name == CONSUMER else "owner"
         found += [
-            _command(name, f"hushbid keys new {name}", "beside its private file, which it gets from you"),
-            _command(name, f"hushbid keys request {name} --role {role}", "send the request to the curator"),
+            Command(name, f"hushbid keys new {name}", "beside its private file, which it gets from you"),
+            Command(name, f"hushbid keys request {name} --role {role}", "send the request to the curator"),
         ]
     found += [
-        _command(
+        Command(
             CURATOR,
-            f"hushbid keys request {CURATOR} --role curator --key {_shown(place / 'curator.key')}",
+            f"hushbid keys request {CURATOR} --role curator --key {quoted(place / 'curator.key')}",
             "",
         ),
-        _command(
+        Command(
             CURATOR,
             f"hushbid keys approve *.request --session {session}",
             "compare each fingerprint by telephone",
         ),
-        _command(CURATOR, f"hushbid invite --session {session} --consumer", "send it to the consumer"),
+        Command(CURATOR, f"hushbid invite --session {session} --consumer", "send it to the consumer"),
     ]
     for name in made.owners or ("NAME",):
         found.append(
-            _command(CURATOR, f"hushbid invite --session {session} --owner {name}", f"send it to {name}")
+            Command(CURATOR, f"hushbid invite --session {session} --owner {name}", f"send it to {name}")
         )
     found.append(
-        _command(
-            CURATOR, f"hushbid curator --session {session} --config {_shown(place / 'curator.toml')}", ""
-        )
+        Command(CURATOR, f"hushbid curator --session {session} --config {quoted(place / 'curator.toml')}", "")
     )
     for name in made.owners or ("NAME",):
-        found.append(_command(name, f"hushbid owner --invitation {name}.invitation --config {name}.toml", ""))
+        found.append(Command(name, f"hushbid owner --invitation {name}.invitation --config {name}.toml", ""))
     found += [
-        _command(CONSUMER, "hushbid consumer --invitation consumer.invitation --config consumer.toml", ""),
-        _command(CONSUMER, f"hushbid results {CONSUMER}-state", "what was bought"),
+        Command(CONSUMER, "hushbid consumer --invitation consumer.invitation --config consumer.toml", ""),
+        Command(CONSUMER, f"hushbid results {CONSUMER}-state", "what was bought"),
     ]
     return found
 

@@ -196,11 +196,6 @@ class Delivery:
         check_dataset(dataset, columns=columns, lower=tuple(lower), upper=tuple(upper))
         return dataset, self._within(dataset.features)
 
-    @property
-    def outside(self) -> dict[str, Any]:
-        """What was changed of the tables that were read, by their files' names, as in results."""
-        return {name: changes.as_json() for name, changes in self.changed.items()}
-
     def _within(self, features: npt.NDArray[Any]) -> Floats:
         lower, upper = self.public["lower"], self.public["upper"]
         return np.asarray((features - lower) / (upper - lower), dtype=np.float64)

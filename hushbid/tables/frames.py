@@ -15,7 +15,7 @@ from hushbid.protocol.errors import DataError
 from hushbid.tables.delivery import writing
 from hushbid.tables.formulas import formula_cells
 
-__all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
+__all__ = ["ArrowTable", "Frame", "as_arrow", "columns_of_images", "like", "write_table"]
 
 
 def like(frame: Frame, table: ArrowTable) -> Any:
@@ -60,12 +60,16 @@ def write_table(table: ArrowTable, path: Path) -> dict[str, int]:
     known = format_of(path)
     if known is None or known.write is None:
         raise DataError(f"{path} is neither {' nor '.join(WRITTEN)}.", advice="Name one of these.")
-    listed = [field.name for field in table.schema if is_list(field.type)]
-    if listed and known.text:
+    if known.text and (images := columns_of_images(table)):
         raise DataError(
-            f"{path} is CSV, which holds no images, and column {listed[0]!r} has some.",
+            f"{path} is CSV, which holds no images, and column {images[0]!r} has some.",
             advice="Name a .parquet file.",
         )
     with writing(path) as stream:
         known.write(table, stream)
     return formula_cells(table) if known.text else {}
+
+
+def columns_of_images(table: ArrowTable) -> list[str]:
+    """The names of columns that hold images, as lists of numbers."""
+    return [field.name for field in table.schema if is_list(field.type)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -14,6 +14,7 @@ from hushbid.protocol.runtime.command import by_option, option
 
 if TYPE_CHECKING:
     from hushbid.protocol.data import DataColumns
+    from hushbid.protocol.data.dataset import Changes
 
 __all__ = [
     "DeliveredArgument",
@@ -144,8 +145,6 @@ class ResultsOptions:
     )
 
 
-def changes_told(outside: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What was clipped or dropped of tables, a line for each (`Delivery.outside`)."""
-    from hushbid.protocol.data.dataset import Changes  # NumPy is not needed to name options
-
-    return [f"{name}: {Changes(**changes).said}" for name, changes in outside.items()]
+def changes_told(outside: Mapping[str, Changes]) -> list[str]:
+    """What was clipped or dropped of tables, a line for each (`Delivery.changed`)."""
+    return [f"{name}: {changes.said}" for name, changes in outside.items()]

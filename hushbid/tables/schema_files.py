@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.delivered import delivered_table
 from hushbid.protocol.data.attribute_columns import attribute
-from hushbid.protocol.data.dataset import Allowed, DataColumns, Dataset, Outside
+from hushbid.protocol.data.dataset import Allowed, Changes, DataColumns, Outside
 from hushbid.protocol.data.dialect import Dialect
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.data.tables import dataset_of
 from hushbid.protocol.errors import DataError
+from hushbid.protocol.figures import Figures
 from hushbid.tables.delivery import writing
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
+from hushbid.tables.row_faults import row_faults
 
-__all__ = ["arrays_of", "decode_file", "encode_file"]
+__all__ = ["Decoded", "Encoded", "arrays_of", "decode_file", "encode_file"]
+
+
+@figures(frozen=True)
+class Encoded(Figures):
+    """What encoding a table came to: its size, what was changed, by the file's name, and what is strange."""
+
+    rows: int
+    columns: int
+    output: Path
+    outside: Mapping[str, Changes]
+    warnings: tuple[str, ...]
+
+
+@figures(frozen=True)
+class Decoded(Figures):
+    """What writing a delivery as a table came to; `formulas` are those of `write_table`."""
+
+    rows: int
+    output: Path
+    formulas: Mapping[str, int]
 
 
 def arrays_of(
@@ -56,15 +80,12 @@ def encode_file(
     identifier: str | None = None,
     outside: Outside | None = None,
     dialect: Dialect | None = None,
-) -> Dataset:
+) -> Encoded:
     """Write a table's rows as the ``.npz`` that a party's file names.
 
     Args:
         outside: What becomes of rows that do not fit the schema; None: they are refused.
         dialect: What is declared of a CSV file.
-
-    Returns:
-        What was written, with what was clipped or dropped.
 
     Raises:
         DataError: A file cannot be read or written, or a row does not fit.
@@ -86,17 +107,15 @@ def encode_file(
     arrays = {name: getattr(found, name) for name in ("features", "labels", "identifiers")}
     with writing(output) as stream:
         np.savez(stream, **{name: array for name, array in arrays.items() if array is not None})
-    return found
+    changes = {} if found.changes is None else {found.name: found.changes}
+    return Encoded(len(found), schema.width, output, changes, tuple(row_faults(found, schema)))
 
 
-def decode_file(
-    schema: Schema, path: Path, output: Path, *, label: str = "label"
-) -> tuple[int, dict[str, int]]:
-    """Write a delivery as a table; returns how many rows it has, and its formulas (`write_table`).
+def decode_file(schema: Schema, path: Path, output: Path, *, label: str = "label") -> Decoded:
+    """Write a delivery as a table.
 
     Raises:
         DataError: As `delivered_table`, or the file cannot be written.
     """
     table = delivered_table(schema, path, label=label)
-    formulas = write_table(table, output)
-    return int(table.num_rows), formulas
+    return Decoded(int(table.num_rows), output, write_table(table, output))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.downstream import AMOUNTS, known_labels, no_classes, why_none_agree, wilson_interval
 from hushbid.consumer.estimators import is_regressor, made, takes_weights
@@ -18,14 +19,15 @@ from hushbid.consumer.learners import counted
 from hushbid.consumer.model_figures import ModelFigures, ModelJudge
 from hushbid.consumer.training_weights import Kind
 from hushbid.protocol.data import DataColumns
-from hushbid.protocol.data.dataset import Outside
+from hushbid.protocol.data.dataset import Changes, Outside
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import need
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.guarantee import PrivacyStatement
 from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
 from hushbid.text_files import check_file_place
 
-__all__ = ["Fitted", "Trained", "train"]
+__all__ = ["AmountScores", "ClassScores", "Fitted", "Trained", "train"]
 
 _ENDING: Final = ".skops"
 _NO_WEIGHTS: Final = "the delivery has none: `hushbid weigh` makes them"
@@ -37,28 +39,42 @@ _Rows: TypeAlias = tuple[Floats, npt.NDArray[Any], Floats | None]
 """Points, their labels, and their weights if they have any."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
+@figures(frozen=True)
+class ClassScores(Figures):
+    """How good a classifier is on test points; the interval is Wilson's of 95 %, F1 the mean of classes."""
+
+    accuracy: float
+    accuracy_interval: tuple[float, float]
+    f1_macro: float
+
+
+@figures(frozen=True)
+class AmountScores(Figures):
+    """How good a regressor is on test points, its errors in the labels' unit; None: no finite number is."""
+
+    r2: float | None
+    mean_absolute_error: float | None
+    root_mean_squared_error: float | None
+
+
+@figures(frozen=True, eq=False)
+class Fitted(Figures):
     """A fitted model and how good it is on test points.
 
     Attributes:
-        model: A pipeline that takes raw columns, scales them by the session's bounds to [0, 1], and predicts.
+        pipeline: It takes raw columns, scales them by the session's bounds to [0, 1], and predicts. Its JSON
+            is without it: None in what is read back.
         converged: Whether scikit-learn took the fit for finished; False: it stopped at its most iterations.
-        scores: On the test points. Of a classifier ``accuracy``, its 95 % ``accuracy_interval`` (Wilson) and
-            ``f1_macro``; of a regressor ``r2``, ``mean_absolute_error`` and ``root_mean_squared_error``, in
-            the labels' unit. None: there are no test points.
+        scores: On the test points; None: there are none.
     """
 
-    model: Any = field(repr=False)
+    pipeline: Any = Field(default=None, exclude=True, repr=False, kw_only=True)
     converged: bool
-    scores: Mapping[str, Any] | None
-
-    def as_json(self) -> dict[str, Any]:
-        return {"converged": self.converged, "scores": None if self.scores is None else dict(self.scores)}
+    scores: ClassScores | AmountScores | None
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
+@figures(frozen=True, eq=False, kw_only=True)
+class Trained(Figures):
     """A trained model, and what it learned from.
 
     Attributes:
@@ -73,14 +89,18 @@ class Trained:
         labels_why: Why no test point can be got right, if that is how labels are written, or why few are, if
             labels are amounts; else empty.
         own_rows: Own rows with a label that it learned from as well; None: no file of own rows was named.
-        beside: Whether it is better than one of own rows alone; None: no file of own rows was named.
-        privacy: The session's guarantees, as far as the session is known.
+        beside: Whether it is better than one of own rows alone, in JSON ``model``; None: no file of own rows
+            was named.
         output: Where the model was written.
         outside: What was clipped or dropped of test and own rows, by their files' names.
+        privacy: The session's guarantees, as far as the session is known.
     """
 
+    FLAT: ClassVar[frozenset[str]] = frozenset({"fitted"})
+    TOLD: ClassVar[Mapping[str, str]] = {"judgement": "sentences"}
+
     estimator: str
-    kind: str
+    kind: Literal["classifier", "regressor"]
     fitted: Fitted
     weights_used: bool
     weights_why: str
@@ -90,11 +110,11 @@ class Trained:
     classes: int | None
     tested: int | None
     labels_why: str
-    output: Path | None
     own_rows: int | None = None
-    beside: ModelFigures | None = None
+    beside: Annotated[ModelFigures | None, Field(alias="model")] = None
+    output: Path | None
+    outside: Mapping[str, Changes] = Field(default_factory=dict)
     privacy: tuple[PrivacyStatement, ...] = ()
-    outside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sentences(self) -> tuple[str, str]:
@@ -103,28 +123,8 @@ class Trained:
 
     @property
     def model(self) -> Any:
-        return self.fitted.model
-
-    def as_json(self) -> dict[str, Any]:
-        beside = self.without_weights
-        return {
-            "estimator": self.estimator,
-            "kind": self.kind,
-            **self.fitted.as_json(),
-            "weights_used": self.weights_used,
-            "weights_why": self.weights_why,
-            "without_weights": None if beside is None else beside.as_json(),
-            "points": self.points,
-            "unlabelled": self.unlabelled,
-            "classes": self.classes,
-            "tested": self.tested,
-            "labels_why": self.labels_why,
-            "own_rows": self.own_rows,
-            "model": None if self.beside is None else self.beside.as_json(),
-            "output": None if self.output is None else str(self.output),
-            "judgement": list(self.sentences),
-            "outside": dict(self.outside),
-        }
+        """The fitted pipeline."""
+        return self.fitted.pipeline
 
 
 def train(
@@ -198,9 +198,9 @@ def train(
         elif weights is None:
             why = "the points that have a label have no weight"
     both: _Rows = (learned, labels, weights)
-    figures, counts = None, len(labels)
+    compared, counts = None, len(labels)
     if own is not None:
-        figures, share = _shared(found, own, tested, model, regressor=regressor, seed=seed)
+        compared, share = _shared(found, own, tested, model, regressor=regressor, seed=seed)
         both = (
             np.concatenate([own[0], learned]),
             np.concatenate([own[1], labels]),
@@ -217,7 +217,7 @@ def train(
     fitted = _fit(model, *both, found.bounds, tested)
     beside = _fit(model, learned, labels, None, found.bounds, tested) if without_weights else None
     if place is not None:
-        _write(place, fitted.model, name)
+        _write(place, fitted.pipeline, name)
     labels_why = ""
     if tested is not None and not regressor:
         labels_why = AMOUNTS if no_classes(tested[1]) else why_none_agree(labels, tested[1])
@@ -234,10 +234,10 @@ def train(
         tested=None if tested is None else len(tested[1]),
         labels_why=labels_why,
         own_rows=None if own is None else len(own[1]),
-        beside=figures,
+        beside=compared,
         privacy=found.privacy(),
         output=None if place is None else place.resolve(),
-        outside=found.outside,
+        outside=found.changed,
     )
 
 
@@ -370,7 +370,7 @@ def _fit(
     converged = not any(issubclass(each.category, ConvergenceWarning) for each in told)
     # The bounds are all that the scaler learns: it maps them to 0 and 1.
     scaler = MinMaxScaler().fit(bounds)
-    return Fitted(Pipeline([("scale", scaler), ("model", model)]), converged, scores)
+    return Fitted(converged, scores, pipeline=Pipeline([("scale", scaler), ("model", model)]))
 
 
 def _not_fitted(name: str, error: Exception) -> ConfigError | DataError:
@@ -385,23 +385,20 @@ def _not_fitted(name: str, error: Exception) -> ConfigError | DataError:
     )
 
 
-def _scores(model: Any, points: Floats, truth: npt.NDArray[Any]) -> dict[str, Any]:
+def _scores(model: Any, points: Floats, truth: npt.NDArray[Any]) -> ClassScores | AmountScores:
     from sklearn import metrics
 
     predicted = np.asarray(model.predict(points)).reshape(len(truth))
     if is_regressor(model):
         truth = truth.astype(np.float64)
-        return {
-            "r2": float(metrics.r2_score(truth, predicted)) if len(truth) > 1 else None,
-            "mean_absolute_error": float(metrics.mean_absolute_error(truth, predicted)),
-            "root_mean_squared_error": float(metrics.root_mean_squared_error(truth, predicted)),
-        }
+        return AmountScores(
+            float(metrics.r2_score(truth, predicted)) if len(truth) > 1 else None,
+            float(metrics.mean_absolute_error(truth, predicted)),
+            float(metrics.root_mean_squared_error(truth, predicted)),
+        )
     right = float(np.mean(predicted == truth))
-    return {
-        "accuracy": right,
-        "accuracy_interval": list(wilson_interval(right, len(truth))),
-        "f1_macro": float(metrics.f1_score(truth, predicted, average="macro", zero_division=0)),
-    }
+    f1 = float(metrics.f1_score(truth, predicted, average="macro", zero_division=0))
+    return ClassScores(right, wilson_interval(right, len(truth)), f1)
 
 
 def _write(place: Path, model: Any, name: str) -> None:

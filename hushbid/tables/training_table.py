@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from hushbid.consumer.delivered import free_name, owner_column
 
 if TYPE_CHECKING:
     from hushbid.tables.frames import ArrowTable
 
 __all__ = ["training_table"]
-
-_OWNER: Final = "owner"
-_WEIGHT: Final = "weight"
 
 
 def training_table(
@@ -35,18 +33,12 @@ def training_table(
 
     width = own.num_columns
     names = bought.column_names
-    owner = next(name for name in names[width + 1 :] if name.rstrip("_") == _OWNER)
+    owner = owner_column(bought, width)
     kept = bought.select([*names[: width + 1], owner])
-    weight = _free(_WEIGHT, kept.column_names)
+    weight = free_name("weight", kept.column_names)
     kept = kept.append_column(weight, pa.array(weights)).filter(pa.array(weights > 0.0))
     if labels is None:
         return kept
     table = own.append_column(names[width], pa.array(labels.tolist(), type=kept.column(width).type))
     table = table.append_column(owner, pa.nulls(len(table), kept.column(owner).type))
     return pa.concat_tables([table.append_column(weight, pa.array(np.ones(len(table)))), kept])
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.valuation import OwnerValue, value
+from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.figures import Figures
 from hushbid.tables.delivery import Delivery
@@ -44,7 +45,7 @@ class Worth(Figures):
     points: int
     gamma: float
     from_seed_set: bool
-    outside: Mapping[str, Any] = Field(default_factory=dict)
+    outside: Mapping[str, Changes] = Field(default_factory=dict)
 
 
 def value_owners(options: ValueOptions) -> Worth:
@@ -83,5 +84,5 @@ def value_owners(options: ValueOptions) -> Worth:
         points=len(sellers),
         gamma=width,
         from_seed_set=seeds is not None,
-        outside=bought.outside,
+        outside=bought.changed,
     )

@@ -19,6 +19,7 @@ from hushbid.consumer.matching import check_ridge
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.store import weight_arrays
 from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
+from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.data.formats import WRITTEN
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.figures import Figures
@@ -30,7 +31,7 @@ from hushbid.text_files import check_file_place
 if TYPE_CHECKING:
     from hushbid.tables.frames import ArrowTable
 
-__all__ = ["named_table", "weigh"]
+__all__ = ["Weighing", "named_table", "weigh"]
 
 _ENDINGS: Final = (".npz", *WRITTEN)
 
@@ -64,7 +65,7 @@ class Weighing(Figures):
     balance: str | None
     model: ModelFigures
     privacy: tuple[PrivacyStatement, ...] = ()
-    outside: Mapping[str, Any] = Field(default_factory=dict)
+    outside: Mapping[str, Changes] = Field(default_factory=dict)
 
     @property
     def sentences(self) -> tuple[str, str]:
@@ -139,7 +140,7 @@ def weigh(options: WeighOptions) -> Weighing:
         balance=options.balance,
         model=model,
         privacy=found.privacy(),
-        outside=found.outside,
+        outside=found.changed,
     )
 
 
@@ -159,11 +160,15 @@ def named_table(
 ) -> ArrowTable:
     """A delivery's arrays as a table: its columns, then label, identifier, owner, round and weights.
 
+    Names that the columns already have get a trailing underscore.
+
     Args:
         names: Of the columns; None: ``x0``, ``x1``, ….
         label: Name of the label's column.
     """
     import pyarrow as pa
+
+    from hushbid.consumer.delivered import free_name
 
     features = arrays["features"]
     named = names or [f"x{number}" for number in range(features.shape[1])]
@@ -171,7 +176,7 @@ def named_table(
     for name, mask, attribute in MASKED:
         column = label if attribute == "label" else attribute
         if name in arrays:
-            columns[column] = pa.array(arrays[name], mask=~arrays[mask])
+            columns[free_name(column, columns)] = pa.array(arrays[name], mask=~arrays[mask])
     for name, column in (
         ("owners", "owner"),
         ("rounds", "round"),
@@ -179,5 +184,5 @@ def named_table(
         ("training_weights", "training_weight"),
     ):
         if name in arrays:
-            columns[column] = pa.array(arrays[name])
+            columns[free_name(column, columns)] = pa.array(arrays[name])
     return pa.table(columns)

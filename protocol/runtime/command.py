@@ -21,6 +21,8 @@ from typing import (
     Generic,
     NoReturn,
     ParamSpec,
+    Protocol,
+    Self,
     TypeAlias,
     TypeVar,
 )
@@ -46,6 +48,7 @@ __all__ = [
     "LogFormatOption",
     "LogLevelOption",
     "MetricsOption",
+    "Record",
     "StateOption",
     "built",
     "by_option",
@@ -98,6 +101,18 @@ _WARNING: Final = "WARNING"
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 """Numbers of errors that a full or broken stdout gives."""
 """A line for people that begins so is told to those who want no remarks, too."""
+
+
+class Record(Protocol):
+    """A verb's result that is its own JSON, as `hushbid.protocol.figures.Figures` are."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """The record again."""
+
 
 _Options = TypeVar("_Options")
 _Arguments = ParamSpec("_Arguments")
@@ -178,13 +193,13 @@ def takes(
 
 def verb(
     *,
-    show: Callable[[Mapping[str, Any]], object] | None = None,
-    ends: Callable[[Mapping[str, Any]], ExitCode] | None = None,
+    show: Callable[[Any], object] | None = None,
+    ends: Callable[[Any], ExitCode] | None = None,
     sources: Collection[str] = (),
-) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[..., None]]:
+) -> Callable[[Callable[..., Mapping[str, Any] | Record]], Callable[..., None]]:
     """Make a verb of a function that returns its result: add `--json`, and end the process (`run_verb`)."""
 
-    def decorate(result: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
+    def decorate(result: Callable[..., Mapping[str, Any] | Record]) -> Callable[..., None]:
         parameters = list(inspect.signature(result, eval_str=True).parameters.values())
         told = any(each.name == _JSON.name for each in parameters)
 
@@ -218,11 +233,11 @@ def _parameter(of: Field[Any]) -> inspect.Parameter:
 
 
 def run_verb(
-    body: Callable[[], Mapping[str, Any]],
+    body: Callable[[], Mapping[str, Any] | Record],
     *,
     as_json: bool,
-    show: Callable[[Mapping[str, Any]], object] | None = None,
-    ends: Callable[[Mapping[str, Any]], ExitCode] | None = None,
+    show: Callable[[Any], object] | None = None,
+    ends: Callable[[Any], ExitCode] | None = None,
     sources: Collection[str] = (),
 ) -> NoReturn:
     """Run a verb and end the process with its exit code.
@@ -230,10 +245,10 @@ def run_verb(
     Args:
         body: Does the work and returns the verb's result.
         as_json: Print the result as one JSON object on stdout; text for people stays on stderr.
-        show: Prints the result for people, and is given it with all its texts printable, each as one line;
-            None: there is nothing more to say.
+        show: Prints the result for people, and is given it, a mapping or a record, with all its texts
+            printable, each as one line; None: there is nothing more to say.
         ends: The exit code of a result, asked for after it was printed; None: always `DONE`.
-        sources: Fields of the result that are TOML for a file, of which `show` keeps lines and meaning.
+        sources: Fields of a mapping that are TOML for a file, of which `show` keeps lines and meaning.
     """
     try:
         result = body()
@@ -267,18 +282,20 @@ def run_verb(
 
 
 def _tell_result(
-    result: Mapping[str, Any],
+    result: Mapping[str, Any] | Record,
     *,
     as_json: bool,
-    show: Callable[[Mapping[str, Any]], object] | None,
+    show: Callable[[Any], object] | None,
     sources: Collection[str],
 ) -> None:
     try:
+        values = result if isinstance(result, Mapping) else result.as_json()
         if as_json:
-            _print_json(result)
+            _print_json(values)
         elif show is not None:
-            written = {name: printable_source(result[name]) for name in sources}
-            show(printable_in({**result, **dict.fromkeys(sources)}) | written)
+            written = {name: printable_source(values[name]) for name in sources}
+            told = printable_in({**values, **dict.fromkeys(sources)}) | written
+            show(told if isinstance(result, Mapping) else result.from_json(told))
             sys.stdout.flush()
     except BrokenPipeError:
         raise

@@ -18,6 +18,14 @@ import pytest
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
+from hushbid.consumer.result import ConsumerResult
+from hushbid.curator.result import CuratorResult
+from hushbid.owner.result import OwnerResult
+from hushbid.protocol.figures import Figures
+from hushbid.results.run import RunResult
+from hushbid.tables.training import Trained
+from hushbid.tables.valuing import Worth
+from hushbid.tables.weighing import Weighing
 from tests.conftest import ROOT
 
 SHAPES: Final = Path(__file__).parent / "results"
@@ -25,6 +33,16 @@ CLUSTER: Final = str(ROOT / "configs" / "digits" / "cluster.toml")
 RUNS: Final = ("run", "consumer", "curator", "owner")
 """Verbs of real processes with secret noise, of which names and types are pinned, and no values."""
 OTHERS: Final = ("simulate", "plan", "advise", "train", "weigh", "value")
+RECORDS: Final[dict[str, type[Figures]]] = {
+    "run": RunResult,
+    "simulate": RunResult,
+    "consumer": ConsumerResult,
+    "curator": CuratorResult,
+    "owner": OwnerResult,
+    "train": Trained,
+    "weigh": Weighing,
+    "value": Worth,
+}
 VOLATILE: Final = frozenset(
     {"wall_seconds", "rounds_per_second", "seconds", "speed", "transcripts", "data", "directory", "report"}
     | {"output", "batches", "gap"}
@@ -140,6 +158,14 @@ def test_what_a_verb_prints_for_programs_only_gains(verb: str, quiet: dict[str, 
 @pytest.mark.parametrize("verb", RUNS)
 def test_what_processes_print_for_programs_only_gains(verb: str, of_run: dict[str, dict[str, Any]]) -> None:
     assert list(losses(_recorded(verb), of_run[verb], verb, exact=False)) == []
+
+
+@pytest.mark.parametrize("verb", RECORDS)
+def test_what_is_recorded_is_read_back_as_a_record(verb: str) -> None:
+    """Of every field that was recorded; it may have more by now."""
+    recorded = _recorded(verb)
+    again = RECORDS[verb].from_json(recorded).as_json()
+    assert list(losses(recorded, again, verb, exact=True)) == []
 
 
 def test_a_loss_is_found() -> None:

@@ -54,6 +54,7 @@ def given_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("given-up")
     draw = np.random.default_rng(0)
     rows = pd.DataFrame({"salt": draw.random(80).round(3), "sort": draw.choice(["a", "b"], 80)})
+    rows["seen"] = [f"2024-0{month}-11" for month in draw.integers(3, 9, 80)]
     rows.to_csv(place / "wanted.csv", index=False)
     arguments = ["init", "wanted.csv", "--for", "several", "--owner", "north", "--output", "sea"]
     commands = [shlex.split(each["command"]) for each in told(place, *arguments)["commands"]]
@@ -75,7 +76,7 @@ def given_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sea(given_up: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(given_up, tmp_path / "sea")
+    return shutil.copytree(given_up, tmp_path / "the sea")
 
 
 def test_who_gives_a_session_up_says_how_another_begins(sea: Path) -> None:
@@ -90,26 +91,27 @@ def test_who_gives_a_session_up_says_how_another_begins(sea: Path) -> None:
     session = sea / "session.toml"
     session.write_text(session.read_text().replace("127.0.0.1:*", "127.0.0.1:25790"))
     before = {path: path.read_bytes() for path in sea.iterdir() if path.is_file()}
-    found = told(sea, "again", "session.toml", "--enrolment", "2", "--min-owners", "1")
+    place = sea.parent
+    found = told(place, "again", "the sea/session.toml", "--enrolment", "2", "--min-owners", "1")
     assert {path: path.read_bytes() for path in before} == before, "files of before stay"
     assert found["outcome"] == "given up"
-    old, new = (load_toml(SessionFile, sea / name) for name in ("session.toml", found["session_file"]))
+    old, new = (load_toml(SessionFile, path) for path in (session, place / found["session_file"]))
     assert new.roster == old.roster
     assert new.session.nonce == found["nonce"] != old.session.nonce
     assert (new.timeouts.enrolment, new.session.min_owners) == (2.0, 1)
     assert new.digest() != old.digest()
-    curators = [load_toml(CuratorFile, sea / name) for name in ("curator.toml", found["config_file"])]
+    curators = [load_toml(CuratorFile, path) for path in (sea / "curator.toml", place / found["config_file"])]
     assert len({file.state for file in curators}) == 2
     assert len({file.key for file in curators}) == 1
     assert set(found["invitations"]) == {"consumer", "north"}
     for path in found["invitations"].values():
-        assert read_invitation(sea / path).configuration.digest() == new.digest()
+        assert read_invitation(place / path).configuration.digest() == new.digest()
+        assert "# lower 2024-01-01, upper 2025-01-01" in (place / path).read_text()
     command = next(each["command"] for each in found["commands"] if each["where"] == "curator")
-    ended = hushbid(sea, *shlex.split(command)[1:])
+    ended = hushbid(place, *shlex.split(command)[1:])
     assert ended.returncode == ExitCode.TIMEOUT, "it is a session that begins, and nobody came to it"
-    assert told(sea, "again", found["session_file"], "--config", found["config_file"])["session_file"] == (
-        "session-3.toml"
-    )
+    again = told(place, "again", found["session_file"], "--config", found["config_file"])
+    assert again["session_file"] == "the sea/session-3.toml"
 
 
 def test_a_session_that_runs_or_was_stopped_is_not_begun_again(sea: Path) -> None:

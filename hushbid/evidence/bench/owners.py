@@ -14,7 +14,7 @@ from hushbid.cluster.parties import Party
 from hushbid.evidence.bench.rules import with_setting
 from hushbid.evidence.bench.session import write_cluster
 from hushbid.protocol import platform
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CURATOR
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
@@ -60,17 +60,17 @@ def bench_owners(
     with _Memory() as memory:
         ended = run_parties(prepared, follow, say)
     took, spent = time.monotonic() - began, _processor_seconds() - before
-    curator = ended.results[CURATOR]
+    curator = ended.curator
     counted = Status.read(status_path(_state(prepared.parties[0]), CURATOR)).counters
     return {
         "owners": owners,
         "setting": setting,
-        "rounds": curator["rounds"],
-        "bought": ended.results[CONSUMER]["points_delivered"],
-        "absent": sum(curator["absences"].values()),
+        "rounds": curator.rounds,
+        "bought": ended.consumer.points_delivered,
+        "absent": sum(curator.absences.values()),
         "failed": len(ended.failed),
         "whole_seconds": took,
-        "rounds_seconds": float(curator["wall_seconds"]),
+        "rounds_seconds": curator.wall_seconds,
         "processor_seconds": spent,
         "memory_bytes": memory.most,
         "received_bytes": counted["bytes_received"],

@@ -20,7 +20,7 @@ from hushbid.evidence.bench.relay import relay
 from hushbid.evidence.bench.rules import BOX_BYTES, with_setting
 from hushbid.evidence.bench.session import DIMENSION, write_cluster
 from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES
-from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
 from hushbid.protocol.wire.messages import Bid, Broadcast, SealedCandidate, fixed
@@ -131,10 +131,9 @@ def _measure(file: Path, runs: Path, delay: float, say: Callable[[str], None]) -
             redirect(prepared, stack.enter_context(relay(prepared.session.network.address, delay=delay)))
         started = time.monotonic()
         ended = run_parties(prepared, say=say)
-    curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
     place = next(party.directory for party in prepared.parties if party.name == CONSUMER)
-    delivered = max(times_of(place / consumer["transcript"], PurchasesChecked.KIND))
-    return _Measured(session=float(curator["wall_seconds"]), whole=delivered - started)
+    delivered = max(times_of(place / ended.consumer.transcript, PurchasesChecked.KIND))
+    return _Measured(session=ended.curator.wall_seconds, whole=delivered - started)
 
 
 def times_of(transcript: Path, kind: str) -> list[float]:

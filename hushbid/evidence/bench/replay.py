@@ -38,11 +38,11 @@ def bench_replay(
         for setting in SETTINGS:
             say(f"session, {setting}")
             prepared = prepare(open_cluster(with_setting(plain, setting)), place / "runs")
-            result = run_parties(prepared, say=say).results[CURATOR]
+            result = run_parties(prepared, say=say).curator
             directory = next(party.directory for party in prepared.parties if party.name == CURATOR)
-            transcript = directory / result["transcript"]
+            transcript = directory / result.transcript
             say(f"replay, {setting}")
-            recorded = float(result["rounds_per_second"])
+            recorded = result.rounds / result.wall_seconds
             reading = rounds / _median(repeats, lambda path=transcript: verify(path))  # type: ignore[misc]
             replay = rounds / _median(repeats, lambda path=transcript: replayed(path))  # type: ignore[misc]
             found[setting] = {

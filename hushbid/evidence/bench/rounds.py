@@ -16,7 +16,6 @@ import numpy as np
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.bench.bare import bare_rounds
 from hushbid.evidence.bench.session import DIMENSION, write_cluster
-from hushbid.protocol.names import CURATOR
 from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
 from hushbid.protocol.wire.messages import Bid, Broadcast, Candidate, fixed
 from hushbid.running.directory import prepare
@@ -47,7 +46,7 @@ def bench_rounds(
             say(f"session, durability {durability}")
             opened = open_cluster(cluster, settings=[f'run.durability="{durability}"'])
             ended = run_parties(prepare(opened, Path(name) / "runs"), say=say)
-            measured[durability] = float(ended.results[CURATOR]["rounds_per_second"])
+            measured[durability] = ended.curator.rounds / ended.curator.wall_seconds
         after = bare()
     reference = (before + after) / 2
     return {

@@ -15,7 +15,6 @@ import tomli_w
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.bench.session import write_cluster
 from hushbid.protocol.machine.progress import Progress
-from hushbid.protocol.names import CURATOR
 from hushbid.running.directory import prepare
 from hushbid.running.launcher import run_parties
 from hushbid.running.simulate import AfterRound, Follow
@@ -81,7 +80,7 @@ def bench_rules(
                 say,
             )
             took[setting] = time.monotonic() - began
-            measured[setting].append(float(ended.results[CURATOR]["rounds_per_second"]))
+            measured[setting].append(ended.curator.rounds / ended.curator.wall_seconds)
     median = {setting: median_high(rates) for setting, rates in measured.items()}
     return {
         "owners": owners,

@@ -100,7 +100,10 @@ def _far(bought: int, delay: float, say: Callable[[str], None]) -> float:
         ended = run_parties(prepared, say=say)
         directories = {party.name: party.directory for party in prepared.parties}
         called, checked = (
-            times_of(directories[party] / ended.results[party]["transcript"], kind)
-            for party, kind in ((CURATOR, WeightsComputed.KIND), (CONSUMER, PurchasesChecked.KIND))
+            times_of(directories[party] / found.transcript, kind)
+            for party, found, kind in (
+                (CURATOR, ended.curator, WeightsComputed.KIND),
+                (CONSUMER, ended.consumer, PurchasesChecked.KIND),
+            )
         )
     return max(checked) - min(called)

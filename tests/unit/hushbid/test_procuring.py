@@ -168,7 +168,9 @@ def test_weights_and_figures_are_those_of_the_result(procured: Procured) -> None
     assert "the noise is simulated" in consumer.why
     assert procured.result.standing is not None
     assert procured.result.standing.sentence() in str(procured)
-    assert "<table" in procured._repr_html_()
+    shown = procured._repr_html_()
+    assert shown.startswith(procured.result._repr_html_())
+    assert "<table" in shown
     assert (procured.report, dict(procured.transcripts), procured.result.data) == (None, {}, None)
 
 

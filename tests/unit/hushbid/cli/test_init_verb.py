@@ -222,6 +222,9 @@ WRONG = [
     pytest.param(["wanted.csv", *OWNERS, *OWNERS], "own name", id="an owner twice"),
     pytest.param(["wanted.csv", "--owner", "Älps=alps.csv"], "small letters", id="an owner's name"),
     pytest.param(["wanted.csv", "--owner", "curator=alps.csv"], "another name", id="a party's name"),
+    pytest.param(["wanted.csv", "--owner", "test=alps.csv"], "another name", id="the test set's name"),
+    pytest.param(["wanted.csv", "--owner", "validation=alps.csv"], "another name", id="wanted rows' name"),
+    pytest.param(["wanted.csv", "--owner", "session", "--for", "several"], "another name", id="a file's"),
     pytest.param(["wanted.csv", *OWNERS, "--name", "spitäler"], "small letters", id="the session's name"),
     pytest.param(["wanted.csv", *OWNERS, "--output", "/proc/x"], "--output", id="no directory"),
     pytest.param(["wanted.csv", *OWNERS, "--output", "."], "--output", id="a directory that is there"),
@@ -256,6 +259,27 @@ def test_tables_that_do_not_go_together_are_named(place: Path) -> None:
     error = refused("wanted.csv", "--owner", "text=text.csv")
     assert "different kinds in 'frames'" in error["what"]
     assert "--without frames" in error["advice"]
+
+
+def test_a_session_may_have_a_name_that_no_owner_can_have(place: Path) -> None:
+    assert Path(made("wanted.csv", *OWNERS, "--name", "consumer")["directory"]).name == "consumer"
+
+
+def test_two_owners_files_of_one_name_are_both_read(place: Path) -> None:
+    for name, kept in (("north", {}), ("south", {"frames": "many"})):
+        (place / name).mkdir()
+        bees(6, 50).assign(**kept).to_csv(place / name / "hives.csv", index=False)
+    owners = ("--owner", "north=north/hives.csv", "--owner", "south=south/hives.csv")
+    for each in (owners, (*owners[2:], *owners[:2])):
+        assert "different kinds in 'frames'" in refused("wanted.csv", *each)["what"]
+    bees(6, 50).drop(columns="frames").to_csv(place / "south" / "hives.csv", index=False)
+    assert refused("wanted.csv", *owners)["what"] == f"{place / 'south/hives.csv'} has no column 'frames'."
+
+
+def test_few_rows_are_the_reason_of_an_epsilon_only_where_they_are(place: Path) -> None:
+    for name, more in (("by rows", ()), ("by word", ("--epsilon", "3"))):
+        text = Path(made("wanted.csv", *OWNERS, *more, "--output", name)["files"]["cluster"]).read_text()
+        assert ("rows are few" in text, "epsilon = 3.0" in text) == (name == "by rows", True)
 
 
 def test_people_read_what_was_made_and_what_to_paste(place: Path) -> None:

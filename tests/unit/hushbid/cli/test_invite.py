@@ -1,4 +1,4 @@
-"""`hushbid invite`: what the invited party reads in its file."""
+"""Invitations: what the invited party reads in its file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import tomli_w
 
-from hushbid.cli.invite import _with_dates
 from hushbid.protocol.data.schema import Schema
+from hushbid.starting.invitations import with_dates
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "day", "kind": "date", "lower": "1999-12-31", "upper": "2020-03-01", "missing": "2020-02-29"},
@@ -20,7 +20,7 @@ COLUMNS: list[dict[str, Any]] = [
 def test_bounds_of_dates_stand_beside_their_numbers_and_change_no_value() -> None:
     columns = Schema.of(COLUMNS).columns
     values = {"configuration": {"columns": [each.model_dump(exclude_none=True) for each in columns]}}
-    text = _with_dates(tomli_w.dumps(values), columns)
+    text = with_dates(tomli_w.dumps(values), columns)
     assert tomllib.loads(text) == tomllib.loads(tomli_w.dumps(values))
     assert 'kind = "date"  # lower 1999-12-31, upper 2020-03-01, missing 2020-02-29' in text
     assert 'kind = "datetime"  # lower 2000-01-01T00:00:00.000000' in text

@@ -24,8 +24,10 @@ from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE, keep_result, keep
 from hushbid.protocol.config.party import ConsumerFile
 from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
 from hushbid.protocol.transcript.reader import TranscriptReader
-from hushbid.running.purchase import open_purchase
+from hushbid.running.purchase import KeptResult, open_purchase
 from hushbid.running.simulate import simulate
+from tests.conftest import ROOT
+from tests.support.picture_sessions import bought_scans
 
 CONFIG = """
 state = "state"
@@ -157,6 +159,57 @@ def test_people_read_judgement_model_values_and_files(state: Path) -> None:
     assert (state.parent / "out" / "points.csv").is_file()
 
 
+def test_images_are_written_to_all_files_but_csv(tmp_path: Path) -> None:
+    bought_scans(tmp_path)
+    config = 'state = "record"\nvalidation = "validation.npz"\nseed_set = "seed.npz"\n'
+    (tmp_path / "consumer.toml").write_text(config)
+    found = json.loads(results(tmp_path / "record", "--json").stdout)
+    assert pq.read_table(found["files"]["parquet"])["scan"].to_pylist()[0] is not None
+    assert "csv" not in found["files"]
+    assert found["csv_why"] == "CSV holds no images, and column 'scan' has some."
+    assert f"No CSV was written: {found['csv_why']}" in results(tmp_path / "record").stdout
+
+
+def with_labels(state: Path, labels: Any, **tables: Any) -> None:
+    """Another delivery: with these labels; and other tables of the consumer's."""
+    with np.load(state / "delivered.npz") as archive:
+        arrays = dict(archive)
+    np.savez(state / "delivered.npz", **(arrays | {"labels": labels(arrays)}))
+    for name, table in tables.items():
+        table.to_csv(state.parent / f"{name}.csv", index=False)
+
+
+def test_labels_that_a_spreadsheet_takes_for_formulas_are_warned_of(state: Path) -> None:
+    with_labels(state, lambda arrays: np.where(arrays["labels"] == "yes", "=yes", "no"))
+    ended = results(state)
+    count = (pq.read_table(state / "results" / "points.parquet")["ripe"].to_numpy() == "=yes").sum()
+    assert f"points.csv for formulas, and act on them: {count} of ripe." in ended.stderr
+    assert json.loads(results(state, "--json").stdout)["formulas"] == {"ripe": count}
+
+
+@pytest.mark.parametrize("rows", [60, 4])
+def test_whole_amounts_are_learned_by_the_regressor_that_judges_them(state: Path, rows: int) -> None:
+    """Four own rows and no test rows are too few to judge by, and enough to learn from."""
+    tables = {name: orchard(seed, 60) for name, seed in (("validation", 3), ("test", 5))}
+    for table in tables.values():
+        table["ripe"] = (table["sugar"] * 1000).round().astype(int)
+    with_labels(
+        state,
+        lambda arrays: np.rint(arrays["features"][:, 0] * 1000).astype(np.int64),
+        validation=tables["validation"][:rows],
+        test=tables["test"],
+    )
+    if rows < 60:
+        (state.parent / "consumer.toml").write_text(CONFIG.replace('test = "test.csv"\n', ""))
+    found = json.loads(results(state, "--json").stdout)
+    assert (found["train_why"], found["train"]["kind"], found["train"]["estimator"]) == (
+        "",
+        "regressor",
+        "Ridge",
+    )
+    assert found["weigh"]["model"]["metric"] == ("r2" if rows == 60 else None)
+
+
 def test_owners_are_valued_from_a_drawn_seed_set_too(state: Path) -> None:
     draw = np.random.default_rng(6)
     drawn = np.column_stack([draw.random(30), np.eye(2)[draw.integers(0, 2, 30)]])
@@ -176,12 +229,10 @@ def test_what_the_consumer_kept_needs_no_file_beside_it(state: Path, tmp_path: P
     found = open_purchase(state)
     assert found.file == file
     assert found.result is None
-    keep_result(state, found.session, {"role": "consumer", "p": 40})
-    assert open_purchase(state).result == {
-        "identifier": found.session.identifier.hex(),
-        "role": "consumer",
-        "p": 40,
-    }
+    recorded = json.loads((ROOT / "tests/golden/results/consumer.json").read_text(encoding="utf-8"))
+    keep_result(state, found.session, recorded)
+    identifier = found.session.identifier.hex()
+    assert open_purchase(state).result == KeptResult.from_json({**recorded, "identifier": identifier})
 
 
 def test_a_result_of_another_session_is_refused_with_what_mends_it(state: Path) -> None:
@@ -193,6 +244,12 @@ def test_a_result_of_another_session_is_refused_with_what_mends_it(state: Path) 
     for damaged in ("[]", "{", '"text"'):
         (state / RESULT_FILE).write_text(damaged)
         assert "damaged" in refused(state)["what"]
+
+
+def test_an_incomplete_result_is_damage_and_no_bug(state: Path) -> None:
+    keep_result(state, open_purchase(state).session, {"role": "consumer", "p": 40})
+    assert "is damaged" in refused(state)["what"]
+    assert results(state).exit_code == 4
 
 
 def test_a_report_takes_no_result_of_another_session(state: Path) -> None:

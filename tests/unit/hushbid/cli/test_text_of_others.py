@@ -141,7 +141,7 @@ def test_a_consumer_s_result_is_shown(
     )
     for as_json in (False, True):
         with pytest.raises(SystemExit) as ended:
-            run_verb(told.as_json, as_json=as_json, show=hushbid.consumer.cli.show)
+            run_verb(lambda: told, as_json=as_json, show=hushbid.consumer.cli.show)
         assert ended.value.code == 0
         out = clean(capsys.readouterr().out)
         if as_json:
@@ -264,8 +264,8 @@ WRITERS = {
     "hushbid/cli/ledger.py": {"stdout"},
     "hushbid/cli/preflight.py": {"stdout", "stderr"},
     "hushbid/cli/schema.py": {"stdout"},
-    "hushbid/cli/status.py": {"stdout"},
     "hushbid/cli/transcript.py": {"stdout"},
+    "hushbid/cli/watch.py": {"stdout"},
     "hushbid/cli/app.py": {"stdout"},
     "hushbid/evidence/bench/relay.py": {"stdout"},
     "hushbid/results/terminal.py": {"Console"},

@@ -26,7 +26,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] += SECONDS[prepared]
         for number in (0, 1, 4):
             progress(SimpleNamespace(round=number))
-        return SimpleNamespace(results={"curator": {"rounds_per_second": 1.0 / SECONDS[prepared]}})
+        return SimpleNamespace(curator=SimpleNamespace(rounds=1, wall_seconds=SECONDS[prepared]))
 
     monkeypatch.setattr(rules, "write_cluster", lambda place, **_: place / "plain.toml")
     monkeypatch.setattr(rules, "with_setting", lambda _plain, setting: Path(setting))

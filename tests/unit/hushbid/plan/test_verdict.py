@@ -312,7 +312,7 @@ class Consumer:
         own = {"key": "secret.key", "state": "state", "validation": "validation.npz", "seed_set": "seed.npz"}
         (place / "party.toml").write_text(tomli_w.dumps(own), encoding="utf-8")
         monkeypatch.setattr("hushbid.consumer.process.run_consumer", self._begin)
-        monkeypatch.setattr("hushbid.cli.consumer._report", lambda _result: {})
+        monkeypatch.setattr("hushbid.cli.consumer._report", lambda result: result)
 
     def _begin(self, session_file: SessionFile, file: ConsumerFile, _control: object) -> Figures:
         self.began.append(kept_verdict(file.state, open_session(session_file)))

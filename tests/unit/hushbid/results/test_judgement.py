@@ -109,7 +109,7 @@ def test_so_does_the_consumer(session: Session, capsys: pytest.CaptureFixture[st
         seed_rows_shared=0,
     )
     with pytest.raises(SystemExit):
-        run_verb(result.as_json, as_json=False, show=hushbid.consumer.cli.show)
+        run_verb(lambda: result, as_json=False, show=hushbid.consumer.cli.show)
     assert words(capsys.readouterr().out).startswith(" ".join(["digits", *session.result.sentences]))
 
 

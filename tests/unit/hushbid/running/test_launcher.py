@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.machine.progress import Progress
 from hushbid.running import launcher
 from hushbid.running.launcher import PartyFailed, run_parties
+from tests.conftest import ROOT
 
 ENROLLING = Progress(
     party="curator", phase="enrolling", round=0, rounds=5, points=0, points_planned=20,
@@ -47,7 +49,11 @@ class Played:
         return bool(self.party.name == "heron")
 
     def result(self) -> dict[str, Any] | None:
-        return {"error": {"what": "bad", "advice": ""}} if self.failed else {}
+        if self.failed:
+            return {"error": {"what": "bad", "advice": ""}}
+        recorded = ROOT / "tests" / "golden" / "results" / f"{self.party.role}.json"
+        found: dict[str, Any] = json.loads(recorded.read_text(encoding="utf-8"))
+        return found
 
     def log_tail(self, _lines: int) -> list[str]:
         return []
@@ -95,4 +101,5 @@ def test_an_owner_that_fails_while_the_curator_enrols_ends_the_run(monkeypatch: 
 def test_an_owner_that_fails_in_the_rounds_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     ended, told = run(monkeypatch, ENROLLING, ROUND)
     assert ended.failed == {"heron": "bad"}
+    assert (ended.curator.role, ended.consumer.role, ended.owners) == ("curator", "consumer", {})
     assert told == [ROUND]

@@ -19,6 +19,8 @@ from hushbid.protocol.config.invitation import invitation
 from hushbid.protocol.data import DataColumns, load_dataset
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.space.features import PairedSpace
+from hushbid.tables.training_table import training_table
+from hushbid.tables.weighing import named_table
 from tests.support.session_files import text
 from tests.unit.protocol.runtime.test_invitation import CURATOR, session, written
 
@@ -249,6 +251,29 @@ def test_other_columns_are_refused_with_what_to_name(
     assert done.exit_code == 4, done.stderr
     assert "other.npz has" in done.stderr
     assert "--features" in done.stderr
+
+
+def test_columns_of_points_keep_names_that_weights_and_owners_have_too() -> None:
+    arrays = {
+        "features": POINTS,
+        "labels": LABELS,
+        "labelled": LABELS >= 0,
+        "owners": np.array(["heron"] * 60),
+        "rounds": np.arange(60),
+        "weights": np.full(60, 0.5),
+        "training_weights": np.full(60, 0.25),
+    }
+    table = named_table(arrays, ["weight", "owner"], label="owner")
+    assert table.column_names == [
+        *("weight", "owner", "owner_", "owner__", "round", "weight_", "training_weight"),
+    ]
+    assert table["weight"].to_pylist() == POINTS[:, 0].tolist()
+    assert (set(table["owner_"].to_pylist()), set(table["owner__"].to_pylist())) == ({0, 1}, {"heron"})
+    own = named_table({"features": WANTED}, ["weight", "owner"])
+    training = training_table(own, np.zeros(40, dtype=np.int64), table, arrays["training_weights"])
+    assert training.column_names == ["weight", "owner", "owner_", "owner__", "weight_"]
+    assert training["owner__"].to_pylist() == [None] * 40 + ["heron"] * 60
+    assert training["weight_"].to_pylist() == [1.0] * 40 + [0.25] * 60
 
 
 @pytest.mark.parametrize("name", ["table.csv", "folder.npz", "nowhere.npz", "text.npz", "flat.npz"])
