@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
 from hushbid.advice.labels import LabelTrial, labels_of, tried
-from hushbid.advice.trials import BY_THE_RULE, DIMENSION, MOST, Bounds, Request, Trial, Trials
+from hushbid.advice.trials import DIMENSION, MOST, Bounds, Request, Trial, Trials
 from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.verdict import ALIKE, UNLIKE, Rehearsal
 from hushbid.plan.quality import BY_RULE, Word
@@ -82,6 +82,7 @@ class Advice:
             have a part.
         labels: The model with labels in the choice and without, where public rows decided.
         verdict: What `preflight` and `consumer` say of the proposal, and `hushbid plan` if they did not.
+        by_rule: Whether that is the rule of thumb's, as nothing was rehearsed.
         file: The session, with owners but without keys.
         public: Whether public rows stood for D_v.
     """
@@ -93,6 +94,7 @@ class Advice:
     labels: LabelTrial | None
     verdict: Word
     reason: str
+    by_rule: bool
     notes: tuple[str, ...]
     file: SessionFile
     public: bool = False
@@ -105,9 +107,7 @@ class Advice:
     @property
     def called(self) -> str:
         """The verdict for people, who read of the rule of thumb what `hushbid plan` says."""
-        return (
-            BY_RULE.get(self.verdict, self.verdict) if self.reason.startswith(BY_THE_RULE) else self.verdict
-        )
+        return BY_RULE.get(self.verdict, self.verdict) if self.by_rule else self.verdict
 
     @property
     def disclosed(self) -> list[str]:
@@ -166,7 +166,7 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
     file = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon).file
     notes = _notes(request, trials, proposed)
     own = _own_view(request, trials, proposed, say)
-    verdict, reason = trials.verdict(proposed, own)
+    verdict, reason, by_rule = trials.verdict(proposed, own)
     batch_why = f"The default: {file.rounds} rounds; fewer cost quality, and more cost time."
     submits = []
     if file.herds:
@@ -192,6 +192,7 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
         labels=label_trial,
         verdict=verdict,
         reason=reason,
+        by_rule=by_rule,
         notes=tuple(notes),
         file=file,
         public=request.public is not None,

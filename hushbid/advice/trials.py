@@ -29,10 +29,7 @@ from hushbid.protocol.privacy.acquisition.sealed import Sealed
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.session import Session, open_session
 
-__all__ = ["BY_THE_RULE", "DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
-
-BY_THE_RULE: Final = "By the rule of thumb of `hushbid plan`"
-"""A reason begins so where nothing was rehearsed."""
+__all__ = ["DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
 
 DIMENSION: Final = 140
 """d of the trials, and of sessions in rounds."""
@@ -212,13 +209,16 @@ class Trials:
     def found(self) -> list[Trial]:
         return list(self._found.values())
 
-    def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str]:
+    def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str, bool]:
         """The verdict on a trial, and why: what `preflight` and `consumer` say, or else `hushbid plan`.
 
         It is for the consumer's eyes: no proposed setting follows from it.
 
         Args:
             own: Its rehearsal with D_v itself, where public rows stood for it.
+
+        Returns:
+            The word, the reason, and whether both are the rule of thumb's.
         """
         session = self.session(trial.gamma, trial.dimension, trial.epsilon)
         looked = self.looked_at(session, self.rows)
@@ -228,13 +228,13 @@ class Trials:
             found = replace(found, prospect=prospect_of(session, Sets(validation, validation)))
         if found.rehearsal in (own, trial.rehearsal) or looked.blind or found.by_model:
             if not found.refused:
-                return found.word or "uncertain", found.sentence()
+                return found.word or "uncertain", found.sentence(), False
             what, advice = what_is_wrong(session, self.rows, found)
-            return "hopeless", f"{found.since(what)} {advice}"
+            return "hopeless", f"{found.since(what)} {advice}", False
         setting = self._setting(trial.dimension, trial.epsilon)
         errors = release_errors(setting)
         judged = verdict(setting, *errors, predict(setting, *errors))
-        return judged.verdict, f"{BY_THE_RULE}: {judged.reason}"
+        return judged.verdict, f"By the rule of thumb of `hushbid plan`: {judged.reason}", True
 
     def _expected(self, dimension: int, epsilon: float) -> float:
         """MMD² over that of a uniform choice, by the rule of thumb of `hushbid plan`, without weights."""

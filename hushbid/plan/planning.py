@@ -82,7 +82,6 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
     from hushbid.plan.with_data import rehearsed
     from hushbid.protocol.runtime.blas_threads import one_blas_thread
     from hushbid.protocol.session.guarantee import weak_lines
-    from hushbid.protocol.session.session import open_session
 
     with one_blas_thread():  # as the parties' processes do
         data = path_of(options.data)
@@ -90,8 +89,9 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
         how = Rehearsing(
             wanted=options.rehearsal, drawn=setting.drawn, say=options.say or (lambda _line: None)
         )
-        for line in weak_lines(open_session(setting.file).privacy()):
-            how.say(line)
+        if not setting.refusal:
+            for line in weak_lines(setting.session().privacy()):
+                how.say(line)
         played = rehearsed(setting, how)
         speed = measure_speed(setting)
         return make_plan(

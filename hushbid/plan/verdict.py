@@ -28,7 +28,15 @@ from hushbid.protocol.privacy.releases.exact import ExactRelease
 from hushbid.protocol.session.guarantee import weak_lines
 from hushbid.protocol.session.session import Session
 
-__all__ = ["NOT_REHEARSING", "Rehearsing", "Sets", "nothing_to_choose", "prospect_of", "what_is_wrong"]
+__all__ = [
+    "NOT_REHEARSING",
+    "Rehearsing",
+    "Sets",
+    "nothing_to_choose",
+    "prospect_of",
+    "warn",
+    "what_is_wrong",
+]
 
 _FIRST_SECONDS: Final = 1.0
 """What a rehearsal takes before anything is said of how far it is."""
