@@ -14,7 +14,8 @@ from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.consumer.verdict import GOOD, Rehearsal, Verdict
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
-from hushbid.plan.quality import Word, predict, verdict
+from hushbid.plan.prediction import predict
+from hushbid.plan.quality import Word, verdict
 from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
 from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.tables import DEFAULT_RELEASE, default_rule, names_only, no_network, release_table

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hushbid.plan.flags import PlanFlags
 from hushbid.protocol.runtime.command import by_option, keywords_of, option
 from hushbid.protocol.runtime.given_tables import GivenPath, path_of
+
+if TYPE_CHECKING:
+    from hushbid.plan.result import Plan
 
 __all__ = ["PlanOptions", "plan_session"]
 
@@ -65,11 +68,11 @@ class PlanOptions(PlanFlags):
 
 
 @keywords_of(PlanOptions)
-def plan_session(options: PlanOptions) -> dict[str, Any]:
+def plan_session(options: PlanOptions) -> Plan:
     """Plan a session; arguments are the attributes of `PlanOptions`.
 
     Returns:
-        Every figure, under the names of docs/plan.md.
+        Every figure, under the names of docs/plan.md, as fields and as the keys of a mapping.
 
     Raises:
         ConfigError: A value that is missing, unknown or out of range.

@@ -16,7 +16,7 @@ import numpy as np
 from hushbid.consumer.prospect import prospect
 from hushbid.consumer.verdict import Prospect, Verdict
 from hushbid.plan.noise import release_errors
-from hushbid.plan.quality import predict
+from hushbid.plan.prediction import predict
 from hushbid.plan.rehearsal import TOO_FEW_LABELS, looked_at, rehearse, why_not_rehearsed
 from hushbid.plan.setting import setting_of
 from hushbid.plan.supply import all_sold, offer

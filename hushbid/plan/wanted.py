@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from pydantic.dataclasses import dataclass as figures
+
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.figures import Figures
 
 __all__ = ["COMMON_SHARE", "RARE_SHARE", "Wanted", "wanted_of"]
 
@@ -26,8 +28,8 @@ _SAYS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+@figures(frozen=True, slots=True)
+class Wanted(Figures):
     """What a share of wanted points comes to.
 
     Attributes:
