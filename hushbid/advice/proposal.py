@@ -8,12 +8,14 @@ computation, and nothing of D_v enters except its size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
+from pydantic.dataclasses import dataclass as figures
 from scipy.spatial.distance import pdist
 
 from hushbid.advice.labels import LabelTrial, labels_of, tried
@@ -28,6 +30,7 @@ from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset, check_dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.acquisition import herds
 
 __all__ = ["GRID", "Advice", "Proposal", "advise", "median_gamma"]
@@ -58,21 +61,18 @@ Source: TypeAlias = Literal["given", "public", "seed set", "validation"]
 """The source of a value: an option, public facts, the seed set, which no ε protects, or D_v."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+@figures(frozen=True, slots=True)
+class Proposal(Figures):
     """One setting as people call it (γ, d, …), its value, why in one sentence, and what that follows from."""
 
     setting: str
     value: Any
     why: str
-    source: Source
-
-    def as_json(self) -> dict[str, Any]:
-        return {"setting": self.setting, "value": self.value, "why": self.why, "from": self.source}
+    source: Annotated[Source, Field(alias="from")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Advice:
+@figures(frozen=True, slots=True, kw_only=True)
+class Advice(Figures):
     """A proposal with its reasons.
 
     Attributes:
@@ -83,11 +83,17 @@ class Advice:
         labels: The model with labels in the choice and without, where public rows decided.
         verdict: What `preflight` and `consumer` say of the proposal, and `hushbid plan` if they did not.
         by_rule: Whether that is the rule of thumb's, as nothing was rehearsed.
-        file: The session, with owners but without keys.
         public: Whether public rows stood for D_v.
     """
 
-    proposals: tuple[Proposal, ...]
+    TOLD: ClassVar[Mapping[str, str]] = {
+        "reached": "reached",
+        "called": "called",
+        "disclosed": "disclosed",
+        "disclosure": "disclosure",
+    }
+
+    proposals: Annotated[tuple[Proposal, ...], Field(alias="settings")]
     trials: tuple[Trial, ...]
     effect: float | None
     own: Rehearsal | None
@@ -96,7 +102,6 @@ class Advice:
     reason: str
     by_rule: bool
     notes: tuple[str, ...]
-    file: SessionFile
     public: bool = False
 
     @property
@@ -126,24 +131,12 @@ class Advice:
             "stand for it (--public), or give --gamma and --epsilon."
         )
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "settings": [proposal.as_json() for proposal in self.proposals],
-            "trials": [trial.as_json() for trial in self.trials],
-            "effect": self.effect,
-            "reached": self.reached,
-            "own": None if self.own is None else self.own.as_json(),
-            "labels": None if self.labels is None else self.labels.as_json(),
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "disclosed": self.disclosed,
-            "disclosure": self.disclosure,
-            "notes": list(self.notes),
-        }
 
-
-def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
+def advise(request: Request, *, say: Callable[[str], object]) -> tuple[Advice, SessionFile]:
     """Propose a session's settings; `say` is told what is rehearsed next.
+
+    Returns:
+        The advice, and the session that it comes to, with owners but without keys.
 
     Raises:
         ConfigError: Nothing says p, or the bounds; or an option is out of its range.
@@ -173,7 +166,7 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
         why = "The default, p: what is wanted may lie with one owner, and the curator chooses p of all."
         submits = [Proposal("submission", file.submission, why, "public")]
         batch_why = "The default: what a message of a submission has room for."
-    return Advice(
+    advice = Advice(
         proposals=(
             _bounds_proposal(request, bounds),
             _with_kernel(width, proposed),
@@ -194,9 +187,9 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
         reason=reason,
         by_rule=by_rule,
         notes=tuple(notes),
-        file=file,
         public=request.public is not None,
     )
+    return advice, file
 
 
 # -- what each setting follows from ----------------------------------------------------------------------
@@ -430,7 +423,7 @@ def _scaled(rows: npt.NDArray[Any], bounds: Bounds) -> _Rows:
 
 def _with_kernel(width: Proposal, proposed: Trial) -> Proposal:
     told = f"{width.why}; two rows have a kernel value of {proposed.kernel:.2g} on average."
-    return Proposal(width.setting, width.value, told, width.source)
+    return replace(width, why=told)
 
 
 def _seed_proposal(request: Request) -> Proposal:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hushbid.advice.proposal import Advice
     from hushbid.advice.trials import Bounds, Trial
     from hushbid.protocol.config.labels import LabelsSection
+    from hushbid.protocol.config.session import SessionFile
     from hushbid.protocol.data.dataset import DataColumns, Outside
 
 __all__ = ["advise_command"]
@@ -191,8 +192,8 @@ def advise_command(
         )
         if epsilon is not None and (warning := weak_epsilon(epsilon)):
             say(warning)
-        advice = advise(request, say=say)
-        written = _written(advice, write, into, name, labelled=known.labels is not None)
+        advice, file = advise(request, say=say)
+        written = _written(advice, file, write, into, name, labelled=known.labels is not None)
         nonlocal found, steps
         found = advice
         if written is not None:
@@ -244,14 +245,20 @@ def _fitting(
 
 
 def _written(
-    advice: Advice, write: Path | None, into: Path | None, name: str, *, labelled: bool
+    advice: Advice,
+    file: SessionFile,
+    write: Path | None,
+    into: Path | None,
+    name: str,
+    *,
+    labelled: bool,
 ) -> Path | None:
     from hushbid.advice.files import complete, write_session
 
     if write is not None:
-        write_session(write, advice, name=name, labelled=labelled)
+        write_session(write, advice, file, name=name, labelled=labelled)
     elif into is not None:
-        complete(into, advice)
+        complete(into, file)
     written = write or into
     if written is not None and advice.verdict == "hopeless":
         say(f"WARNING: the proposal is hopeless. {advice.reason}")

@@ -109,7 +109,7 @@ def _releases(plan: Plan) -> Table:
     table.add_row("points in the mean", *(f"{side.count:,.0f}" for side in both))
     table.add_row("σ of Σφ, each coordinate", *(_figure(side.sigma) for side in both))
     table.add_row("noise on Σφ, norm", *(_figure(side.noise) for side in both))
-    table.add_row("… over the points: unfiltered error", *(_figure(side.relative_noise) for side in both))
+    table.add_row("error of the mean, unfiltered", *(_figure(side.relative_noise) for side in both))
     table.add_row("error of the mean", *(_figure(side.error) for side in both))
     for name, figure, attribute in _CALIBRATED if any(side.calibrations for side in both) else ():
         found = [None if each.calibrations is None else each.calibrations[name] for each in both]
