@@ -572,13 +572,8 @@ def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:
     elif len(request.validation) > MOST:
         notes.append(f"It was rehearsed with {MOST:,} rows, so that the noise looks larger than it will be.")
     if request.wanted is not None:
-        hopeless = proposed.rehearsal is not None and proposed.rehearsal.word == "hopeless"
+        drowned = proposed.rehearsal is not None and proposed.rehearsal.word == "hopeless"
         available = sum(request.owners.values()) or trials.points
-        said = wanted_of(
-            request.wanted,
-            points=trials.points,
-            available=available,
-            verdict="hopeless" if hopeless else "uncertain",
-        )
+        said = wanted_of(request.wanted, points=trials.points, available=available, drowned=drowned)
         notes.append(said.says)
     return notes

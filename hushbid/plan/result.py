@@ -152,6 +152,10 @@ def make_plan(
         judged, expected = judge(setting, played, by_rule), played.expected(predicted)
     available, accessed = sum(setting.owner_points), points_accessed(setting)
     refused, file, session = bool(setting.refusal), setting.file, setting.session()
+    share = None
+    if wanted is not None:
+        drowned = judged.verdict == "hopeless"
+        share = wanted_of(wanted, points=setting.p, available=available, drowned=drowned)
     # Where sessions were played, the MMD² of other batches is in proportion to the outcome.
     scale = expected.span.expected / predicted.expected
     rows = () if refused else batches(setting, speed, cores=cores, round_trip=round_trip)
@@ -159,9 +163,7 @@ def make_plan(
         **Plan.shared(judged),
         session=file.session.name,
         verdict_by=_judged_by(setting, played),
-        wanted=None
-        if wanted is None
-        else wanted_of(wanted, points=setting.p, available=available, verdict=judged.verdict),
+        wanted=share,
         owners=len(setting.owner_points),
         points=setting.p,
         batch=file.batch,

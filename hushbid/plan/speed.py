@@ -15,7 +15,6 @@ from hushbid.plan.setting import PlanSetting, plain_prior
 from hushbid.plan.traffic import ATTRIBUTES, round_messages
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.crypto.sealing import candidate_statement, pack_content, seal, sign, verify_signature
-from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
 from hushbid.protocol.session.session import Session
@@ -149,13 +148,8 @@ def _pass(session: Session, rows: int, generator: np.random.Generator) -> float:
 
 
 def _drawing(session: Session, draws: tuple[Draw, ...]) -> float:
-    """Seconds for a release's noise, from the session's source, or simulated where that refuses it."""
+    """Seconds for a release's noise; a planned setting has a source that takes its draws (`plan_setting`)."""
     source: NoiseSource = SecureNoise() if session.noise_protects else SimulatedNoise(0, "plan")
-    try:
-        for draw in draws:
-            source.check(draw)
-    except ConfigError:
-        source = SimulatedNoise(0, "plan")
     return _fastest(lambda: [source.draw(draw) for draw in draws], repeats=2 * REPEATS) if draws else 0.0
 
 

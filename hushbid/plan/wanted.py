@@ -47,8 +47,11 @@ class Wanted(Figures):
     says: str
 
 
-def wanted_of(share: float, *, points: int, available: int, verdict: str) -> Wanted:
-    """The case of a share in (0, 1], for p points of those available and a plan's verdict.
+def wanted_of(share: float, *, points: int, available: int, drowned: bool) -> Wanted:
+    """The case of a share in (0, 1], for p points of those available.
+
+    Args:
+        drowned: Whether the choice is expected to follow noise.
 
     Raises:
         ConfigError: The share is not in (0, 1].
@@ -59,7 +62,7 @@ def wanted_of(share: float, *, points: int, available: int, verdict: str) -> Wan
             advice="Give 0.02 where one point in fifty is wanted, or leave it out.",
         )
     case: Literal["rare", "between", "common", "drowned"] = "between"
-    if verdict == "hopeless":
+    if drowned:
         case = "drowned"
     elif share <= RARE_SHARE:
         case = "rare"

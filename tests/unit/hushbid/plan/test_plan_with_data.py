@@ -120,6 +120,7 @@ def test_all_figures_are_of_the_sessions_that_were_played(common: Path) -> None:
     [row] = [row for row in plan["batches"] if row["batch"] == plan["batch"]]
     assert row["mmd2"] == pytest.approx(figures["expected"]), "rows of other batches are in proportion"
     assert plan_session(common)["rehearsal"] == plan["rehearsal"], "the same every time"
+    assert Plan.from_json(plan.as_json()) == plan
 
 
 def said(plan: Plan) -> str:
