@@ -24,7 +24,7 @@ from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.verdict import ALIKE, UNLIKE, Rehearsal
 from hushbid.plan.quality import BY_RULE, Word
 from hushbid.plan.rehearsal import FEWEST, rehearse
-from hushbid.plan.wanted import wanted_of
+from hushbid.plan.wanted import check_share, wanted_of
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset, check_dataset
@@ -305,11 +305,8 @@ def _bounds_proposal(request: Request, bounds: Bounds) -> Proposal:
 
 def _points(request: Request) -> Proposal:
     available = sum(request.owners.values())
-    if request.wanted is not None and not 0.0 < request.wanted <= 1.0:
-        raise ConfigError(
-            f"--wanted is {request.wanted:g}, and a share lies above 0 and is 1 at most.",
-            advice="Give 0.02 where one point in fifty is wanted, or leave it out.",
-        )
+    if request.wanted is not None:
+        check_share(request.wanted)
     if request.points is not None:
         if not 1 <= request.points <= limits.MAX_POINTS:
             raise ConfigError(f"--points is {request.points}.", advice=f"Give 1 to {limits.MAX_POINTS:,}.")

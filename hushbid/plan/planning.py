@@ -82,16 +82,17 @@ def plan_session(options: PlanOptions) -> Plan:
     from hushbid.plan.setting import plan_setting
     from hushbid.plan.speed import measure_speed
     from hushbid.plan.verdict import Rehearsing
+    from hushbid.plan.wanted import check_share
     from hushbid.plan.with_data import rehearsed
     from hushbid.protocol.runtime.blas_threads import one_blas_thread
     from hushbid.protocol.session.guarantee import weak_lines
 
+    if options.wanted is not None:
+        check_share(options.wanted)
     with one_blas_thread():  # as the parties' processes do
         data = path_of(options.data)
         setting = plan_setting(path_of(options.file), options, data=data, outside=options.outside)
-        how = Rehearsing(
-            wanted=options.rehearsal, drawn=setting.drawn, say=options.say or (lambda _line: None)
-        )
+        how = Rehearsing(wanted=options.rehearsal, say=options.say or (lambda _line: None))
         if not setting.refusal:
             for line in weak_lines(setting.session().privacy()):
                 how.say(line)

@@ -9,7 +9,7 @@ from pydantic.dataclasses import dataclass as figures
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.figures import Figures
 
-__all__ = ["COMMON_SHARE", "RARE_SHARE", "Wanted", "wanted_of"]
+__all__ = ["Wanted", "check_share", "wanted_of"]
 
 RARE_SHARE: Final = 0.02
 """Share of wanted points in the one measured case in which private selection clearly paid."""
@@ -47,20 +47,25 @@ class Wanted(Figures):
     says: str
 
 
-def wanted_of(share: float, *, points: int, available: int, drowned: bool) -> Wanted:
-    """The case of a share in (0, 1], for p points of those available.
-
-    Args:
-        drowned: Whether the choice is expected to follow noise.
+def check_share(share: float) -> None:
+    """Refuse what is no share of points that are wanted.
 
     Raises:
-        ConfigError: The share is not in (0, 1].
+        ConfigError: It is not in (0, 1].
     """
     if not 0.0 < share <= 1.0:
         raise ConfigError(
             f"--wanted is {share:g}, and a share lies above 0 and is 1 at most.",
             advice="Give 0.02 where one point in fifty is wanted, or leave it out.",
         )
+
+
+def wanted_of(share: float, *, points: int, available: int, drowned: bool) -> Wanted:
+    """The case of a share in (0, 1], for p points of those available.
+
+    Args:
+        drowned: Whether the choice is expected to follow noise.
+    """
     case: Literal["rare", "between", "common", "drowned"] = "between"
     if drowned:
         case = "drowned"

@@ -118,6 +118,11 @@ def test_nothing_is_computed_for_a_file_that_cannot_be(
     assert "/proc" in refused(*calls[verb])["what"]
 
 
+def test_a_plan_is_not_rehearsed_for_a_share_that_cannot_be(idle: Callable[..., None]) -> None:
+    idle("hushbid.plan.with_data.rehearsed")
+    assert "--wanted is 2" in refused("plan", DIGITS, "--wanted", "2")["what"]
+
+
 @pytest.mark.parametrize("check", [check_file_place, check_new_file, check_directory_place])
 def test_a_name_that_no_folder_takes_is_refused_beforehand(
     check: Callable[[Path], None], tmp_path: Path
