@@ -13,12 +13,11 @@ from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.consumer.verdict import GOOD, Rehearsal, Verdict
-from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.prediction import Prediction, predict
 from hushbid.plan.quality import Word, verdict
 from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
-from hushbid.plan.setting import PlanSetting, plan_setting
+from hushbid.plan.setting import PlanSetting, setting_of
 from hushbid.plan.tables import DEFAULT_RELEASE, default_rule, names_only, no_network, release_table
 from hushbid.plan.verdict import Sets, prospect_of, what_is_wrong
 from hushbid.protocol.config.labels import LabelsSection
@@ -27,7 +26,6 @@ from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.figures import Figures
-from hushbid.protocol.privacy.acquisition import herds
 from hushbid.protocol.privacy.acquisition.sealed import Sealed
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.session import Session, open_session
@@ -201,7 +199,7 @@ class Trials:
                 self._say(f"Rehearsing γ = {gamma:g}, d = {dimension}, ε = {epsilon:g}.")
                 played = rehearse(session, self.rows, self.seeds, looked=looked)
             else:
-                prediction = self._by_rule(dimension, epsilon)[-1]
+                prediction = self._by_rule(session)[-1]
                 expected = prediction.expected / prediction.uniform
             self._found[key] = Trial(
                 gamma=gamma,
@@ -235,7 +233,7 @@ class Trials:
         session = self.session(trial.gamma, trial.dimension, trial.epsilon)
         looked = self.looked_at(session, self.rows)
         if not self.rehearses and not looked.blind:
-            judged = verdict(*self._by_rule(trial.dimension, trial.epsilon))
+            judged = verdict(*self._by_rule(session))
             return judged.verdict, f"By the rule of thumb of `hushbid plan`: {judged.reason}", True
         found = Verdict(own or trial.rehearsal or looked)
         if found.refused:
@@ -245,34 +243,15 @@ class Trials:
         found = replace(found, prospect=prospect_of(session, Sets(validation, validation)))
         return found.word or "uncertain", found.sentence(), False
 
-    def _by_rule(
-        self, dimension: int, epsilon: float
-    ) -> tuple[PlanSetting, ReleaseError, ReleaseError, Prediction]:
-        """The setting, its errors, and what the rule of thumb of `hushbid plan` expects of it."""
-        setting = self._setting(dimension, epsilon)
+    def _by_rule(self, session: Session) -> tuple[PlanSetting, ReleaseError, ReleaseError, Prediction]:
+        """The session as `hushbid plan` has it, its errors, and what the rule of thumb expects of it."""
+        validation, sizes = self.request.validation, self.request.owners.values()
+        each = max(1, sum(sizes) // len(sizes)) if sizes else None
+        setting = setting_of(
+            session.file, validation=len(validation), seed_points=len(self.seeds), owner_points=each
+        )
         target, summary = release_errors(setting)
         return setting, target, summary, predict(setting, target, summary)
-
-    def _setting(self, dimension: int, epsilon: float) -> PlanSetting:
-        request = self.request
-        rule = request.rule(self.points)
-        sizes = list(request.owners.values())
-        return plan_setting(
-            None,
-            PlanFlags(
-                owners=len(request.names),
-                points=self.points,
-                validation=len(request.validation),
-                dimension=dimension,
-                owner_points=max(1, sum(sizes) // len(sizes)) if sizes else None,
-                seed_points=len(self.seeds),
-                columns=int(request.validation.features.shape[1]),
-                rule=rule,
-                epsilon_consumer=epsilon,
-                epsilon_owners=None if herds(rule) else epsilon,
-                delta=self.delta,
-            ),
-        )
 
 
 def _stand_in(request: Request) -> _Rows:

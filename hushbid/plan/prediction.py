@@ -14,7 +14,6 @@ from hushbid.protocol.figures import Figures
 
 __all__ = [
     "FLOOR",
-    "RANGE",
     "SUMMARY_WEIGHT",
     "Distance",
     "Expected",

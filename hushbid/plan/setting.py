@@ -159,14 +159,17 @@ def plan_setting(
     )
 
 
-def setting_of(file: SessionFile, *, validation: int, seed_points: int) -> PlanSetting:
-    """A session as its consumer can plan it, which knows |D_v| and |D_init|, and no owner's sizes.
+def setting_of(
+    file: SessionFile, *, validation: int, seed_points: int, owner_points: int | None = None
+) -> PlanSetting:
+    """A session as its consumer can plan it, which knows |D_v| and |D_init|, and perhaps an owner's points.
 
     Raises:
         ConfigError: A value that cannot be planned with.
     """
     values = file.model_dump() | {"roster": names_only(list(file.roster.owners)), "network": no_network()}
-    return _assembled(values, PlanFlags(validation=validation, seed_points=seed_points), None, {})
+    flags = PlanFlags(validation=validation, seed_points=seed_points, owner_points=owner_points)
+    return _assembled(values, flags, None, {})
 
 
 def _with_data(cluster: Cluster, flags: PlanFlags) -> PlanSetting:
