@@ -23,6 +23,7 @@ from hushbid.plan.wanted import Wanted, wanted_of
 from hushbid.plan.with_data import NOT_REHEARSED, Rehearsed, judge
 from hushbid.protocol import platform
 from hushbid.protocol.figures import Figures
+from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import PrivacyStatement
 
@@ -31,7 +32,7 @@ __all__ = ["JudgedBy", "Plan", "make_plan"]
 JudgedBy: TypeAlias = Literal["the rule of thumb", "the session's settings", "own rows", "a rehearsal"]
 
 
-@figures(frozen=True, kw_only=True)
+@figures(frozen=True, kw_only=True, repr=False)
 class Plan(Figures, Mapping[str, Any]):
     """What a session would come to. As a mapping it is its own JSON.
 
@@ -95,6 +96,10 @@ class Plan(Figures, Mapping[str, Any]):
     submissions: Submissions | None
     speed: Speed
     privacy: tuple[PrivacyStatement, ...]
+
+    def __repr__(self) -> str:
+        sizes = f"{self.points} points of {self.owners} owners"
+        return f"<Plan of {printable(self.session)!r}: {self.called}, {sizes}>"
 
     @property
     def called(self) -> str:
