@@ -14,6 +14,7 @@ from .parties import Consumer as Consumer
 from .parties import Curator as Curator
 from .parties import Owner as Owner
 from .plan.planning import plan_session as plan_session
+from .plan.result import Plan as Plan
 from .procuring import Procured as Procured
 from .procuring import procure as procure
 from .protocol import __version__ as __version__

@@ -51,12 +51,14 @@ def check_file_place(path: Path) -> None:
     """Find out beforehand whether a file can be written, or written anew: before work is done for it.
 
     Raises:
-        ConfigError: It is no regular file, or its directory is not there, or takes no file.
+        ConfigError: It is no regular file or cannot be reached, or its directory is not there, or takes no
+            file.
     """
-    if path.exists() and not path.is_file():
+    _check_reached(path)
+    if os.path.exists(path) and not os.path.isfile(path):
         raise ConfigError(f"{path} is not a regular file.", advice="Name another with --output.")
     directory = path.absolute().parent
-    if not directory.is_dir() or _takes_no_file(directory):
+    if not os.path.isdir(directory) or _takes_no_file(directory):
         raise ConfigError(
             f"{path}: there is no directory {directory} that this user can write to.",
             advice="Make it, or name another file.",
@@ -69,14 +71,27 @@ def check_directory_place(path: Path) -> None:
     Raises:
         ConfigError: Neither.
     """
+    _check_reached(path)
     place = path.absolute()
     nearest = next(each for each in (place, *place.parents) if os.path.lexists(each))
-    if not nearest.is_dir():
+    if not os.path.isdir(nearest):
         raise ConfigError(f"{nearest} is no directory.", advice="Name another with --output.")
     if why := _takes_no_file(nearest):
         raise ConfigError(
             f"{path}: nothing can be written to {nearest}: {why}.", advice="Name another with --output."
         )
+
+
+def _check_reached(path: Path) -> None:
+    """Refuse a path that can be neither found nor made: its name is too long, or a folder is closed."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be reached: {error.strerror}.", advice="Name another with --output."
+        ) from None
 
 
 def _takes_no_file(directory: Path) -> str:

@@ -181,16 +181,19 @@ def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
     return None, bounds_of(lower, upper)
 
 
-def write_session(path: Path, advice: Advice, *, name: str, labelled: bool = False) -> None:
+def write_session(
+    path: Path, advice: Advice, file: SessionFile, *, name: str, labelled: bool = False
+) -> None:
     """Write a new session file: complete except for the keys of its roster and the curator's address.
 
     Args:
+        advice, file: As `advise` gives them.
         labelled: Whether the validation set has labels, so that the session requires them of every owner.
 
     Raises:
         ConfigError: The file is there already or cannot be written, or the name is invalid.
     """
-    file, sources = advice.file, {each.setting: each.source for each in advice.proposals}
+    sources = {each.setting: each.source for each in advice.proposals}
     features, values = file.features, file.session.column_values
     text = _TEMPLATE.format(
         name=name,
@@ -255,8 +258,8 @@ def check_started(path: Path) -> None:
         )
 
 
-def complete(path: Path, advice: Advice) -> None:
-    """Put the proposed values into a session or cluster file, replacing its own; everything else stays.
+def complete(path: Path, proposal: SessionFile) -> None:
+    """Put a proposed session's values into a session or cluster file; everything else stays.
 
     A batch and a submission that it states go, so that the defaults hold, as they are proposed.
 
@@ -266,7 +269,7 @@ def complete(path: Path, advice: Advice) -> None:
     with one_at_a_time(path):
         document = tomlkit.parse(read_text(path))
         tables = cast(MutableMapping[str, Any], document)
-        proposed = advice.file.model_dump(mode="json", exclude_none=True)
+        proposed = proposal.model_dump(mode="json", exclude_none=True)
         kept = {
             "session": ("points", "delta", "column_values"),
             # Where the file has columns, they say the rest.

@@ -6,13 +6,13 @@ file tells nothing of D_v by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from statistics import fmean
-from typing import Any, Final
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.appraisal import Judge
 from hushbid.datasets.partition import Table
@@ -22,6 +22,7 @@ from hushbid.protocol.config.labels import MOST_CLASSES, LabelsSection
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset, read_attributes
 from hushbid.protocol.errors import ConfigError, DataError, HushbidError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.session import open_session
 
 __all__ = ["LabelTrial", "labels_given", "labels_of", "tried"]
@@ -35,17 +36,18 @@ _MARGIN: Final = 0.1
 """Margin of a range on either side of public amounts, as a share of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelTrial:
+@figures(frozen=True, slots=True, kw_only=True)
+class LabelTrial(Figures):
     """The consumer's model with a purchase by features, and with one by labels too, in plays on public rows.
 
     Attributes:
-        metric: ``accuracy`` or ``r2``.
         own, by_features, by_labels: Means over the plays: own rows alone, and with what was bought.
         gains: What labels gain, in each play.
     """
 
-    metric: str
+    TOLD: ClassVar[Mapping[str, str]] = {"pays": "pays"}
+
+    metric: Literal["accuracy", "r2"]
     own: float
     by_features: float
     by_labels: float
@@ -63,16 +65,6 @@ class LabelTrial:
             f"alone, {self.by_features:.3f} with a purchase by features, and {self.by_labels:.3f} with one "
             "by labels too."
         )
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "metric": self.metric,
-            "own": self.own,
-            "by_features": self.by_features,
-            "by_labels": self.by_labels,
-            "gains": list(self.gains),
-            "pays": self.pays,
-        }
 
 
 def labels_given(classes: str | None, amounts: str | None) -> LabelsSection | None:

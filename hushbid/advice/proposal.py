@@ -8,26 +8,29 @@ computation, and nothing of D_v enters except its size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
+from pydantic.dataclasses import dataclass as figures
 from scipy.spatial.distance import pdist
 
 from hushbid.advice.labels import LabelTrial, labels_of, tried
-from hushbid.advice.trials import BY_THE_RULE, DIMENSION, MOST, Bounds, Request, Trial, Trials
+from hushbid.advice.trials import DIMENSION, MOST, Bounds, Request, Trial, Trials
 from hushbid.consumer.party import check_disjoint
 from hushbid.consumer.verdict import ALIKE, UNLIKE, Rehearsal
 from hushbid.plan.quality import BY_RULE, Word
 from hushbid.plan.rehearsal import FEWEST, rehearse
-from hushbid.plan.wanted import wanted_of
+from hushbid.plan.wanted import check_share, wanted_of
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset, check_dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.acquisition import herds
 
 __all__ = ["GRID", "Advice", "Proposal", "advise", "median_gamma"]
@@ -58,21 +61,18 @@ Source: TypeAlias = Literal["given", "public", "seed set", "validation"]
 """The source of a value: an option, public facts, the seed set, which no ε protects, or D_v."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+@figures(frozen=True, slots=True)
+class Proposal(Figures):
     """One setting as people call it (γ, d, …), its value, why in one sentence, and what that follows from."""
 
     setting: str
     value: Any
     why: str
-    source: Source
-
-    def as_json(self) -> dict[str, Any]:
-        return {"setting": self.setting, "value": self.value, "why": self.why, "from": self.source}
+    source: Annotated[Source, Field(alias="from")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Advice:
+@figures(frozen=True, slots=True, kw_only=True)
+class Advice(Figures):
     """A proposal with its reasons.
 
     Attributes:
@@ -82,19 +82,26 @@ class Advice:
             have a part.
         labels: The model with labels in the choice and without, where public rows decided.
         verdict: What `preflight` and `consumer` say of the proposal, and `hushbid plan` if they did not.
-        file: The session, with owners but without keys.
+        by_rule: Whether that is the rule of thumb's, as nothing was rehearsed.
         public: Whether public rows stood for D_v.
     """
 
-    proposals: tuple[Proposal, ...]
+    TOLD: ClassVar[Mapping[str, str]] = {
+        "reached": "reached",
+        "called": "called",
+        "disclosed": "disclosed",
+        "disclosure": "disclosure",
+    }
+
+    proposals: Annotated[tuple[Proposal, ...], Field(alias="settings")]
     trials: tuple[Trial, ...]
     effect: float | None
     own: Rehearsal | None
     labels: LabelTrial | None
     verdict: Word
     reason: str
+    by_rule: bool
     notes: tuple[str, ...]
-    file: SessionFile
     public: bool = False
 
     @property
@@ -105,9 +112,7 @@ class Advice:
     @property
     def called(self) -> str:
         """The verdict for people, who read of the rule of thumb what `hushbid plan` says."""
-        return (
-            BY_RULE.get(self.verdict, self.verdict) if self.reason.startswith(BY_THE_RULE) else self.verdict
-        )
+        return BY_RULE.get(self.verdict, self.verdict) if self.by_rule else self.verdict
 
     @property
     def disclosed(self) -> list[str]:
@@ -126,24 +131,12 @@ class Advice:
             "stand for it (--public), or give --gamma and --epsilon."
         )
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "settings": [proposal.as_json() for proposal in self.proposals],
-            "trials": [trial.as_json() for trial in self.trials],
-            "effect": self.effect,
-            "reached": self.reached,
-            "own": None if self.own is None else self.own.as_json(),
-            "labels": None if self.labels is None else self.labels.as_json(),
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "disclosed": self.disclosed,
-            "disclosure": self.disclosure,
-            "notes": list(self.notes),
-        }
 
-
-def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
+def advise(request: Request, *, say: Callable[[str], object]) -> tuple[Advice, SessionFile]:
     """Propose a session's settings; `say` is told what is rehearsed next.
+
+    Returns:
+        The advice, and the session that it comes to, with owners but without keys.
 
     Raises:
         ConfigError: Nothing says p, or the bounds; or an option is out of its range.
@@ -166,14 +159,14 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
     file = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon).file
     notes = _notes(request, trials, proposed)
     own = _own_view(request, trials, proposed, say)
-    verdict, reason = trials.verdict(proposed, own)
+    verdict, reason, by_rule = trials.verdict(proposed, own)
     batch_why = f"The default: {file.rounds} rounds; fewer cost quality, and more cost time."
     submits = []
     if file.herds:
         why = "The default, p: what is wanted may lie with one owner, and the curator chooses p of all."
         submits = [Proposal("submission", file.submission, why, "public")]
         batch_why = "The default: what a message of a submission has room for."
-    return Advice(
+    advice = Advice(
         proposals=(
             _bounds_proposal(request, bounds),
             _with_kernel(width, proposed),
@@ -192,10 +185,11 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
         labels=label_trial,
         verdict=verdict,
         reason=reason,
+        by_rule=by_rule,
         notes=tuple(notes),
-        file=file,
         public=request.public is not None,
     )
+    return advice, file
 
 
 # -- what each setting follows from ----------------------------------------------------------------------
@@ -311,11 +305,8 @@ def _bounds_proposal(request: Request, bounds: Bounds) -> Proposal:
 
 def _points(request: Request) -> Proposal:
     available = sum(request.owners.values())
-    if request.wanted is not None and not 0.0 < request.wanted <= 1.0:
-        raise ConfigError(
-            f"--wanted is {request.wanted:g}, and a share lies above 0 and is 1 at most.",
-            advice="Give 0.02 where one point in fifty is wanted, or leave it out.",
-        )
+    if request.wanted is not None:
+        check_share(request.wanted)
     if request.points is not None:
         if not 1 <= request.points <= limits.MAX_POINTS:
             raise ConfigError(f"--points is {request.points}.", advice=f"Give 1 to {limits.MAX_POINTS:,}.")
@@ -429,7 +420,7 @@ def _scaled(rows: npt.NDArray[Any], bounds: Bounds) -> _Rows:
 
 def _with_kernel(width: Proposal, proposed: Trial) -> Proposal:
     told = f"{width.why}; two rows have a kernel value of {proposed.kernel:.2g} on average."
-    return Proposal(width.setting, width.value, told, width.source)
+    return replace(width, why=told)
 
 
 def _seed_proposal(request: Request) -> Proposal:
@@ -578,13 +569,8 @@ def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:
     elif len(request.validation) > MOST:
         notes.append(f"It was rehearsed with {MOST:,} rows, so that the noise looks larger than it will be.")
     if request.wanted is not None:
-        hopeless = proposed.rehearsal is not None and proposed.rehearsal.word == "hopeless"
+        drowned = proposed.rehearsal is not None and proposed.rehearsal.word == "hopeless"
         available = sum(request.owners.values()) or trials.points
-        said = wanted_of(
-            request.wanted,
-            points=trials.points,
-            available=available,
-            verdict="hopeless" if hopeless else "uncertain",
-        )
+        said = wanted_of(request.wanted, points=trials.points, available=available, drowned=drowned)
         notes.append(said.says)
     return notes

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.consumer.verdict import GOOD, Rehearsal, Verdict
-from hushbid.plan.flags import PlanFlags
-from hushbid.plan.noise import release_errors
-from hushbid.plan.quality import Word, predict, verdict
+from hushbid.plan.noise import ReleaseError, release_errors
+from hushbid.plan.prediction import Prediction, predict
+from hushbid.plan.quality import Word, verdict
 from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
-from hushbid.plan.setting import PlanSetting, plan_setting
+from hushbid.plan.setting import PlanSetting, setting_of
 from hushbid.plan.tables import DEFAULT_RELEASE, default_rule, names_only, no_network, release_table
 from hushbid.plan.verdict import Sets, prospect_of, what_is_wrong
 from hushbid.protocol.config.labels import LabelsSection
@@ -24,15 +25,12 @@ from hushbid.protocol.config.loading import validated
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.schema import Schema
-from hushbid.protocol.privacy.acquisition import herds
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.acquisition.sealed import Sealed
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.session import Session, open_session
 
-__all__ = ["BY_THE_RULE", "DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
-
-BY_THE_RULE: Final = "By the rule of thumb of `hushbid plan`"
-"""A reason begins so where nothing was rehearsed."""
+__all__ = ["DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
 
 DIMENSION: Final = 140
 """d of the trials, and of sessions in rounds."""
@@ -102,39 +100,40 @@ class Request:
         return list(self.owners) or ["owner-1"]
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+@figures(frozen=True, slots=True, kw_only=True)
+class Trial(Figures):
     """A width, a dimension and an ε, and what came of them.
 
     Attributes:
         kernel: `mean_kernel` of the rows.
-        ratio: MMD² over that of a uniform choice: the larger of those where a tenth and a fiftieth is wanted,
-            with weights; infinite where the kernel can tell nothing. Without a rehearsal by the rule of
-            thumb, without weights.
+        rehearsal: What was played; None: nothing was.
+        expected: Where nothing was, MMD² over that of a uniform choice by the rule of thumb, without weights.
     """
+
+    TOLD: ClassVar[Mapping[str, str]] = {"reach": "reach", "ratio": "ratio"}
 
     gamma: float
     dimension: int
     epsilon: float
     kernel: float
-    ratio: float
-    rehearsal: Rehearsal | None
+    rehearsal: Rehearsal | None = None
+    expected: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """MMD² over that of a uniform choice: the larger of those where a tenth and a fiftieth is wanted.
+
+        With weights if it was rehearsed; infinite where the kernel can tell nothing.
+        """
+        if self.rehearsal is not None:
+            return self.rehearsal.little
+        assert self.expected is not None, "else it was rehearsed"
+        return self.expected
 
     @property
     def reach(self) -> float:
         """Distance at which the kernel has fallen to one half, on columns scaled to [0, 1]."""
         return math.sqrt(math.log(2.0) / self.gamma)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "gamma": self.gamma,
-            "dimension": self.dimension,
-            "epsilon": self.epsilon,
-            "kernel": self.kernel,
-            "reach": self.reach,
-            "ratio": self.ratio if math.isfinite(self.ratio) else None,
-            "rehearsal": None if self.rehearsal is None else self.rehearsal.as_json(),
-        }
 
 
 class Trials:
@@ -195,13 +194,21 @@ class Trials:
         key = gamma, dimension, epsilon
         if key not in self._found:
             session = self.session(*key)
-            looked = self.looked_at(session, self.rows)
+            looked, played, expected = self.looked_at(session, self.rows), None, None
             if self.rehearses:
                 self._say(f"Rehearsing γ = {gamma:g}, d = {dimension}, ε = {epsilon:g}.")
                 played = rehearse(session, self.rows, self.seeds, looked=looked)
-                self._found[key] = Trial(*key, looked.kernel, played.little, played)
             else:
-                self._found[key] = Trial(*key, looked.kernel, self._expected(dimension, epsilon), None)
+                prediction = self._by_rule(session)[-1]
+                expected = prediction.expected / prediction.uniform
+            self._found[key] = Trial(
+                gamma=gamma,
+                dimension=dimension,
+                epsilon=epsilon,
+                kernel=looked.kernel,
+                rehearsal=played,
+                expected=expected,
+            )
         return self._found[key]
 
     def looked_at(self, session: Session, rows: _Rows) -> Rehearsal:
@@ -212,56 +219,39 @@ class Trials:
     def found(self) -> list[Trial]:
         return list(self._found.values())
 
-    def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str]:
+    def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str, bool]:
         """The verdict on a trial, and why: what `preflight` and `consumer` say, or else `hushbid plan`.
 
         It is for the consumer's eyes: no proposed setting follows from it.
 
         Args:
             own: Its rehearsal with D_v itself, where public rows stood for it.
+
+        Returns:
+            The word, the reason, and whether both are the rule of thumb's.
         """
         session = self.session(trial.gamma, trial.dimension, trial.epsilon)
         looked = self.looked_at(session, self.rows)
+        if not self.rehearses and not looked.blind:
+            judged = verdict(*self._by_rule(session))
+            return judged.verdict, f"By the rule of thumb of `hushbid plan`: {judged.reason}", True
         found = Verdict(own or trial.rehearsal or looked)
-        if self.rehearses and not found.refused:
-            validation = self.request.validation
-            found = replace(found, prospect=prospect_of(session, Sets(validation, validation)))
-        if found.rehearsal in (own, trial.rehearsal) or looked.blind or found.by_model:
-            if not found.refused:
-                return found.word or "uncertain", found.sentence()
+        if found.refused:
             what, advice = what_is_wrong(session, self.rows, found)
-            return "hopeless", f"{found.since(what)} {advice}"
-        setting = self._setting(trial.dimension, trial.epsilon)
-        errors = release_errors(setting)
-        judged = verdict(setting, *errors, predict(setting, *errors))
-        return judged.verdict, f"{BY_THE_RULE}: {judged.reason}"
+            return "hopeless", f"{found.since(what)} {advice}", False
+        validation = self.request.validation
+        found = replace(found, prospect=prospect_of(session, Sets(validation, validation)))
+        return found.word or "uncertain", found.sentence(), False
 
-    def _expected(self, dimension: int, epsilon: float) -> float:
-        """MMD² over that of a uniform choice, by the rule of thumb of `hushbid plan`, without weights."""
-        setting = self._setting(dimension, epsilon)
-        prediction = predict(setting, *release_errors(setting))
-        return prediction.expected / prediction.uniform
-
-    def _setting(self, dimension: int, epsilon: float) -> PlanSetting:
-        request = self.request
-        rule = request.rule(self.points)
-        sizes = list(request.owners.values())
-        return plan_setting(
-            None,
-            PlanFlags(
-                owners=len(request.names),
-                points=self.points,
-                validation=len(request.validation),
-                dimension=dimension,
-                owner_points=max(1, sum(sizes) // len(sizes)) if sizes else None,
-                seed_points=len(self.seeds),
-                columns=int(request.validation.features.shape[1]),
-                rule=rule,
-                epsilon_consumer=epsilon,
-                epsilon_owners=None if herds(rule) else epsilon,
-                delta=self.delta,
-            ),
+    def _by_rule(self, session: Session) -> tuple[PlanSetting, ReleaseError, ReleaseError, Prediction]:
+        """The session as `hushbid plan` has it, its errors, and what the rule of thumb expects of it."""
+        validation, sizes = self.request.validation, self.request.owners.values()
+        each = max(1, sum(sizes) // len(sizes)) if sizes else None
+        setting = setting_of(
+            session.file, validation=len(validation), seed_points=len(self.seeds), owner_points=each
         )
+        target, summary = release_errors(setting)
+        return setting, target, summary, predict(setting, target, summary)
 
 
 def _stand_in(request: Request) -> _Rows:

@@ -11,7 +11,7 @@ import typer
 from hushbid.owner.role import FeaturesOption, IdentifierOption, LabelOption
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.printable import printable
-from hushbid.protocol.runtime.command import JsonOption, run_verb, say
+from hushbid.protocol.runtime.command import say, verb
 from hushbid.tables.options import OutsideOfTablesOption
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hushbid.advice.proposal import Advice
     from hushbid.advice.trials import Bounds, Trial
     from hushbid.protocol.config.labels import LabelsSection
+    from hushbid.protocol.config.session import SessionFile
     from hushbid.protocol.data.dataset import DataColumns, Outside
 
 __all__ = ["advise_command"]
@@ -32,237 +33,11 @@ _YOURS_BESIDE_PUBLIC: Final = (
 )
 
 
-def advise_command(
-    validation: Annotated[
-        Path,
-        typer.Argument(
-            help="D_v: what is bought shall be like it.", metavar="VALIDATION", show_default=False
-        ),
-    ],
-    session: Annotated[
-        Path | None,
-        typer.Option(
-            help="A session or cluster file: tables are read by its [\\[columns]], and its bounds hold; "
-            "default: that of --into.",
-            metavar="FILE",
-        ),
-    ] = None,
-    features: FeaturesOption = None,
-    label: LabelOption = None,
-    identifier: IdentifierOption = None,
-    outside: OutsideOfTablesOption = None,
-    public: Annotated[
-        Path | None,
-        typer.Option(help="Public rows of the same kind: they stand for D_v in all that is worked out."),
-    ] = None,
-    seed_set: Annotated[
-        Path | None,
-        typer.Option(
-            help="D_init; default: that of a cluster file, or one that is drawn.", envvar="HUSHBID_SEED_SET"
-        ),
-    ] = None,
-    lower: Annotated[
-        str | None, typer.Option(help="Public lower bounds: one number, or one for each column: 0,0,18.")
-    ] = None,
-    upper: Annotated[str | None, typer.Option(help="Public upper bounds.")] = None,
-    owners: Annotated[
-        str | None, typer.Option(help="The owners' sizes: 5000,3000, or north=5000,south=3000.")
-    ] = None,
-    wanted: Annotated[
-        float | None, typer.Option(help="Share of the owners' points that is like D_v, in (0, 1].")
-    ] = None,
-    points: Annotated[int | None, typer.Option(help="p, if it is fixed already.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="γ, likewise.")] = None,
-    dimension: Annotated[int | None, typer.Option(help="d, likewise.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, in the same form.")] = None,
-    column_values: Annotated[
-        int | None,
-        typer.Option(
-            help="Most different values of a column, by its kind: 256 for bytes. Default: any number."
-        ),
-    ] = None,
-    effect: Annotated[
-        float | None,
-        typer.Option(help="The ratio of MMD² to a random choice's that ε has to reach; default: 0.5."),
-    ] = None,
-    choice: Annotated[
-        Literal["features", "labels"] | None,
-        typer.Option(
-            help="Whether labels have a part in the choice; default: public rows with labels decide."
-        ),
-    ] = None,
-    classes: Annotated[
-        str | None, typer.Option(help="All classes that a label may be, which is public: no,yes.")
-    ] = None,
-    amounts: Annotated[
-        str | None, typer.Option(help="Range of labels that are amounts, likewise: 0,500.")
-    ] = None,
-    rehearsal: Annotated[
-        bool, typer.Option(help="Play each setting with owners made of the validation set.")
-    ] = True,
-    write: Annotated[
-        Path | None, typer.Option("--output", help="Write a new session file here.", metavar="FILE")
-    ] = None,
-    name: Annotated[str, typer.Option(help="The session's name in that file.")] = "advised",
-    into: Annotated[
-        Path | None,
-        typer.Option(help="Put the proposals into this session or cluster file.", metavar="FILE"),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Propose γ, d, p, b, ε and δ for a session, each with its reason. No ε is spent.
-
-    The printed text is the consumer's own view. The written file is public.
-    """
-    found: Advice | None = None
-    steps: list[str] = []
-
-    def body() -> dict[str, Any]:
-        from hushbid.advice.files import (
-            bounds_of,
-            check_name,
-            check_started,
-            next_steps,
-            owners_of,
-            rounds_in,
-            seeds_in,
-            stated_in,
-        )
-        from hushbid.advice.labels import labels_given
-        from hushbid.advice.proposal import advise
-        from hushbid.advice.trials import SEED_POINTS, Request
-        from hushbid.protocol.data import DataColumns, load_dataset
-        from hushbid.protocol.data.names import split_names
-        from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
-        from hushbid.protocol.session.guarantee import weak_epsilon
-        from hushbid.tables.delivery import gaps_told
-        from hushbid.text_files import check_new_file
-
-        keep_one_blas_thread()
-        if write is not None and into is not None:
-            raise ConfigError(
-                "--output is for a new file, and --into for one that is there.", advice="Give one."
-            )
-        if write is not None:
-            check_new_file(write)
-            check_name(name)
-        if into is not None:
-            check_started(into)
-        bounds, schema, source = bounds_of(lower, upper), None, session or into
-        if source is not None:
-            schema, stated = stated_in(source)  # in any case: what cannot be is found before the work
-            given, bounds = bounds, bounds or stated
-            if schema is not None and given is not None:
-                raise ConfigError(
-                    f"{source} has [[columns]], which say the bounds.",
-                    advice="Leave --lower and --upper out.",
-                )
-        seeds, drawn = seed_set, None
-        if source is not None and seeds is None:
-            seeds, drawn = seeds_in(source)
-        columns, section = (
-            DataColumns(split_names(features), label, identifier, schema),
-            labels_given(classes, amounts),
-        )
-        with gaps_told(source):
-            known = load_dataset(validation, _fitting(columns, outside, bounds, section).with_gaps())
-            public_rows, seed_rows = (
-                None if path is None else load_dataset(path, columns) for path in (public, seeds)
-            )
-        request = Request(
-            validation=known,
-            schema=schema,
-            public=public_rows,
-            seed_set=seed_rows,
-            seed_points=drawn or SEED_POINTS,
-            bounds=bounds,
-            owners={} if owners is None else owners_of(owners),
-            points=points,
-            wanted=wanted,
-            gamma=gamma,
-            dimension=dimension,
-            epsilon=epsilon,
-            column_values=column_values,
-            effect=effect,
-            choice=choice,
-            labels=section,
-            in_rounds=source is not None and rounds_in(source),
-            rehearse=rehearsal,
-        )
-        if epsilon is not None and (warning := weak_epsilon(epsilon)):
-            say(warning)
-        advice = advise(request, say=say)
-        written = _written(advice, write, into, name, labelled=known.labels is not None)
-        nonlocal found, steps
-        found = advice
-        if written is not None:
-            steps = next_steps(
-                written,
-                validation=validation,
-                request=request,
-                seed_set=seeds,
-                columns=columns,
-                rehearsed=advice.trials[0].rehearsal is not None,
-            )
-        if known.changes is not None:
-            say(f"{known.name}: {known.changes.said}")
-        return {
-            **advice.as_json(),
-            "outside": known.changed.as_json(),
-            "written": None if written is None else str(written.resolve()),
-        }
-
-    def show(_: Mapping[str, Any]) -> None:
-        assert found is not None, "shown after it was found"
-        _show(found, next_steps=steps)
-
-    run_verb(body, as_json=as_json, show=show)
-
-
-def _fitting(
-    columns: DataColumns, outside: Outside | None, bounds: Bounds | None, labels: LabelsSection | None
-) -> DataColumns:
-    """How D_v is read; public rows and a seed set are read as they are.
-
-    Raises:
-        ConfigError: Rows are to be clipped or dropped, and nothing says by what.
-    """
-    from dataclasses import replace
-
-    from hushbid.protocol.data.dataset import Allowed
-
-    if outside is None or outside == "refuse":
-        return columns
-    known = columns.schema or bounds
-    if known is None:
-        raise ConfigError(
-            f"--outside {outside} needs bounds, and there are none but those that public rows would give.",
-            advice="Give --lower and --upper, or a file with [[columns]] (--session).",
-        )
-    allowed = Allowed(known.lower, known.upper, None if labels is None else labels.code)
-    return replace(columns, outside=outside, allowed=allowed)
-
-
-def _written(
-    advice: Advice, write: Path | None, into: Path | None, name: str, *, labelled: bool
-) -> Path | None:
-    from hushbid.advice.files import complete, write_session
-
-    if write is not None:
-        write_session(write, advice, name=name, labelled=labelled)
-    elif into is not None:
-        complete(into, advice)
-    written = write or into
-    if written is not None and advice.verdict == "hopeless":
-        say(f"WARNING: the proposal is hopeless. {advice.reason}")
-    if written is not None and advice.disclosed:
-        say(f"WARNING: {advice.disclosure}")
-    return written
-
-
-def _show(advice: Advice, *, next_steps: list[str]) -> None:
+def _show(printed: Mapping[str, Any]) -> None:
+    from hushbid.advice.proposal import Advice
     from hushbid.cli.terminal import Terminal
 
+    advice, next_steps = Advice.from_json(printed), printed["next_steps"]
     console = Terminal(highlight=False)
     console.width = min(console.width, _WIDTH)
     console.print(_proposals(advice))
@@ -360,3 +135,225 @@ def _difference(trial: Trial, first: Trial) -> str:
     if trial.gamma != first.gamma:
         return "double width" if trial.gamma < first.gamma else "half width"
     return "other ε" if trial.epsilon != first.epsilon else "other d"
+
+
+@verb(show=_show)
+def advise_command(
+    validation: Annotated[
+        Path,
+        typer.Argument(
+            help="D_v: what is bought shall be like it.", metavar="VALIDATION", show_default=False
+        ),
+    ],
+    session: Annotated[
+        Path | None,
+        typer.Option(
+            help="A session or cluster file: tables are read by its [\\[columns]], and its bounds hold; "
+            "default: that of --into.",
+            metavar="FILE",
+        ),
+    ] = None,
+    features: FeaturesOption = None,
+    label: LabelOption = None,
+    identifier: IdentifierOption = None,
+    outside: OutsideOfTablesOption = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(help="Public rows of the same kind: they stand for D_v in all that is worked out."),
+    ] = None,
+    seed_set: Annotated[
+        Path | None,
+        typer.Option(
+            help="D_init; default: that of a cluster file, or one that is drawn.", envvar="HUSHBID_SEED_SET"
+        ),
+    ] = None,
+    lower: Annotated[
+        str | None, typer.Option(help="Public lower bounds: one number, or one for each column: 0,0,18.")
+    ] = None,
+    upper: Annotated[str | None, typer.Option(help="Public upper bounds.")] = None,
+    owners: Annotated[
+        str | None, typer.Option(help="The owners' sizes: 5000,3000, or north=5000,south=3000.")
+    ] = None,
+    wanted: Annotated[
+        float | None, typer.Option(help="Share of the owners' points that is like D_v, in (0, 1].")
+    ] = None,
+    points: Annotated[int | None, typer.Option(help="p, if it is fixed already.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="γ, likewise.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="d, likewise.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, in the same form.")] = None,
+    column_values: Annotated[
+        int | None,
+        typer.Option(
+            help="Most different values of a column, by its kind: 256 for bytes. Default: any number."
+        ),
+    ] = None,
+    effect: Annotated[
+        float | None,
+        typer.Option(help="The ratio of MMD² to a random choice's that ε has to reach; default: 0.5."),
+    ] = None,
+    choice: Annotated[
+        Literal["features", "labels"] | None,
+        typer.Option(
+            help="Whether labels have a part in the choice; default: public rows with labels decide."
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="All classes that a label may be, which is public: no,yes.")
+    ] = None,
+    amounts: Annotated[
+        str | None, typer.Option(help="Range of labels that are amounts, likewise: 0,500.")
+    ] = None,
+    rehearsal: Annotated[
+        bool, typer.Option(help="Play each setting with owners made of the validation set.")
+    ] = True,
+    write: Annotated[
+        Path | None, typer.Option("--output", help="Write a new session file here.", metavar="FILE")
+    ] = None,
+    name: Annotated[str, typer.Option(help="The session's name in that file.")] = "advised",
+    into: Annotated[
+        Path | None,
+        typer.Option(help="Put the proposals into this session or cluster file.", metavar="FILE"),
+    ] = None,
+) -> dict[str, Any]:
+    """Propose γ, d, p, b, ε and δ for a session, each with its reason. No ε is spent.
+
+    The printed text is the consumer's own view. The written file is public.
+    """
+    from hushbid.advice.files import (
+        bounds_of,
+        check_name,
+        check_started,
+        next_steps,
+        owners_of,
+        rounds_in,
+        seeds_in,
+        stated_in,
+    )
+    from hushbid.advice.labels import labels_given
+    from hushbid.advice.proposal import advise
+    from hushbid.advice.trials import SEED_POINTS, Request
+    from hushbid.protocol.data import DataColumns, load_dataset
+    from hushbid.protocol.data.names import split_names
+    from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+    from hushbid.protocol.session.guarantee import weak_epsilon
+    from hushbid.tables.delivery import gaps_told
+    from hushbid.text_files import check_new_file
+
+    keep_one_blas_thread()
+    if write is not None and into is not None:
+        raise ConfigError("--output is for a new file, and --into for one that is there.", advice="Give one.")
+    if write is not None:
+        check_new_file(write)
+        check_name(name)
+    if into is not None:
+        check_started(into)
+    bounds, schema, source = bounds_of(lower, upper), None, session or into
+    if source is not None:
+        schema, stated = stated_in(source)  # in any case: what cannot be is found before the work
+        given, bounds = bounds, bounds or stated
+        if schema is not None and given is not None:
+            raise ConfigError(
+                f"{source} has [[columns]], which say the bounds.",
+                advice="Leave --lower and --upper out.",
+            )
+    seeds, drawn = seed_set, None
+    if source is not None and seeds is None:
+        seeds, drawn = seeds_in(source)
+    columns, section = (
+        DataColumns(split_names(features), label, identifier, schema),
+        labels_given(classes, amounts),
+    )
+    with gaps_told(source):
+        known = load_dataset(validation, _fitting(columns, outside, bounds, section).with_gaps())
+        public_rows, seed_rows = (
+            None if path is None else load_dataset(path, columns) for path in (public, seeds)
+        )
+    request = Request(
+        validation=known,
+        schema=schema,
+        public=public_rows,
+        seed_set=seed_rows,
+        seed_points=drawn or SEED_POINTS,
+        bounds=bounds,
+        owners={} if owners is None else owners_of(owners),
+        points=points,
+        wanted=wanted,
+        gamma=gamma,
+        dimension=dimension,
+        epsilon=epsilon,
+        column_values=column_values,
+        effect=effect,
+        choice=choice,
+        labels=section,
+        in_rounds=source is not None and rounds_in(source),
+        rehearse=rehearsal,
+    )
+    if epsilon is not None and (warning := weak_epsilon(epsilon)):
+        say(warning)
+    advice, file = advise(request, say=say)
+    written = _written(advice, file, write, into, name, labelled=known.labels is not None)
+    steps: list[str] = []
+    if written is not None:
+        steps = next_steps(
+            written,
+            validation=validation,
+            request=request,
+            seed_set=seeds,
+            columns=columns,
+            rehearsed=advice.trials[0].rehearsal is not None,
+        )
+    if known.changes is not None:
+        say(f"{known.name}: {known.changes.said}")
+    return {
+        **advice.as_json(),
+        "outside": known.changed.as_json(),
+        "written": None if written is None else str(written.resolve()),
+        "next_steps": steps,
+    }
+
+
+def _fitting(
+    columns: DataColumns, outside: Outside | None, bounds: Bounds | None, labels: LabelsSection | None
+) -> DataColumns:
+    """How D_v is read; public rows and a seed set are read as they are.
+
+    Raises:
+        ConfigError: Rows are to be clipped or dropped, and nothing says by what.
+    """
+    from dataclasses import replace
+
+    from hushbid.protocol.data.dataset import Allowed
+
+    if outside is None or outside == "refuse":
+        return columns
+    known = columns.schema or bounds
+    if known is None:
+        raise ConfigError(
+            f"--outside {outside} needs bounds, and there are none but those that public rows would give.",
+            advice="Give --lower and --upper, or a file with [[columns]] (--session).",
+        )
+    allowed = Allowed(known.lower, known.upper, None if labels is None else labels.code)
+    return replace(columns, outside=outside, allowed=allowed)
+
+
+def _written(
+    advice: Advice,
+    file: SessionFile,
+    write: Path | None,
+    into: Path | None,
+    name: str,
+    *,
+    labelled: bool,
+) -> Path | None:
+    from hushbid.advice.files import complete, write_session
+
+    if write is not None:
+        write_session(write, advice, file, name=name, labelled=labelled)
+    elif into is not None:
+        complete(into, file)
+    written = write or into
+    if written is not None and advice.verdict == "hopeless":
+        say(f"WARNING: the proposal is hopeless. {advice.reason}")
+    if written is not None and advice.disclosed:
+        say(f"WARNING: {advice.disclosure}")
+    return written

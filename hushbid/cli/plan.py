@@ -7,7 +7,6 @@ from typing import Any
 
 from hushbid.cli.terminal import Terminal
 from hushbid.plan.planning import PlanOptions, plan_session
-from hushbid.protocol.printable import printable_in
 from hushbid.protocol.runtime.command import JsonOption, say, takes, verb
 
 __all__ = ["plan_command"]
@@ -21,8 +20,8 @@ def plan_command(options: PlanOptions, as_json: JsonOption = False) -> dict[str,
     Options go before what the file says. Without a file --owners, --points, --validation, and --epsilon, are
     needed.
     """
-    from hushbid.plan.result import render
+    from hushbid.plan.terminal import render
 
     plan = plan_session.of(replace(options, say=say))
-    render(printable_in(plan), Terminal(stderr=as_json))
-    return plan
+    render(plan, Terminal(stderr=as_json))
+    return plan.as_json()

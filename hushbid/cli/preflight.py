@@ -28,7 +28,7 @@ def preflight_command(options: PartyOptions, as_json: JsonOption = False) -> Non
 
         for finding in preflight(lambda: open_subject(options)):
             findings.append(finding)
-            _say(finding.as_json(), as_json=as_json)
+            _say(finding, as_json=as_json)
         return {"checks": [finding.as_json() for finding in findings]}
 
     def ends(_: Mapping[str, Any]) -> ExitCode:
@@ -39,12 +39,12 @@ def preflight_command(options: PartyOptions, as_json: JsonOption = False) -> Non
     run_verb(body, as_json=as_json, ends=ends)
 
 
-def _say(finding: Mapping[str, str], *, as_json: bool) -> None:
+def _say(finding: Finding, *, as_json: bool) -> None:
     """Write a finding and, for a problem, its remedy: one line, or several under one another."""
     stream = sys.stderr if as_json else sys.stdout
-    _write(stream, finding["status"], finding["check"], finding["problem"] or finding["said"])
-    if finding["fix"]:
-        _write(stream, "", "fix", finding["fix"])
+    _write(stream, finding.status, finding.check, finding.problem or finding.said)
+    if finding.fix:
+        _write(stream, "", "fix", finding.fix)
     stream.flush()
 
 

@@ -50,6 +50,7 @@ from hushbid.protocol.data.dataset import Outside
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.printable import printable
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.privacy.payment import Price
@@ -165,6 +166,15 @@ class ClusterFile(SessionTables):
     def _owners_are_called_otherwise(self) -> ClusterFile:
         if taken := {CONSUMER, CURATOR} & set(self.owners):
             raise ValueError(f"an owner cannot be named {taken.pop()}")
+        shown: dict[str, str] = {}
+        for name, owner in self.owners.items():
+            as_shown = printable(owner.display or name)
+            if other := shown.get(as_shown):
+                raise ValueError(
+                    f"the owners {other} and {name} are both shown as {as_shown!r}: "
+                    "give each a `display` of its own"
+                )
+            shown[as_shown] = name
         return self
 
     @model_validator(mode="after")

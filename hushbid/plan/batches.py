@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.plan.noise import noise_values, release_errors
-from hushbid.plan.quality import predict
+from hushbid.plan.prediction import predict
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.traffic import traffic
+from hushbid.protocol.figures import Figures
 
-__all__ = ["batches"]
+__all__ = ["Batch", "batches"]
 
 SHARES: Final = (1000, 200, 100, 50, 25, 10)
 """Numbers of rounds to compare, beside those of b = 1 and of the plan."""
 
 
-def batches(
-    setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float
-) -> tuple[dict[str, Any], ...]:
+@figures(frozen=True, slots=True, kw_only=True)
+class Batch(Figures):
+    """A session that buys `batch` points in a round.
+
+    Attributes:
+        mmd2: What is expected.
+        noise_values: Values of noise that all parties draw together.
+        owner_sent, owner_received: Bytes of one owner, on average.
+        seconds: Of all rounds, each owner on a machine of its own like this one.
+        seconds_with_network: The same with the time that frames are under way.
+    """
+
+    batch: int
+    rounds: int
+    mmd2: float
+    noise_values: int
+    owner_sent: int
+    owner_received: int
+    seconds: float
+    seconds_with_network: float
+
+
+def batches(setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float) -> tuple[Batch, ...]:
     """A row for each b, smallest first; one row if the rule asks for one point at a time, or is `tender`.
 
     `round_trip` is in seconds, for a frame and its answer between the curator and another party.
@@ -35,15 +58,15 @@ def batches(
         other = setting.with_session(batch=size)
         taken, wire = times(other, speed, cores=cores), traffic(other, None)
         rows.append(
-            {
-                "batch": size,
-                "rounds": other.rounds,
-                "mmd2": predict(other, *release_errors(other)).expected,
-                "noise_values": sum(noise_values(other).values()),
-                "owner_sent": wire.owner_sent,
-                "owner_received": wire.owner_received,
-                "seconds": taken.rounds,
-                "seconds_with_network": taken.rounds + other.rounds * trips * round_trip,
-            }
+            Batch(
+                batch=size,
+                rounds=other.rounds,
+                mmd2=predict(other, *release_errors(other)).expected,
+                noise_values=sum(noise_values(other).values()),
+                owner_sent=wire.owner_sent,
+                owner_received=wire.owner_received,
+                seconds=taken.rounds,
+                seconds_with_network=taken.rounds + other.rounds * trips * round_trip,
+            )
         )
     return tuple(rows)

@@ -78,13 +78,14 @@ class PlanFlags:
         Raises:
             ConfigError: The same side's twice, or no number.
         """
-        sides, all_sides = self._epsilons()
+        sides, one_for_all = self._epsilons()
+        of_all = None if side == "asks" else one_for_all  # what rules ask by is no side's
         own: float | None = getattr(self, f"epsilon_{side}")
-        if own is not None and (side in sides or all_sides is not None):
+        if own is None:
+            return sides.get(side, of_all if charged else None)
+        if side in sides or of_all is not None:
             raise ConfigError(f"The ε of {side} is given twice.", advice=f"Give --epsilon {side}=E alone.")
-        if own is not None:
-            return own
-        return sides.get(side, all_sides if charged and side != "asks" else None)
+        return own
 
     def _epsilons(self) -> tuple[dict[str, float], float | None]:
         """What `epsilon` says of sides by name, and of all."""

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, repeat
-from typing import Any, Final
+from typing import ClassVar, Final
 
 import numpy as np
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.plan.setting import PlanSetting, plain_prior
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
 from hushbid.protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, ReleaseStream
 from hushbid.protocol.privacy.releases.base import largest_coordinate
 from hushbid.protocol.privacy.releases.mwem import MwemRelease
 from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
-__all__ = ["ReleaseError", "noise_values", "owners_error", "release_errors"]
+__all__ = ["Calibration", "ReleaseError", "noise_values", "owners_error", "release_errors"]
 
 UNIT: Final = round(1.0 / FEATURE_UNIT)
 SETTLED: Final = 1e-9
@@ -29,8 +31,22 @@ AVERAGED: Final = 10
 """Last releases whose simulated errors are averaged."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReleaseError:
+@figures(frozen=True, slots=True)
+class Calibration(Figures):
+    """``mwem`` by one calibration, at the ε of a step that the last release has.
+
+    Attributes:
+        laplace_scale: Of the noise on a coordinate sum to which each point adds at most 1.
+        epsilon, claimed_epsilon: Of all releases together.
+    """
+
+    laplace_scale: float
+    epsilon: float | None
+    claimed_epsilon: float | None
+
+
+@figures(frozen=True, kw_only=True, slots=True)
+class ReleaseError(Figures):
     """The errors of a release, in φ's units; errors are root mean squares of L2 norms.
 
     Attributes:
@@ -41,19 +57,23 @@ class ReleaseError:
         noise: Norm of the noise on Σφ.
         error: Error of the mean embedding in the last release, after the mechanism's filter.
         width: Coordinates that the noise is on.
-        calibrations: Of ``mwem``, for each calibration at the same ε of a step: ``laplace_scale``, of the
-            noise on a coordinate sum to which each point adds at most 1, and ``epsilon`` and
-            ``claimed_epsilon`` of all releases together.
+        calibrations: Both of ``mwem``; None for all else.
     """
+
+    TOLD: ClassVar[Mapping[str, str]] = {
+        "relative_noise": "relative_noise",
+        "error_unfiltered": "relative_noise",
+        "error_is_simulated": "is_simulated",
+    }
 
     mechanism: str
     releases: int
-    count: float
+    count: int | float
     sigma: float | None
     noise: float
     error: float
     width: int
-    calibrations: Mapping[str, Mapping[str, float | None]] | None = None
+    calibrations: Mapping[str, Calibration] | None = None
 
     @property
     def is_simulated(self) -> bool:
@@ -62,29 +82,8 @@ class ReleaseError:
 
     @property
     def relative_noise(self) -> float:
-        """`noise` over `count`; no sum of so many φ is longer than the count."""
+        """`noise` over `count`: the error of one release alone. No sum of so many φ is longer."""
         return self.noise / self.count
-
-    @property
-    def error_unfiltered(self) -> float:
-        """Error of the mean embedding in the last release, by that release's noise alone."""
-        return self.relative_noise
-
-    def as_json(self) -> dict[str, Any]:
-        found = {
-            "mechanism": self.mechanism,
-            "releases": self.releases,
-            "count": self.count,
-            "sigma": self.sigma,
-            "noise": self.noise,
-            "relative_noise": self.relative_noise,
-            "error_unfiltered": self.error_unfiltered,
-            "error": self.error,
-            "error_is_simulated": self.is_simulated,
-        }
-        if self.calibrations is not None:
-            found["calibrations"] = {name: dict(row) for name, row in self.calibrations.items()}
-        return found
 
 
 def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
@@ -205,17 +204,13 @@ def _simulated(mechanism: ReleaseMechanism, setting: PlanSetting, count: float) 
     return math.sqrt(square(mechanism.stream(), last)) * count, error
 
 
-def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, dict[str, float | None]]:
+def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, Calibration]:
     """Both calibrations, at the ε of a step that the last release has."""
     step = mechanism.schedule(mechanism.releases - 1)[0]
-    rows: dict[str, dict[str, float | None]] = {}
+    rows: dict[str, Calibration] = {}
     for name in ("published", "sound"):
         given = {"calibration": name, "step_epsilon": step, "epsilon": None}
         other = replace(mechanism, parameters=mechanism.parameters.model_copy(update=given))
         stated = other.guarantee(neighbours=neighbours, delta=mechanism.setting.delta)
-        rows[name] = {
-            "laplace_scale": other.noise_scale(step),
-            "epsilon": stated.epsilon,
-            "claimed_epsilon": stated.claimed_epsilon,
-        }
+        rows[name] = Calibration(other.noise_scale(step), stated.epsilon, stated.claimed_epsilon)
     return rows

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from hushbid.plan.flags import PlanFlags
 from hushbid.protocol.runtime.command import by_option, keywords_of, option
 from hushbid.protocol.runtime.given_tables import GivenPath, path_of
+
+if TYPE_CHECKING:
+    from hushbid.plan.result import Plan
 
 __all__ = ["PlanOptions", "plan_session"]
 
@@ -65,11 +68,11 @@ class PlanOptions(PlanFlags):
 
 
 @keywords_of(PlanOptions)
-def plan_session(options: PlanOptions) -> dict[str, Any]:
+def plan_session(options: PlanOptions) -> Plan:
     """Plan a session; arguments are the attributes of `PlanOptions`.
 
     Returns:
-        Every figure, under the names of docs/plan.md.
+        Every figure, under the names of docs/plan.md, as fields and as the keys of a mapping.
 
     Raises:
         ConfigError: A value that is missing, unknown or out of range.
@@ -79,19 +82,20 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
     from hushbid.plan.setting import plan_setting
     from hushbid.plan.speed import measure_speed
     from hushbid.plan.verdict import Rehearsing
+    from hushbid.plan.wanted import check_share
     from hushbid.plan.with_data import rehearsed
     from hushbid.protocol.runtime.blas_threads import one_blas_thread
     from hushbid.protocol.session.guarantee import weak_lines
-    from hushbid.protocol.session.session import open_session
 
+    if options.wanted is not None:
+        check_share(options.wanted)
     with one_blas_thread():  # as the parties' processes do
         data = path_of(options.data)
         setting = plan_setting(path_of(options.file), options, data=data, outside=options.outside)
-        how = Rehearsing(
-            wanted=options.rehearsal, drawn=setting.drawn, say=options.say or (lambda _line: None)
-        )
-        for line in weak_lines(open_session(setting.file).privacy()):
-            how.say(line)
+        how = Rehearsing(wanted=options.rehearsal, say=options.say or (lambda _line: None))
+        if not setting.refusal:
+            for line in weak_lines(setting.session().privacy()):
+                how.say(line)
         played = rehearsed(setting, how)
         speed = measure_speed(setting)
         return make_plan(

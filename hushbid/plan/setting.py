@@ -132,17 +132,17 @@ def plan_setting(
         ConfigError: A value that is missing, unknown or out of range.
         DataError: A cluster file's data cannot be used.
     """
-    if outside is not None and (path is None or "roster" in read_toml(found_cluster(path))):
+    values = None if path is None else read_toml(path := found_cluster(path))
+    if outside is not None and (values is None or "roster" in values):
         raise ConfigError(
             "--outside is for the tables that a cluster file names.",
             advice="Name the cluster file, or leave --outside and HUSHBID_OUTSIDE out.",
         )
-    if path is None:
+    if values is None:
         if data is not None:
             raise ConfigError("--data is for a cluster file's dataset.", advice="Name the cluster file too.")
         return _assembled(whole_tables(flags), flags, None, {})
-    path = found_cluster(path)
-    values = read_toml(path)
+    assert path is not None, "it was read"
     if "roster" not in values:
         cluster = open_cluster(path, data=data)
         return _with_data(cluster if outside is None else cluster.reading_with(outside), flags)
@@ -159,14 +159,17 @@ def plan_setting(
     )
 
 
-def setting_of(file: SessionFile, *, validation: int, seed_points: int) -> PlanSetting:
-    """A session as its consumer can plan it, which knows |D_v| and |D_init|, and no owner's sizes.
+def setting_of(
+    file: SessionFile, *, validation: int, seed_points: int, owner_points: int | None = None
+) -> PlanSetting:
+    """A session as its consumer can plan it, which knows |D_v| and |D_init|, and perhaps an owner's points.
 
     Raises:
         ConfigError: A value that cannot be planned with.
     """
     values = file.model_dump() | {"roster": names_only(list(file.roster.owners)), "network": no_network()}
-    return _assembled(values, PlanFlags(validation=validation, seed_points=seed_points), None, {})
+    flags = PlanFlags(validation=validation, seed_points=seed_points, owner_points=owner_points)
+    return _assembled(values, flags, None, {})
 
 
 def _with_data(cluster: Cluster, flags: PlanFlags) -> PlanSetting:

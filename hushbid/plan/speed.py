@@ -6,16 +6,16 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.plan.setting import PlanSetting, plain_prior
 from hushbid.plan.traffic import ATTRIBUTES, round_messages
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.crypto.sealing import candidate_statement, pack_content, seal, sign, verify_signature
-from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.scoring import Points
@@ -32,8 +32,8 @@ HASHED: Final = 256
 REPEATS: Final = 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Speed:
+@figures(frozen=True, slots=True, kw_only=True)
+class Speed(Figures):
     """Seconds of the parts of a session, on one core of this machine.
 
     Attributes:
@@ -58,8 +58,8 @@ class Speed:
     sync: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Times:
+@figures(frozen=True, slots=True, kw_only=True)
+class Times(Figures):
     """Seconds of a session, without any for networks.
 
     Attributes:
@@ -148,13 +148,8 @@ def _pass(session: Session, rows: int, generator: np.random.Generator) -> float:
 
 
 def _drawing(session: Session, draws: tuple[Draw, ...]) -> float:
-    """Seconds for a release's noise, from the session's source, or simulated where that refuses it."""
+    """Seconds for a release's noise; a planned setting has a source that takes its draws (`plan_setting`)."""
     source: NoiseSource = SecureNoise() if session.noise_protects else SimulatedNoise(0, "plan")
-    try:
-        for draw in draws:
-            source.check(draw)
-    except ConfigError:
-        source = SimulatedNoise(0, "plan")
     return _fastest(lambda: [source.draw(draw) for draw in draws], repeats=2 * REPEATS) if draws else 0.0
 
 

@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.traffic import traffic
+from hushbid.protocol.figures import Figures
 
-__all__ = ["submissions"]
+__all__ = ["Submissions", "Submitted", "submissions"]
 
 ALIKE: Final = 4
 """Owners that hold alike lose nothing with so many times p/K points each (docs/experiments.md)."""
 
 
-def submissions(setting: PlanSetting) -> dict[str, Any] | None:
-    """What is proposed, why, and the bytes of other numbers; None for a session in rounds.
+@figures(frozen=True, slots=True)
+class Submitted(Figures):
+    """A number of points, and the bytes that an owner sends and the curator receives by it."""
 
-    Returns:
-        ``points`` and ``messages`` of the session; ``proposed``; ``why``; and ``rows``, each of ``points``
-        and the bytes that an owner sends (``owner_sent``) and the curator receives (``curator_received``).
+    points: int
+    owner_sent: int
+    curator_received: int
+
+
+@figures(frozen=True, slots=True, kw_only=True)
+class Submissions(Figures):
+    """What each owner submits.
+
+    Attributes:
+        points, messages: Of the session.
+        proposed, why: How many points are proposed, and the reason.
+        rows: Other numbers of points, the smallest first.
     """
+
+    points: int
+    messages: int
+    proposed: int
+    why: str
+    rows: tuple[Submitted, ...]
+
+
+def submissions(setting: PlanSetting) -> Submissions | None:
+    """What is submitted, what is proposed, and the bytes of other numbers; None for a session in rounds."""
     file, p, owners = setting.file, setting.p, len(setting.owner_points)
     if not file.herds:
         return None
@@ -27,20 +51,8 @@ def submissions(setting: PlanSetting) -> dict[str, Any] | None:
     rows = []
     for points in sorted({p, -(-p // 2), alike, file.submission} - set(range(-(-p // owners)))):
         wire = traffic(setting.with_session(submission=points, batch=None), None)
-        rows.append(
-            {
-                "points": points,
-                "owner_sent": wire.owner_sent,
-                "curator_received": wire.curator_received,
-            }
-        )
+        rows.append(Submitted(points, wire.owner_sent, wire.curator_received))
     why = f"p, {p:,}, are proposed: what is wanted may lie with one owner, and fewer leave out a part"
     if alike < p:
         why += f"; owners that hold alike lose nothing down to {alike:,}, {ALIKE} times p/K"
-    return {
-        "points": file.submission,
-        "messages": file.messages,
-        "proposed": p,
-        "why": why,
-        "rows": rows,
-    }
+    return Submissions(points=file.submission, messages=file.messages, proposed=p, why=why, rows=tuple(rows))

@@ -6,19 +6,22 @@ Constants that the paper hides in O(·) are taken as 1, in its favour. docs/erra
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.plan.setting import PlanSetting
+from hushbid.protocol.figures import Figures
 
-__all__ = ["TheorySetting", "asked", "coordinate_error", "theory_of"]
+__all__ = ["Theory", "TheorySetting", "asked", "coordinate_error", "theory_of"]
 
 _BEST: Final = 1.0
 """J = 2g̃ᵀg − ‖g‖² of a perfect summary is ‖g̃‖², and ‖φ‖ ≤ 1: an error of 1 leaves no guarantee."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TheorySetting:
+@figures(frozen=True, slots=True, kw_only=True)
+class TheorySetting(Figures):
     """A session as the theorems see it.
 
     Attributes:
@@ -46,6 +49,48 @@ class TheorySetting:
     auction_epsilon: float = 0.5
 
 
+@figures(frozen=True, slots=True, kw_only=True)
+class Theory(Figures):
+    """What the theorems ask of a session, beside what it has, and what they promise.
+
+    Attributes:
+        steps: T = d² of each release.
+        validation_needed, seed_points_needed: Of Theorem 2, with ε_v as it is printed there.
+        validation_needed_proof: The same with the ε_v of its proof, which is √(16T) times larger.
+        dimension_needed: For an additive error a = 1.
+        dimension_for_error: The least power of two for which log p·√(ln d/d) is below 1.
+        additive_error: Δ of Theorem 2 at the smallest a that d allows.
+        target_error, summary_error: Theorem 3, of the last round.
+        zero_error: What zeros have in their place, √(2/d).
+        points_accessed, points_accessed_corrected: Lemma 5 as printed, and corrected.
+        met, unmet: Conditions of Theorem 2, by name.
+    """
+
+    FLAT: ClassVar[frozenset[str]] = frozenset({"setting"})
+    TOLD: ClassVar[Mapping[str, str]] = {"guarantee": "guarantee"}
+
+    setting: TheorySetting
+    steps: int
+    validation_needed: float
+    validation_needed_proof: float
+    seed_points_needed: float
+    dimension_needed: float
+    dimension_for_error: int
+    additive_error: float
+    target_error: float
+    summary_error: float
+    zero_error: float
+    points_accessed: float
+    points_accessed_corrected: float
+    met: tuple[str, ...]
+    unmet: tuple[str, ...]
+
+    @property
+    def guarantee(self) -> bool:
+        """Whether all conditions are met, so that Δ leaves any."""
+        return not self.unmet
+
+
 def coordinate_error(count: float, dimension: int, epsilon: float) -> float:
     """Theorem 3's bound on the largest coordinate error of an MWEM release, at T = d² and η = 1/d.
 
@@ -62,19 +107,8 @@ def coordinate_error(count: float, dimension: int, epsilon: float) -> float:
     )
 
 
-def asked(setting: TheorySetting) -> dict[str, Any]:
-    """What the theorems ask of a session, beside what it has, and what they promise.
-
-    Returns:
-        The attributes of `setting`, and ``steps``: T = d² of each release; ``validation_needed`` and
-        ``seed_points_needed`` (Theorem 2, with ε_v as it is printed there), ``validation_needed_proof`` (with
-        the ε_v of its proof, √(16T) times larger); ``dimension_needed`` for an additive error a = 1, and
-        ``dimension_for_error``, the least power of two for which log p·√(ln d/d) is below 1;
-        ``additive_error``: Δ of Theorem 2 at the smallest a that d allows; ``target_error`` and
-        ``summary_error`` (Theorem 3, the last round) beside ``zero_error``, √(2/d); ``points_accessed``
-        (Lemma 5 as printed) and ``points_accessed_corrected``; ``met`` and ``unmet``: conditions of Theorem 2
-        by name; and ``guarantee``: whether all are met and Δ leaves any.
-    """
+def asked(setting: TheorySetting) -> Theory:
+    """What the theorems ask of a session and promise it."""
     d, p = setting.dimension, max(setting.points, 2)
     log_p, log_d, log_delta = math.log(p), math.log(d), math.log(1.0 / setting.delta)
     steps = d * d
@@ -92,25 +126,24 @@ def asked(setting: TheorySetting) -> dict[str, Any]:
         "dimension": smallest_a < 1.0,
         "error": additive < _BEST,
     }
-    return {
-        **asdict(setting),
-        "steps": steps,
-        "validation_needed": needed / for_target,
-        "validation_needed_proof": needed / in_proof,
-        "seed_points_needed": seeds,
-        "dimension_needed": 16.0 * math.log(2.0 * setting.available) * log_p**2,
-        "dimension_for_error": _least_dimension(log_p),
-        "additive_error": additive,
-        "target_error": coordinate_error(setting.validation, d, for_target),
-        "summary_error": coordinate_error(setting.seed_points + p, d, for_summary),
-        "zero_error": math.sqrt(2.0 / d),
-        "points_accessed": p * (setting.owners / tau + 1.0 / setting.auction_epsilon),
-        "points_accessed_corrected": p
-        * (setting.owners / tau + 1.0 / (1.0 - math.exp(-setting.auction_epsilon))),
-        "met": [name for name, held in conditions.items() if held],
-        "unmet": [name for name, held in conditions.items() if not held],
-        "guarantee": all(conditions.values()),
-    }
+    corrected = setting.owners / tau + 1.0 / (1.0 - math.exp(-setting.auction_epsilon))
+    return Theory(
+        setting=setting,
+        steps=steps,
+        validation_needed=needed / for_target,
+        validation_needed_proof=needed / in_proof,
+        seed_points_needed=seeds,
+        dimension_needed=16.0 * math.log(2.0 * setting.available) * log_p**2,
+        dimension_for_error=_least_dimension(log_p),
+        additive_error=additive,
+        target_error=coordinate_error(setting.validation, d, for_target),
+        summary_error=coordinate_error(setting.seed_points + p, d, for_summary),
+        zero_error=math.sqrt(2.0 / d),
+        points_accessed=p * (setting.owners / tau + 1.0 / setting.auction_epsilon),
+        points_accessed_corrected=p * corrected,
+        met=tuple(name for name, held in conditions.items() if held),
+        unmet=tuple(name for name, held in conditions.items() if not held),
+    )
 
 
 def _least_dimension(log_p: float) -> int:
@@ -125,7 +158,7 @@ ASSUMED_EPSILON: Final = 1.0
 """Of a release that has none in its table, as `exact` and `mwem`."""
 
 
-def theory_of(setting: PlanSetting) -> dict[str, Any]:
+def theory_of(setting: PlanSetting) -> Theory:
     """`asked` of a planned session."""
     file = setting.file
     epsilons = [section.parameters.get("epsilon", ASSUMED_EPSILON) for section in (file.summary, file.target)]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.plan.setting import PlanSetting
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.commitment import ROOT_BYTES
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SIGNATURE_BYTES
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.sizes import sealed_weight_bytes
 from hushbid.protocol.wire.blind import (
@@ -71,8 +72,8 @@ ATTRIBUTES = b"\x92\x03\xcd\x03\xe8"
 NAME = "owner-00001"
 
 
-@dataclass(frozen=True)
-class Traffic:
+@figures(frozen=True, slots=True, kw_only=True)
+class Traffic(Figures):
     """Bytes of a session's frames, without ZeroMQ's own, signs of life and acknowledgements.
 
     Attributes:

@@ -16,7 +16,7 @@ import numpy as np
 from hushbid.consumer.prospect import prospect
 from hushbid.consumer.verdict import Prospect, Verdict
 from hushbid.plan.noise import release_errors
-from hushbid.plan.quality import predict
+from hushbid.plan.prediction import predict
 from hushbid.plan.rehearsal import TOO_FEW_LABELS, looked_at, rehearse, why_not_rehearsed
 from hushbid.plan.setting import setting_of
 from hushbid.plan.supply import all_sold, offer
@@ -28,7 +28,15 @@ from hushbid.protocol.privacy.releases.exact import ExactRelease
 from hushbid.protocol.session.guarantee import weak_lines
 from hushbid.protocol.session.session import Session
 
-__all__ = ["NOT_REHEARSING", "Rehearsing", "Sets", "nothing_to_choose", "prospect_of", "what_is_wrong"]
+__all__ = [
+    "NOT_REHEARSING",
+    "Rehearsing",
+    "Sets",
+    "nothing_to_choose",
+    "prospect_of",
+    "warn",
+    "what_is_wrong",
+]
 
 _FIRST_SECONDS: Final = 1.0
 """What a rehearsal takes before anything is said of how far it is."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
-from hushbid.protocol.errors import ConfigError
+from pydantic.dataclasses import dataclass as figures
 
-__all__ = ["COMMON_SHARE", "RARE_SHARE", "Wanted", "wanted_of"]
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.figures import Figures
+
+__all__ = ["Wanted", "check_share", "wanted_of"]
 
 RARE_SHARE: Final = 0.02
 """Share of wanted points in the one measured case in which private selection clearly paid."""
@@ -26,8 +28,8 @@ _SAYS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+@figures(frozen=True, slots=True)
+class Wanted(Figures):
     """What a share of wanted points comes to.
 
     Attributes:
@@ -45,19 +47,27 @@ class Wanted:
     says: str
 
 
-def wanted_of(share: float, *, points: int, available: int, verdict: str) -> Wanted:
-    """The case of a share in (0, 1], for p points of those available and a plan's verdict.
+def check_share(share: float) -> None:
+    """Refuse what is no share of points that are wanted.
 
     Raises:
-        ConfigError: The share is not in (0, 1].
+        ConfigError: It is not in (0, 1].
     """
     if not 0.0 < share <= 1.0:
         raise ConfigError(
             f"--wanted is {share:g}, and a share lies above 0 and is 1 at most.",
             advice="Give 0.02 where one point in fifty is wanted, or leave it out.",
         )
+
+
+def wanted_of(share: float, *, points: int, available: int, drowned: bool) -> Wanted:
+    """The case of a share in (0, 1], for p points of those available.
+
+    Args:
+        drowned: Whether the choice is expected to follow noise.
+    """
     case: Literal["rare", "between", "common", "drowned"] = "between"
-    if verdict == "hopeless":
+    if drowned:
         case = "drowned"
     elif share <= RARE_SHARE:
         case = "rare"

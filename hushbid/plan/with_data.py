@@ -7,19 +7,23 @@ besides, and so the range of what will come out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
 from hushbid.consumer.verdict import GOOD, Staged, Verdict
 from hushbid.plan import quality
+from hushbid.plan.prediction import Expected, Prediction, came_out
 from hushbid.plan.rehearsal import MOST, play_with_owners
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.verdict import Rehearsing, Sets, what_is_wrong
 from hushbid.protocol.errors import HushbidError
+from hushbid.protocol.figures import Figures
 
 __all__ = ["NOT_REHEARSED", "Rehearsed", "judge", "rehearsed"]
 
@@ -28,8 +32,8 @@ _PLAYS: Final = 3
 _LEFT_OUT: Final = "it was to be left out"
 
 
-@dataclass(frozen=True)
-class Rehearsed:
+@figures(frozen=True, slots=True)
+class Rehearsed(Figures):
     """What was played.
 
     Attributes:
@@ -39,16 +43,18 @@ class Rehearsed:
         why: Why they were not; empty if they were.
     """
 
+    FLAT: ClassVar[frozenset[str]] = frozenset({"verdict"})
+
     verdict: Verdict
     owners: Staged | None = None
     without_noise: Staged | None = None
     why: str = ""
 
-    def measured(self, prediction: quality.Prediction) -> quality.Prediction:
-        """What came out with the owners' points in place of what is expected, where they were played with."""
+    def expected(self, prediction: Prediction) -> Expected:
+        """What came out with the owners' points; what is predicted where they were not played with."""
         if self.owners is None or self.without_noise is None:
-            return prediction
-        return prediction.by_rehearsal(self.owners, self.without_noise)
+            return prediction.told()
+        return came_out(self.owners, self.without_noise)
 
     def said(self) -> str:
         """What came out with the owners' points, for people, or why it is not known."""
@@ -66,15 +72,6 @@ class Rehearsed:
                 f"would bring it, with weights, to {GOOD:g}."
             )
         return text
-
-    def as_json(self) -> dict[str, Any]:
-        """The verdict as in results, and the figures with the owners' points."""
-        return {
-            **self.verdict.as_json(),
-            "owners": None if self.owners is None else self.owners.as_json(),
-            "without_noise": None if self.without_noise is None else self.without_noise.as_json(),
-            "why": self.why,
-        }
 
 
 NOT_REHEARSED: Final = Rehearsed(Verdict(why=_LEFT_OUT), why=_LEFT_OUT)
@@ -117,16 +114,18 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
     return Rehearsed(found, owners, without_noise)
 
 
-def judge(setting: PlanSetting, by_rule: quality.Verdict, found: Rehearsed) -> quality.Verdict:
+def judge(setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.Verdict]) -> quality.Verdict:
     """The verdict of a plan with data: the consumer's, beside what came out with the owners' own points.
 
-    Without one it is that of the rule of thumb.
+    Without one it is that of the rule of thumb, which does not know the best that the owners' data can give:
+    ``hopeless``, or ``uncertain`` for all else.
     """
     if refused := quality.refusal(setting):
         return refused
-    word: quality.Word | None = found.verdict.word
-    if word is None:
-        return replace(by_rule, reason=f"{found.said()} By the rule of thumb: {by_rule.reason}")
+    if found.verdict.word is None:
+        rule = by_rule()
+        word: quality.Word = "hopeless" if rule.verdict == "hopeless" else "uncertain"
+        return replace(rule, verdict=word, reason=f"{found.said()} By the rule of thumb: {rule.reason}")
     reason = found.verdict.sentence()
     if found.verdict.refused:
         assert setting.data is not None, "it was rehearsed"
@@ -134,7 +133,7 @@ def judge(setting: PlanSetting, by_rule: quality.Verdict, found: Rehearsed) -> q
         if found.verdict.rehearsal is not None and found.verdict.rehearsal.expected is None:
             reason = found.verdict.since(what)
         reason = f"{reason} {advice}"
-    return quality.Verdict(verdict=word, reason=f"{reason} {found.said()}")
+    return quality.Verdict(verdict=found.verdict.word, reason=f"{reason} {found.said()}")
 
 
 def _why_not(setting: PlanSetting, data: ClusterData, rehearsing: Rehearsing) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pydantic.dataclasses import dataclass as figures
+
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.keys import fingerprints, key, roster
 from hushbid.preflight.network import address, connection, handshake, listen
@@ -16,6 +18,7 @@ from hushbid.preflight.subject import NotChecked, Subject, Warned
 from hushbid.preflight.validation import bounds, kernel, rehearsal, seed_set
 from hushbid.protocol.config.key_request import Role
 from hushbid.protocol.errors import ExitCode, HushbidError
+from hushbid.protocol.figures import Figures
 
 __all__ = ["CHECKS", "Check", "Finding", "exit_code", "preflight"]
 
@@ -40,28 +43,23 @@ class Check:
     asks_network: bool = False
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of a check: the good news, the problem with its exit code, or why it was not made.
+@figures(frozen=True, slots=True)
+class Finding(Figures):
+    """The outcome of a check.
 
-    `fix` says what to do about a problem, or a warning.
+    Attributes:
+        said: What is well, what to be warned of, or why it was not made; empty for a problem.
+        fix: What to do about a problem, or a warning.
+        problem: What is not well.
+        exit_code: What that would end the party with.
     """
 
     check: str
     status: Literal["ok", "warning", "problem", "not checked"]
     said: str
     fix: str = ""
+    problem: str = ""
     exit_code: ExitCode = ExitCode.DONE
-
-    def as_json(self) -> dict[str, str]:
-        said, problem = ("", self.said) if self.status == "problem" else (self.said, "")
-        return {
-            "check": self.check,
-            "status": self.status,
-            "said": said,
-            "problem": problem,
-            "fix": self.fix,
-        }
 
 
 CHECKS: Final = (
@@ -131,4 +129,4 @@ def _made(check: Check, subject: Subject, missing: list[str]) -> Finding:
 
 
 def _problem(name: str, error: HushbidError) -> Finding:
-    return Finding(name, "problem", error.what, error.advice, error.exit_code)
+    return Finding(name, "problem", "", error.advice, error.what, error.exit_code)

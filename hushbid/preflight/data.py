@@ -23,7 +23,7 @@ from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.privacy.accounting.validation import check_delta_of
 from hushbid.protocol.runtime.ledger.cap import Cap
 from hushbid.protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
-from hushbid.protocol.runtime.party import beginning, transcript_path
+from hushbid.protocol.runtime.party import beginning
 from hushbid.protocol.session.boxes import boxed
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from hushbid.protocol.session.session import objections
@@ -104,7 +104,7 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
         )
     if path.exists():
         kept = _budget(subject, file, path)
-        transcript = beginning(transcript_path(subject.file.state, subject.name))
+        transcript = beginning(subject.transcript)
         cap = kept.check(transcript=transcript, record=False, warn=warn)
         other = kept.elsewhere()
     else:

@@ -16,7 +16,6 @@ from hushbid.preflight.subject import Subject, Warned
 from hushbid.protocol import __version__
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.extras import EXTRA
-from hushbid.protocol.runtime.party import transcript_path
 
 __all__ = ["clock", "installed", "versions"]
 
@@ -107,10 +106,7 @@ def clock(subject: Subject) -> str:
             f"The wall clock went {apart:.2f} s astray within {WATCHED_SECONDS} s: it is being set.",
             advice="Wait until the machine's time is synchronised; ledgers are dated by it.",
         )
-    own = [
-        transcript_path(subject.file.state, subject.name),
-        *([subject.file.key] if subject.file.key else []),
-    ]
+    own = [subject.transcript, *([subject.file.key] if subject.file.key else [])]
     ahead = max((path.stat().st_mtime - time.time() for path in own if path.exists()), default=0.0)
     if ahead > MOST_AHEAD_SECONDS:
         raise ConfigError(

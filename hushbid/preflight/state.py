@@ -13,7 +13,7 @@ from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.machine.machine import Finish
-from hushbid.protocol.runtime.party import beginning, check_transcript, transcript_header, transcript_path
+from hushbid.protocol.runtime.party import beginning, check_transcript, transcript_header
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 
@@ -36,13 +36,13 @@ SPARE_BYTES: Final = 2**20
 def state(subject: Subject) -> str | Warned:
     """Whether the transcript can be begun, or the one that is there gone on with."""
     directory = subject.file.state
-    there = next(path for path in (directory, *directory.parents) if path.exists())
+    there = next(path for path in (directory, *directory.parents) if os.path.exists(path))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(
             f"{directory}: this user cannot make or write the state directory.",
             advice=f"See to the owner and the mode of {there}, or name another with `state`.",
         )
-    path = transcript_path(directory, subject.name)
+    path = subject.transcript
     if not beginning(path):
         return f"{directory}: a new transcript can be begun there"
     check_transcript(path, transcript_header(subject.session, subject.role, subject.name))
@@ -73,7 +73,7 @@ def ended_with(path: Path) -> ExitCode | None:
 def disk(subject: Subject) -> str:
     """Whether there is room for the longest transcript that the session can have."""
     directory = subject.file.state
-    there = next(path for path in (directory, *directory.parents) if path.exists())
+    there = next(path for path in (directory, *directory.parents) if os.path.exists(path))
     needed = expected_bytes(subject.session, subject.role) - _written(directory)
     free = shutil.disk_usage(there).free
     if free < needed:

@@ -77,6 +77,10 @@ class Subject:
         return {CURATOR: roster.curator, CONSUMER: roster.consumer, **roster.owners}[self.name]
 
     @property
+    def transcript(self) -> Path:
+        return transcript_path(self.file.state, self.name)
+
+    @property
     def listen(self) -> str:
         assert isinstance(self.file, CuratorFile), "asked of the curator alone"
         return self.file.listen or listen_address(self.session.file.network.address)

@@ -28,10 +28,10 @@ _VARIED: Final = 0.05
 _OWN: Final = "This follows from the validation set: keep it to yourself"
 _KERNEL_FIRST: Final = "put right what `kernel` says first: these figures say nothing"
 _FAR: Final = (
-    "The first round is led by it, and releases are clipped about it, so that noise does more harm. Take a "
-    "seed set that is more like what is wanted, of related data of your own, or see whether a drawn one "
-    "(`seed_points`) lies nearer."
+    "Releases are clipped about it, so that noise does more harm. Take a seed set that is more like what is "
+    "wanted, of related data of your own, or see whether a drawn one (`seed_points`) lies nearer."
 )
+_LEADS: Final = "The first round is led by it. "
 _WEIGH_LESS: Final = (
     " A `session.seed_weight` of {least:g} or less limits the harm; the session has {weight:g}."
 )
@@ -98,9 +98,11 @@ def seed_set(subject: Subject) -> str | NotChecked | Warned:
         return Warned(f"drawn within the bounds: {found.sentence()}. {_OWN}", _DRAWN)
     if not found.far:
         return f"{found.sentence()}. {_OWN}"
-    weight = subject.session.file.seed_weight
-    less = _WEIGH_LESS.format(least=_LITTLE_WEIGHT, weight=weight) if weight > _LITTLE_WEIGHT else ""
-    return Warned(f"far from the validation set: {found.sentence()}. {_OWN}", f"{_FAR}{less}")
+    weight, advice = subject.session.file.seed_weight, _FAR
+    if not subject.session.file.herds:  # a tender gives it no weight
+        less = _WEIGH_LESS.format(least=_LITTLE_WEIGHT, weight=weight) if weight > _LITTLE_WEIGHT else ""
+        advice = f"{_LEADS}{_FAR}{less}"
+    return Warned(f"far from the validation set: {found.sentence()}. {_OWN}", advice)
 
 
 _OWN_ROWS: Final[Mapping[str, str]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -101,14 +100,9 @@ def with_report(
 
 
 def _check_free(output: Path) -> None:
-    """Refuse to replace what is no report, before work is done for it: a transcript among others.
-
-    Only regular files are opened: a pipe would wait for a writer.
-    """
-    check_file_place(output)
+    """Refuse to replace what is no report, before work is done for it: a transcript among others."""
+    check_file_place(output)  # no pipe is opened then, which would wait for a writer
     try:
-        if not stat.S_ISREG(output.stat().st_mode):
-            raise ConfigError(f"{output} is not a regular file.", advice="Name another file with --output.")
         with output.open("rb") as file:
             old = file.read(len(FIRST_BYTES))
     except FileNotFoundError:

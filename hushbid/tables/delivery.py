@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -70,7 +71,7 @@ class Delivery:
         session: The session file that was named; None: none was.
         public: The session's ``gamma``, ``lower`` and ``upper``, the last two () or (columns,).
         columns: How tables are read.
-        changed: What was clipped or dropped of the tables that were read, by their files' names.
+        changed: What was clipped or dropped of the tables that were read, by their files.
         amounts: Whether labels are amounts, by the session's ``[labels]``; None: nothing says it.
         file: The session's file; None: it is not known.
     """
@@ -82,7 +83,7 @@ class Delivery:
     columns: DataColumns
     amounts: bool | None = None
     file: SessionFile | None = None
-    changed: dict[str, Changes] = field(default_factory=dict)
+    changed: dict[Path, Changes] = field(default_factory=dict)
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """The session's guarantees, by the consumer's transcript beside the points or else by its file.
@@ -167,24 +168,20 @@ class Delivery:
             raise ConfigError(f"γ is {gamma}.", advice="Give a positive number.")
         return gamma
 
-    def table(
-        self, path: Path | str, *, label_gaps: bool = False, as_it_is: bool = False
-    ) -> tuple[Dataset, Floats]:
+    def table(self, path: Path | str, *, label_gaps: bool = False) -> tuple[Dataset, Floats]:
         """A table in any format that parties read, and its features scaled to [0, 1], shape (n, columns).
 
         Args:
             label_gaps: Whether rows may lack a label.
-            as_it_is: Whether rows that do not fit are refused whatever was said, as of a public seed set.
 
         Raises:
             DataError: It cannot be read, has other columns than the delivered points, or a value is missing
                 or out of bounds.
         """
-        columns_read = replace(self.columns, outside="refuse") if as_it_is else self.columns
         with gaps_told(self.session):
-            dataset = load_dataset(Path(path), columns_read.with_gaps() if label_gaps else columns_read)
+            dataset = load_dataset(Path(path), self.columns.with_gaps() if label_gaps else self.columns)
         if dataset.changes is not None:
-            self.changed[dataset.name] = dataset.changes
+            self.changed[Path(path)] = dataset.changes
         lower, upper = self.bounds
         columns = len(lower)
         if dataset.features.shape[1] != columns:
@@ -195,6 +192,17 @@ class Delivery:
             )
         check_dataset(dataset, columns=columns, lower=tuple(lower), upper=tuple(upper))
         return dataset, self._within(dataset.features)
+
+    @property
+    def outside(self) -> dict[str, Changes]:
+        """What was changed of the tables that were read, by their files' names, as in results.
+
+        A file of the same name as one before it goes by its whole path.
+        """
+        found: dict[str, Changes] = {}
+        for path, changes in self.changed.items():
+            found[str(path) if path.name in found else path.name] = changes
+        return found
 
     def _within(self, features: npt.NDArray[Any]) -> Floats:
         lower, upper = self.public["lower"], self.public["upper"]
@@ -251,9 +259,9 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
         f"{delivered} is not a file of delivered points, or is damaged.",
         advice="Name the `delivered.npz` of the consumer's state directory.",
     )
-    if not delivered.exists():
+    if not os.path.exists(delivered):
         raise DataError(f"{delivered} is not there.", advice=what.advice)
-    if not delivered.is_file():  # a pipe would be waited for
+    if not os.path.isfile(delivered):  # a pipe would be waited for
         raise what
     try:
         with np.load(delivered, allow_pickle=False) as archive:
@@ -326,7 +334,7 @@ def _same(stated: npt.NDArray[Any], kept: npt.NDArray[Any]) -> bool:
 
 def is_same(place: Path, other: Path | None) -> bool:
     """Whether a file that is to be written is one that is read."""
-    return other is not None and place.exists() and other.exists() and place.samefile(other)
+    return other is not None and os.path.exists(place) and os.path.exists(other) and place.samefile(other)
 
 
 @contextmanager

@@ -101,8 +101,6 @@ def encode_file(
     if output.suffix != ".npz":
         raise DataError(f"{output} is no .npz.", advice="Give it that ending.")
     table = as_arrow(path, path.name, columns)
-    if table.num_rows == 0:
-        raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
     found = dataset_of(path, table, columns)
     arrays = {name: getattr(found, name) for name in ("features", "labels", "identifiers")}
     with writing(output) as stream:

@@ -237,7 +237,7 @@ def train(
         beside=compared,
         privacy=found.privacy(),
         output=None if place is None else place.resolve(),
-        outside=found.changed,
+        outside=found.outside,
     )
 
 

@@ -72,9 +72,9 @@ def value_owners(options: ValueOptions) -> Worth:
             )
     width = bought.gamma(options.gamma)
     _, wanted = bought.table(options.validation, label_gaps=True)
-    # Labels of seeds count for nothing, and a drawn set has none.
-    bare = replace(bought, columns=replace(bought.columns, label=None, identifier=None))
-    seeds = None if options.seed_set is None else bare.table(options.seed_set, as_it_is=True)[1]
+    # Labels of seeds count for nothing, and a drawn set has none. As it is public, all of it has to fit.
+    bare = replace(bought, columns=replace(bought.columns, label=None, identifier=None, outside="refuse"))
+    seeds = None if options.seed_set is None else bare.table(options.seed_set)[1]
     pairs = options.orders // 2
     found = value(bought.points, sellers, wanted, seeds, width, pairs=pairs, seed=options.seed)
     return Worth(
@@ -84,5 +84,5 @@ def value_owners(options: ValueOptions) -> Worth:
         points=len(sellers),
         gamma=width,
         from_seed_set=seeds is not None,
-        outside=bought.changed,
+        outside=bought.outside,
     )

@@ -140,7 +140,7 @@ def weigh(options: WeighOptions) -> Weighing:
         balance=options.balance,
         model=model,
         privacy=found.privacy(),
-        outside=found.changed,
+        outside=found.outside,
     )
 
 

@@ -24,21 +24,18 @@ def theory() -> Table:
     rows = []
     for name, setting in SETTINGS.items():
         found = asked(setting)
-        sizes = [
-            _rounded(found[each])
-            for each in (
-                "validation_needed",
-                "validation",
-                "seed_points_needed",
-                "seed_points",
-                "dimension_needed",
-                "dimension",
-                "additive_error",
-                "target_error",
-                "zero_error",
-            )
-        ]
-        rows.append((name, *sizes, ", ".join(found["met"]) or "none"))
+        sizes = (
+            found.validation_needed,
+            setting.validation,
+            found.seed_points_needed,
+            setting.seed_points,
+            found.dimension_needed,
+            setting.dimension,
+            found.additive_error,
+            found.target_error,
+            found.zero_error,
+        )
+        rows.append((name, *map(_rounded, sizes), ", ".join(found.met) or "none"))
     return Table(rows)
 
 

@@ -132,7 +132,10 @@ def printed(*arguments: str) -> dict[str, Any]:
 
 def test_a_plan_is_the_verb_s_but_for_this_machine_s_speed() -> None:
     said = {"owners": 3, "points": 40, "validation": 60, "epsilon_owners": 1.0, "epsilon_consumer": 2.0}
-    planned: dict[str, Any] = hushbid.plan_session(**said, wanted=0.1)  # type: ignore[arg-type]
+    plan = hushbid.plan_session(**said, wanted=0.1)  # type: ignore[arg-type]
+    planned = plan.as_json()
+    assert dict(plan) == planned, "which it was before it was a record"
+    assert repr(plan) == f"<Plan of 'plan': {plan.called}, 40 points of 3 owners>"
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in said.items()]
     shown = printed("plan", *flags, "--wanted=0.1")
     for figures in (planned, shown):

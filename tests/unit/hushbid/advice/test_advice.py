@@ -18,7 +18,7 @@ from hushbid.advice.trials import Bounds, Request
 from hushbid.cli.app import app
 from hushbid.consumer.verdict import Rehearsal, Staged
 from hushbid.protocol.config.loading import load_toml
-from hushbid.protocol.config.session import DraftSession
+from hushbid.protocol.config.session import DraftSession, SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import ConfigError, DataError
@@ -38,7 +38,7 @@ def dataset(rows: Any, name: str = "validation", labels: Any = None) -> Dataset:
     return Dataset.from_arrays(name, np.asarray(rows), labels)
 
 
-def advised(said: list[str] | None = None, **changes: Any) -> Advice:
+def made(said: list[str] | None = None, **changes: Any) -> tuple[Advice, SessionFile]:
     known: dict[str, Any] = {
         "validation": dataset(curve(60, 1)),
         "bounds": UNIT,
@@ -46,6 +46,10 @@ def advised(said: list[str] | None = None, **changes: Any) -> Advice:
         "rehearse": False,
     }
     return advise(Request(**known | changes), say=(said if said is not None else []).append)
+
+
+def advised(said: list[str] | None = None, **changes: Any) -> Advice:
+    return made(said, **changes)[0]
 
 
 def settings(advice: Advice) -> dict[str, Any]:
@@ -128,10 +132,10 @@ def test_copies_do_not_make_the_median_0() -> None:
 ])  # fmt: skip
 def test_a_tenth_is_bought_or_what_is_wanted(owners: list[int], wanted: float | None, points: int) -> None:
     sizes = {f"owner-{number}": size for number, size in enumerate(owners)}
-    advice = advised(owners=sizes, wanted=wanted)
+    advice, file = made(owners=sizes, wanted=wanted)
     assert settings(advice)["p"] == points
-    assert settings(advice)["submission"] == advice.file.submission == points
-    assert settings(advice)["b"] == advice.file.batch
+    assert settings(advice)["submission"] == file.submission == points
+    assert settings(advice)["b"] == file.batch
 
 
 @pytest.mark.parametrize(
@@ -217,14 +221,15 @@ def test_what_is_read_off_the_validation_set_is_said(staged: dict[str, Any]) -> 
 def test_with_public_rows_nothing_but_m_follows_from_the_validation_set() -> None:
     """Two validation sets of one size that are nothing alike get the same proposals, rehearsals included."""
     public = dataset(curve(80, 2), "public")
-    like, unlike = (
-        advised(validation=dataset(rows), public=public, rehearse=True, points=15, effect=0.9)
+    (like, file), (unlike, other) = (
+        made(validation=dataset(rows), public=public, rehearse=True, points=15, effect=0.9)
         for rows in (curve(60, 1), 0.01 * curve(60, 7))
     )
     assert like.proposals == unlike.proposals
     assert like.trials == unlike.trials
-    assert like.file == unlike.file
+    assert file == other
     assert (like.disclosed, like.disclosure) == ([], "")
+    assert Advice.from_json(like.as_json()) == like
     assert like.own is not None
     assert like.own != unlike.own
 
@@ -318,15 +323,15 @@ def test_columns_of_few_values_may_share_rows_with_the_seed_set(place: Path) -> 
     }
     with pytest.raises(DataError, match="in seeds too"):
         advised(**known)
-    advice = advised(**known, column_values=256)
-    assert advice.file.session.column_values == 256
-    write_session(place / "session.toml", advice, name="bytes")
+    advice, file = made(**known, column_values=256)
+    assert file.session.column_values == 256
+    write_session(place / "session.toml", advice, file, name="bytes")
     assert load_toml(DraftSession, place / "session.toml").session.column_values == 256
 
 
 @pytest.mark.parametrize("labelled", [False, True])
 def test_a_session_requires_labels_where_the_validation_set_has_them(place: Path, labelled: bool) -> None:
-    write_session(place / "session.toml", advised(), name="ours", labelled=labelled)
+    write_session(place / "session.toml", *made(), name="ours", labelled=labelled)
     assert load_toml(DraftSession, place / "session.toml").session.labels == ("any" if labelled else None)
 
 

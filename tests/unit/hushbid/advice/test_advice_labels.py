@@ -16,7 +16,7 @@ from hushbid.advice.trials import Bounds, Request
 from hushbid.cli.app import app
 from hushbid.protocol.config.labels import LabelsSection
 from hushbid.protocol.config.loading import load_toml
-from hushbid.protocol.config.session import DraftSession
+from hushbid.protocol.config.session import DraftSession, SessionFile
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError, DataError
 
@@ -35,7 +35,7 @@ def rows(count: int, name: str = "rows", *, labelled: bool = True) -> Dataset:
 VALIDATION, PUBLIC = rows(60, "validation"), rows(900, "public")
 
 
-def advised(**changes: Any) -> Advice:
+def made(**changes: Any) -> tuple[Advice, SessionFile]:
     known: dict[str, Any] = {
         "validation": VALIDATION,
         "bounds": Bounds(0.0, 1.0),
@@ -47,17 +47,21 @@ def advised(**changes: Any) -> Advice:
     return advise(Request(**known | changes), say=lambda _line: None)
 
 
+def advised(**changes: Any) -> Advice:
+    return made(**changes)[0]
+
+
 def proposed(advice: Advice) -> tuple[Any, str]:
     return next((each.value, each.source) for each in advice.proposals if each.setting == "labels")
 
 
 def test_without_public_labels_they_have_no_part_unless_it_is_asked_for() -> None:
     assert proposed(advised()) == ("no part", "public")
-    assert advised().file.labels is None
+    assert made()[1].labels is None
     assert proposed(advised(public=rows(200, labelled=False))) == ("no part", "public")
-    asked = advised(choice="labels", labels=CLASSES)
+    asked, file = made(choice="labels", labels=CLASSES)
     assert proposed(asked) == ("a part", "given")
-    assert asked.file.labels == CLASSES
+    assert file.labels == CLASSES
     assert proposed(advised(choice="features", public=PUBLIC)) == ("no part", "given")
     unlabelled = advised(validation=rows(60, labelled=False))
     assert "labels" not in [each.setting for each in unlabelled.proposals]
@@ -68,10 +72,10 @@ def test_without_public_labels_they_have_no_part_unless_it_is_asked_for() -> Non
 )
 def test_public_rows_decide(monkeypatch: pytest.MonkeyPatch, trial: Any, expected: str) -> None:
     monkeypatch.setattr("hushbid.advice.proposal.tried", lambda *_: trial)
-    advice = advised(public=PUBLIC, rehearse=True, epsilon=3.0, dimension=4, points=4)
+    advice, file = made(public=PUBLIC, rehearse=True, epsilon=3.0, dimension=4, points=4)
     assert proposed(advice) == (expected, "public")
     assert advice.labels is (None if isinstance(trial, str) else trial)
-    assert advice.file.labels == (labels_of(PUBLIC) if expected == "a part" else None)
+    assert file.labels == (labels_of(PUBLIC) if expected == "a part" else None)
     assert advice.disclosed == []
     # With labels in the choice the proposal is rehearsed with them.
     assert advice.own is not None
@@ -79,7 +83,7 @@ def test_public_rows_decide(monkeypatch: pytest.MonkeyPatch, trial: Any, expecte
 
 def test_what_decides_does_not_follow_from_the_validation_set() -> None:
     """Two validation sets of one size, with other labels: the same plays."""
-    file = advised().file
+    _, file = made()
     found = [tried(file, CLASSES, PUBLIC, len(each), lambda _: None) for each in (VALIDATION, rows(60))]
     assert isinstance(found[0], LabelTrial)
     assert found[0] == found[1]
@@ -89,7 +93,7 @@ def test_what_decides_does_not_follow_from_the_validation_set() -> None:
 
 
 def test_too_few_public_rows_decide_nothing() -> None:
-    said = tried(advised().file, CLASSES, rows(60), 30, lambda _: None)
+    said = tried(made()[1], CLASSES, rows(60), 30, lambda _: None)
     assert isinstance(said, str)
     assert "too few" in said
 

@@ -21,6 +21,7 @@ from hushbid.protocol.config.session import NetworkSection, RosterSection
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import an
 from hushbid.results.standing import Standing
+from hushbid.text_files import check_directory_place, check_file_place, check_new_file
 from tests.conftest import ROOT
 
 DIGITS = str(ROOT / "configs" / "digits" / "sealed.toml")
@@ -115,6 +116,24 @@ def test_nothing_is_computed_for_a_file_that_cannot_be(
         "experiment": ["experiment", "scaling", "--quick", "--output", NOWHERE],
     }
     assert "/proc" in refused(*calls[verb])["what"]
+
+
+def test_a_plan_is_not_rehearsed_for_a_share_that_cannot_be(idle: Callable[..., None]) -> None:
+    idle("hushbid.plan.with_data.rehearsed")
+    assert "--wanted is 2" in refused("plan", DIGITS, "--wanted", "2")["what"]
+
+
+@pytest.mark.parametrize("check", [check_file_place, check_new_file, check_directory_place])
+def test_a_name_that_no_folder_takes_is_refused_beforehand(
+    check: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """It was an error of the system, which reads like a bug."""
+    with pytest.raises(ConfigError, match=r"cannot be reached: File name too long"):
+        check(tmp_path / ("x" * 300))
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(ConfigError):
+        check(loop / "x")
 
 
 def test_an_epsilon_that_protects_nobody_is_warned_of() -> None:

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.cluster.display_names import handles_of, shown_name
+from hushbid.cluster.file import ClusterFile
+from hushbid.protocol.config.loading import validated
 from hushbid.protocol.config.section import is_party_name
 from hushbid.protocol.errors import ConfigError
 
@@ -63,6 +65,27 @@ def test_every_name_has_a_handle_that_a_roster_takes(names: list[str]) -> None:
     assert [*found] == usable
     assert len({*found.values()}) == len(usable)
     assert all(is_party_name(handle) and handle not in ("consumer", "curator") for handle in found.values())
+
+
+@pytest.mark.parametrize("display", ["Hôpital Nord", "north"])
+def test_two_owners_that_would_be_shown_alike_are_refused(display: str) -> None:
+    """A report by names would have lost one of them."""
+    owners = {
+        "north": {"data": "n.csv"} | ({} if display == "north" else {"display": display}),
+        "south": {"data": "s.csv", "display": display},
+    }
+    values = {
+        "session": {"name": "alike", "points": 10},
+        "features": {"gamma": 1.0},
+        "target": {"mechanism": "filtered-gaussian", "epsilon": 1.0, "neighbours": "substitute-one"},
+        "acquisition": {"rule": "tender"},
+        "consumer": {"validation": "v.csv", "seed_points": 5},
+        "owners": owners,
+    }
+    with pytest.raises(ConfigError, match=f"the owners north and south are both shown as '{display}'"):
+        validated(ClusterFile, values, where="cluster.toml")
+    owners["south"]["display"] = "Süd"
+    validated(ClusterFile, values, where="cluster.toml")
 
 
 def test_what_is_shown_acts_on_no_terminal() -> None:

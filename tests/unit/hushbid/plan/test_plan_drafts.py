@@ -1,4 +1,4 @@
-"""Plans of session files that people are not done with."""
+"""Plans of session files that people are not done with, and of sessions that cannot be."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hushbid.plan.flags import PlanFlags
+from hushbid.plan.planning import plan_session
 from hushbid.plan.setting import plan_setting
 from hushbid.protocol.errors import ConfigError
 from tests.unit.hushbid.plan.test_plan import session_file
@@ -20,3 +21,15 @@ def test_a_roster_that_is_empty_yet_needs_a_number_of_owners(tmp_path: Path) -> 
         plan_setting(path, PlanFlags(validation=60))
     assert "--owners" in refused.value.advice
     assert len(plan_setting(path, PlanFlags(validation=60, owners=3)).file.roster.owners) == 3
+
+
+def test_a_plan_of_a_refused_rule_says_why_and_ends_well() -> None:
+    """It ended with the rule's own error."""
+    plan = plan_session(
+        owners=100, points=50, validation=60, epsilon="consumer=1,owners=1,asks=1", rule="logistic"
+    )
+    assert (plan["verdict"], plan["verdict_by"], plan["privacy"]) == (
+        "hopeless",
+        "the session's settings",
+        [],
+    )

@@ -46,3 +46,11 @@ def test_one_side_twice_is_refused() -> None:
     for epsilon in (1.0, "consumer=1"):
         with pytest.raises(ConfigError, match="The ε of consumer is given twice"):
             epsilons(epsilon=epsilon, epsilon_consumer=2.0)
+
+
+def test_what_a_rule_asks_by_is_beside_the_number_of_all_sides() -> None:
+    """`--epsilon 1 --epsilon-asks 0.5` was refused as the same ε twice."""
+    both = epsilons(epsilon=1.0, epsilon_asks=0.5, rule="logistic")
+    assert both == epsilons(epsilon="consumer=1,owners=1,asks=0.5", rule="logistic")
+    with pytest.raises(ConfigError, match="The ε of asks is given twice"):
+        epsilons(epsilon="consumer=1,owners=1,asks=0.5", epsilon_asks=0.5, rule="logistic")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hushbid.plan.batches import batches
 from hushbid.plan.noise import release_errors
-from hushbid.plan.quality import predict, verdict
+from hushbid.plan.prediction import predict
+from hushbid.plan.quality import verdict
 from hushbid.plan.traffic import traffic
 from tests.unit.hushbid.plan.test_plan import SPEED, expected, setting
 
@@ -14,7 +15,7 @@ def test_a_tender_is_planned_as_one_round_that_chooses_point_by_point() -> None:
     assert (planned.rounds, planned.file.batch) == (1, 100)
     rounds = setting(rule="sealed", points=100, owner_points=1_000, epsilon_consumer=30.0)
     assert expected(planned) < expected(rounds) < expected(rounds.with_session(batch=100))
-    assert [row["batch"] for row in batches(planned, SPEED, cores=2, round_trip=0.0)] == [100]
+    assert [row.batch for row in batches(planned, SPEED, cores=2, round_trip=0.0)] == [100]
     # A call has g̃ and the seed set's total beside the weight, 8 bytes a coordinate each.
     called = (
         traffic(planned, 0.0).owner_received - traffic(rounds.with_session(batch=100), 0.0).owner_received
@@ -25,4 +26,4 @@ def test_a_tender_is_planned_as_one_round_that_chooses_point_by_point() -> None:
 def test_more_points_than_owners_can_submit_are_not_advised() -> None:
     planned = setting(rule="tender", points=100, batch=50, owners=4, owner_points=1_000, validation=60)
     judgement = verdict(planned, *release_errors(planned), predict(planned, *release_errors(planned)))
-    assert all(remedy.get("points", 0) <= 200 for remedy in judgement.remedies)
+    assert all((remedy.points or 0) <= 200 for remedy in judgement.remedies)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -23,9 +24,10 @@ from hushbid.plan import quality
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
 from hushbid.plan.planning import plan_session
-from hushbid.plan.quality import predict
-from hushbid.plan.result import render
+from hushbid.plan.prediction import predict
+from hushbid.plan.result import Plan
 from hushbid.plan.setting import PlanSetting, plan_setting
+from hushbid.plan.terminal import render
 from hushbid.plan.verdict import Rehearsing
 from hushbid.plan.with_data import NOT_REHEARSED, Rehearsed, judge, rehearsed
 from hushbid.running.simulate import simulate
@@ -65,7 +67,7 @@ def common(tmp_path: Path) -> Path:
 def made(path: Path, verdict: Verdict, owners: Staged | None = None, **flags: Any) -> quality.Verdict:
     """The verdict of a plan whose rehearsal came to this."""
     setting = plan_setting(path, PlanFlags(**flags))
-    return judge(setting, by_rule(setting), Rehearsed(verdict, owners, owners))
+    return judge(setting, Rehearsed(verdict, owners, owners), lambda: by_rule(setting))
 
 
 def by_rule(setting: PlanSetting) -> quality.Verdict:
@@ -118,9 +120,10 @@ def test_all_figures_are_of_the_sessions_that_were_played(common: Path) -> None:
     [row] = [row for row in plan["batches"] if row["batch"] == plan["batch"]]
     assert row["mmd2"] == pytest.approx(figures["expected"]), "rows of other batches are in proportion"
     assert plan_session(common)["rehearsal"] == plan["rehearsal"], "the same every time"
+    assert Plan.from_json(plan.as_json()) == plan
 
 
-def said(plan: dict[str, Any]) -> str:
+def said(plan: Plan) -> str:
     stream = io.StringIO()
     render(plan, Console(file=stream))
     return " ".join(stream.getvalue().split())
@@ -170,7 +173,7 @@ def test_of_a_rule_that_asks_by_coins_the_floor_is_not_known(common: Path) -> No
     assert not setting.refusal
     found = rehearsed(setting, Rehearsing())
     assert found is not None
-    judged = judge(setting, by_rule(setting), found)
+    judged = judge(setting, found, partial(by_rule, setting))
     assert judged.verdict in ("uncertain", "hopeless")
     assert judged.reason.startswith(
         "What the owners' data can give at best is not known: the rule logistic buys"
@@ -219,7 +222,7 @@ def test_a_session_that_can_choose_nothing_or_is_refused_is_not_played(common: P
         found = rehearsed(setting, Rehearsing())
         assert found is not None
         assert (found.owners, found.verdict.rehearsal) == (None, None)
-        judged = judge(setting, by_rule(setting), found)
+        judged = judge(setting, found, partial(by_rule, setting))
         assert judged.verdict == "hopeless"
         assert says in judged.reason
 

@@ -18,35 +18,35 @@ MNIST = SETTINGS["MNIST, appendix G"]
 
 def test_the_conditions_are_those_that_are_printed() -> None:
     found, d, log_p = asked(MNIST), 140, math.log(1000)
-    assert found["steps"] == d**2 == 19_600
+    assert found.steps == d**2 == 19_600
     base = 44 * math.sqrt(2) * math.sqrt(d) * math.log(d) * log_p**2
-    assert found["validation_needed"] == pytest.approx(base * 16 * d**2)
-    assert found["validation_needed_proof"] == pytest.approx(base * math.sqrt(16 * d**2))
-    assert found["seed_points_needed"] == pytest.approx(
+    assert found.validation_needed == pytest.approx(base * 16 * d**2)
+    assert found.validation_needed_proof == pytest.approx(base * math.sqrt(16 * d**2))
+    assert found.seed_points_needed == pytest.approx(
         121 * 8 * d**2 * math.log(d) ** 2 * math.log(1e5) * log_p**5
     )
-    assert found["dimension_needed"] == pytest.approx(16 * math.log(2 * 47_960) * log_p**2)
+    assert found.dimension_needed == pytest.approx(16 * math.log(2 * 47_960) * log_p**2)
     error = coordinate_error(380, d, 1 / (16 * d**2))
     parts = (
         2 * math.sqrt(2 * math.log(2 * d) / d**2),
         11 * math.sqrt(2) * math.log(d) * 16 * d**2 / (380 * math.sqrt(d)),
         4 / d, 2 * d * math.exp(-95), 1 / d,
     )  # fmt: skip
-    assert error == found["target_error"] == pytest.approx(sum(parts))
+    assert error == found.target_error == pytest.approx(sum(parts))
 
 
 def test_lemma_5_counts_more_where_it_is_corrected() -> None:
     found = asked(replace(MNIST, owners=1000))
-    assert found["points_accessed"] == pytest.approx(1000 * (1000 / 100 + 2))
-    assert found["points_accessed_corrected"] == pytest.approx(1000 * (10 + 1 / (1 - math.exp(-0.5))))
+    assert found.points_accessed == pytest.approx(1000 * (1000 / 100 + 2))
+    assert found.points_accessed_corrected == pytest.approx(1000 * (10 + 1 / (1 - math.exp(-0.5))))
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_session_meets_a_condition_that_matters(name: str) -> None:
     found = asked(SETTINGS[name])
-    assert {"validation", "seed_points", "error"} <= set(found["unmet"])
-    assert not found["guarantee"]
-    assert found["target_error"] > found["zero_error"], "a release of zeros has a smaller bound"
+    assert {"validation", "seed_points", "error"} <= set(found.unmet)
+    assert not found.guarantee
+    assert found.target_error > found.zero_error, "a release of zeros has a smaller bound"
 
 
 def test_a_session_that_meets_them_all_is_told_so() -> None:
@@ -56,8 +56,8 @@ def test_a_session_that_meets_them_all_is_told_so() -> None:
         dimension=2**22, epsilon=100.0, epsilon_target=100.0, delta=1e-12,
     )  # fmt: skip
     found = asked(vast)
-    assert (found["unmet"], found["guarantee"]) == ([], True)
-    assert found["target_error"] < found["zero_error"]
+    assert (found.unmet, found.guarantee) == ((), True)
+    assert found.target_error < found.zero_error
 
 
 def test_the_verb_tells_it_of_a_planned_session() -> None:
@@ -67,6 +67,6 @@ def test_the_verb_tells_it_of_a_planned_session() -> None:
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)["theory"]
     assert (found["epsilon"], found["epsilon_target"], found["available"]) == (2.0, 1.0, 50_000)
-    assert found["validation_needed"] == pytest.approx(asked(MNIST)["validation_needed"])
+    assert found["validation_needed"] == pytest.approx(asked(MNIST).validation_needed)
     assert "Theorem 2: points of D_init" in done.stderr
     assert json.loads(CliRunner().invoke(app, [*given, *epsilons, "--json"]).stdout)["theory"] is None

@@ -25,7 +25,7 @@ from hushbid.consumer.store import VERDICT_FILE, keep_verdict, kept_verdict, rea
 from hushbid.consumer.verdict import NO_VERDICT, Rehearsal, Staged, Verdict
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
-from hushbid.plan.quality import predict
+from hushbid.plan.prediction import predict
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.verdict import Rehearsing, Sets, nothing_to_choose, what_is_wrong
 from hushbid.protocol.config.party import ConsumerFile
@@ -135,7 +135,7 @@ def test_below_eight_rows_the_rule_of_thumb_stands_in() -> None:
     )
     assert found.rehearsal is not None
     assert found.rehearsal.expected == pytest.approx(
-        predict(planned, *release_errors(planned)).times_random["expected"], rel=0.1
+        predict(planned, *release_errors(planned)).times_random.expected, rel=0.1
     ), "but for d"
     lines: list[str] = []
     assert verdict_on(1000.0, rows=7, say=lines.append).word == "uncertain"

@@ -121,7 +121,7 @@ def wrong(report: Report, name: str, code: int, says: str) -> None:
     assert says in check["problem"]
     assert check["fix"]
     assert report.code == code
-    assert set(check) == {"check", "status", "said", "problem", "fix"}
+    assert set(check) == {"check", "status", "said", "problem", "exit_code", "fix"}
 
 
 def test_a_session_that_cannot_be_read_is_the_one_problem(party: Any) -> None:

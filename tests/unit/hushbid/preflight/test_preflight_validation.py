@@ -31,7 +31,12 @@ def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
     assert "seed_weight" not in far["fix"], "it is 0.1 already"
     one.session["session"]["seed_weight"] = 1.0
     fix = one.preflight("--offline", "--no-rehearsal").checks["seed set"]["fix"]
+    assert fix.startswith("The first round is led by it.")
     assert "`session.seed_weight` of 0.1 or less limits the harm; the session has 1" in fix
+    one.session["acquisition"]["rule"] = "tender"
+    fix = one.preflight("--offline", "--no-rehearsal").checks["seed set"]["fix"]
+    assert fix.startswith("Releases are clipped about it"), "a tender gives it no weight in any round"
+    assert "seed_weight" not in fix
 
 
 @pytest.mark.parametrize(

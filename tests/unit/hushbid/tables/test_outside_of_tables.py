@@ -73,6 +73,21 @@ def test_it_is_told_to_people(place: Path) -> None:
     assert "wanted.csv: 1 row was dropped (1 by column" in done.stderr
 
 
+def test_two_tables_of_one_name_are_both_told(place: Path) -> None:
+    """The later one, a test set in another folder, took the place of the first."""
+    other = place / "test" / "wanted.csv"
+    other.parent.mkdir()
+    other.write_text((place / "wanted.csv").read_text() + "1.8,0.5,1\n")
+    words = [*arguments("weigh", place), "--test", other, "--outside", "clip"]
+    (place / "wanted.csv").write_text((place / "wanted.csv").read_text().replace("0.2,0.5,\n", ""))
+    other.write_text(other.read_text().replace("0.2,0.5,\n", ""))
+    found = run(*words)["outside"]
+    assert {name: each["clipped"] for name, each in found.items()} == {
+        "wanted.csv": {"a": 1},
+        str(other): {"a": 2},
+    }
+
+
 @pytest.mark.parametrize(("outside", "rows"), [("clip", 40), ("drop", 38)])
 def test_rows_are_encoded_as_far_as_they_fit(place: Path, outside: str, rows: int) -> None:
     output = place / "rows.npz"
