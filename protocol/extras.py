@@ -13,7 +13,13 @@ from hushbid.protocol.errors import ConfigError
 __all__ = ["EXTRA", "OTHERS", "PACKAGES", "missing", "need"]
 
 EXTRA: Final = "operator"
-PACKAGES: Final = {"joblib": "joblib", "plotly": "plotly", "sklearn": "scikit-learn", "skops": "skops"}
+PACKAGES: Final = {
+    "PIL": "pillow",
+    "bokeh": "bokeh",
+    "joblib": "joblib",
+    "skops": "skops",
+    "sklearn": "scikit-learn",
+}
 """Module name → the package that installs it."""
 OTHERS: Final = {
     "distributed": ("distributed", "dask"),

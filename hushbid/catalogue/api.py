@@ -130,7 +130,7 @@ class Catalogue:
                 advice="Give the session file with `--session`.",
             )
         if plot is not None:
-            need("plotly", "A plot")
+            need("bokeh", "A plot")
         for file in (plot, written):  # before anything is charged
             if file is not None and (session is None or file.resolve() != session.resolve()):
                 check_new_file(file)

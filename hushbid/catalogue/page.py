@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-import json
-from importlib import resources
 from typing import Final
 
-import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
-from plotly.subplots import make_subplots
+import numpy as np
+from bokeh.models import ColumnDataSource, LayoutDOM
+from bokeh.models.annotations import TeeHead, Whisker
 
 from hushbid.catalogue.screening import ScreeningResult
 from hushbid.protocol import __version__
+from hushbid.protocol.printable import printable
+from hushbid.report.drawing import POLICY, drawing, page_style
 from hushbid.report.html import Html, data_script, element, fragment, table
-from hushbid.report.plots import BAR_OWNERS, DRAWING
-from hushbid.report.style import BLUE, DARK, FONT, GREEN, GRID, INK, MUTED, PAPER
+from hushbid.report.plots import BAR_OWNERS, bars, beside
+from hushbid.report.style import BLUE, GREEN, INK
 
 __all__ = ["screening_page"]
 
-_POLICY: Final = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
-    "base-uri 'none'; form-action 'none'"
-)
 _ROW_PIXELS: Final = 30
 
 
 def screening_page(result: ScreeningResult) -> str:
     """The page of a screening; it loads nothing."""
-    css, drawer = (
-        (resources.files("hushbid.report") / name).read_text(encoding="utf-8")
-        for name in ("page.css", "page.js")
-    )
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", "Owners, screened by hushbid"),
-        element("style", Html(css)),
+        element("style", page_style()),
     )
     body = element(
         "body",
@@ -51,12 +43,8 @@ def screening_page(result: ScreeningResult) -> str:
             _subsets(result),
         ),
         element("footer", element("p", f"Made by hushbid {__version__}.")),
-        data_script("plots", {"owners": json.loads(_plot(result).to_json())}),
-        data_script("drawing", DRAWING),
-        data_script("dark", DARK),
         data_script("screening", result.as_json()),
-        element("script", Html(get_plotlyjs())),
-        element("script", Html(drawer)),
+        drawing({"owners": _plot(result)}),
     )
     return fragment(Html("<!DOCTYPE html>\n"), element("html", head, body, lang="en"), Html("\n"))
 
@@ -75,44 +63,25 @@ def _basis(result: ScreeningResult) -> str:
     )
 
 
-def _plot(result: ScreeningResult) -> go.Figure:
+def _plot(result: ScreeningResult) -> LayoutDOM:
     rows = result.ranking.owners[:BAR_OWNERS]
-    names = [row.candidate.owner for row in rows]
-    figure = make_subplots(
-        cols=2,
-        shared_yaxes=True,
-        horizontal_spacing=0.06,
-        subplot_titles=["MMD² to the target, ± 1 standard error", "weight in the best mixture of all"],
+    names = [printable(row.candidate.owner) for row in rows]
+    height = 90 + _ROW_PIXELS * len(rows)
+    values, errors = np.array([(row.estimate.value, row.estimate.standard_error) for row in rows]).T
+    title = "MMD² to the target, ± 1 standard error"
+    distances = bars(title, names, values, BLUE, "%.5f", height)
+    ends = {"owner": np.arange(len(rows))[::-1], "lower": values - errors, "upper": values + errors}
+    head = TeeHead(size=8, line_color=INK)
+    distances.add_layout(
+        Whisker(
+            base="owner", lower="lower", upper="upper", dimension="width", source=ColumnDataSource(ends),
+            line_color=INK, lower_head=head, upper_head=head,
+        )
+    )  # fmt: skip
+    weights = [row.weight for row in rows]
+    return beside(
+        [distances, bars("weight in the best mixture of all", names, weights, GREEN, "%.3f", height)]
     )
-    distances = go.Bar(
-        x=[row.estimate.value for row in rows],
-        y=names,
-        orientation="h",
-        marker_color=BLUE,
-        error_x={"array": [row.estimate.standard_error for row in rows], "color": INK},
-        hovertemplate="%{y}: %{x:.5f}<extra></extra>",
-    )
-    weights = go.Bar(
-        x=[row.weight for row in rows],
-        y=names,
-        orientation="h",
-        marker_color=GREEN,
-        hovertemplate="%{y}: %{x:.3f}<extra></extra>",
-    )
-    figure.add_trace(distances, row=1, col=1)
-    figure.add_trace(weights, row=1, col=2)
-    figure.update_layout(
-        template="none",
-        height=120 + _ROW_PIXELS * len(rows),
-        showlegend=False,
-        bargap=0.35,
-        font={"family": FONT, "size": 13, "color": INK},
-        paper_bgcolor=PAPER,
-        plot_bgcolor=PAPER,
-        margin={"l": 76, "r": 24, "t": 48, "b": 48},
-    )
-    figure.update_xaxes(gridcolor=GRID, zeroline=True, zerolinecolor=MUTED)
-    return figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True)
 
 
 def _owners(result: ScreeningResult) -> Html:

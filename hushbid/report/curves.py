@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,9 +23,9 @@ __all__ = [
     "BASELINES",
     "DISPLAY",
     "Curve",
+    "Evaluation",
     "Quality",
     "quality_of",
-    "read_display",
     "read_evaluation",
 ]
 
@@ -70,30 +70,37 @@ class Quality:
     course: Course | None = None
 
 
-def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
-    """The curves of the consumer's transcript and of the operator's evaluation (`read_evaluation`).
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What an evaluation file tells (`read_evaluation`), or nothing.
 
-    Raises:
-        DataError: The evaluation cannot be used.
+    Attributes:
+        greedy, uniform, appraisal: As `Quality` has them.
+        display: Owners' names as people have them, by those of the roster.
     """
+
+    greedy: Curve | None = None
+    uniform: Curve | None = None
+    appraisal: Appraisal | None = None
+    display: Mapping[str, str] = field(default_factory=dict)
+
+
+def quality_of(sources: Sequence[Source], evaluation: Evaluation) -> Quality:
+    """The curves of the consumer's transcript and of the operator's evaluation."""
     consumer = next((source.consumer for source in sources if source.consumer is not None), None)
     own = None if consumer is None or consumer.mmd2 is None else _curve(consumer.mmd2.tolist())
-    of = None if not sources else sources[0].header.session
-    greedy, uniform, appraisal = (None, None, None) if evaluation is None else read_evaluation(evaluation, of)
     return Quality(
         session=own,
-        greedy=greedy,
-        uniform=uniform,
+        greedy=evaluation.greedy,
+        uniform=evaluation.uniform,
         seed_distance=None if consumer is None else consumer.seed_distance,
-        appraisal=appraisal,
+        appraisal=evaluation.appraisal,
         course=None if consumer is None else consumer.course,
     )
 
 
-def read_evaluation(
-    path: Path, session: str | None = None
-) -> tuple[Curve | None, Curve | None, Appraisal | None]:
-    """The greedy and the uniform curve of an evaluation file, and what it tells besides; None: not that.
+def read_evaluation(path: Path, session: str) -> Evaluation:
+    """The greedy and the uniform curve of an evaluation file, and what it tells besides.
 
     Args:
         session: The session's identifier, which a consumer's own result has to have, if it has one.
@@ -113,26 +120,21 @@ def read_evaluation(
     except (ValueError, RecursionError):
         raise _unusable(path, "it is no JSON") from None
     if isinstance(found, dict) and found.get("role") == "consumer":
-        if session is not None and found.get("identifier", session) != session:
+        if found.get("identifier", session) != session:
             raise DataError(
                 f"{path} is the result of another session than the transcripts are of.",
                 advice="Name the `result.json` of the consumer's state directory of this session.",
             )
-        return None, None, _appraisal(path, found)
+        return Evaluation(appraisal=_appraisal(path, found), display=_display(path, found))
     if not isinstance(found, dict) or set(found) - {APPRAISAL, DISPLAY} != set(BASELINES):
         raise _unusable(path, f"it is not an object of {' and '.join(BASELINES)}, nor a consumer's result")
     greedy, uniform = (_values(path, key, found[key]) for key in BASELINES)
-    return greedy, uniform, _appraisal(path, found[APPRAISAL]) if APPRAISAL in found else None
+    appraisal = _appraisal(path, found[APPRAISAL]) if APPRAISAL in found else None
+    return Evaluation(greedy=greedy, uniform=uniform, appraisal=appraisal, display=_display(path, found))
 
 
-def read_display(path: Path) -> dict[str, str]:
-    """Owners' names as people have them, by those of the roster, of an evaluation file that can be read.
-
-    Raises:
-        DataError: They are none.
-    """
-    with path.open(encoding="utf-8") as file:
-        found = json.load(file).get(DISPLAY, {})
+def _display(path: Path, evaluation: Mapping[str, Any]) -> dict[str, str]:
+    found = evaluation.get(DISPLAY, {})
     if not isinstance(found, dict) or not all(
         isinstance(name, str) and 0 < len(name) <= MOST_SHOWN for name in found.values()
     ):

@@ -20,7 +20,7 @@ from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
 from hushbid.protocol.session.odometer import Odometer, odometers
-from hushbid.report.curves import Quality, quality_of, read_display
+from hushbid.report.curves import Evaluation, Quality, quality_of, read_evaluation
 from hushbid.report.incidents import Incidents, incidents_of
 from hushbid.report.missing import Missing, missing_of
 from hushbid.report.naming import named
@@ -137,7 +137,8 @@ def figures_of(
         DataError: The evaluation cannot be used.
     """
     session = sources[0].session
-    rounds, quality = rounds_of(sources), quality_of(sources, evaluation)
+    told = Evaluation() if evaluation is None else read_evaluation(evaluation, sources[0].header.session)
+    rounds, quality = rounds_of(sources), quality_of(sources, told)
     # How many rounds there were, a consumer that does not weigh learns with its delivery.
     counted = rounds.run > 0 or any(source.header.role != "consumer" for source in sources)
     found = Figures(
@@ -158,8 +159,7 @@ def figures_of(
         missing=missing_of(sources, quality),
         pictures=None if rows is None else pictures_of(rows),
     )
-    display = {} if evaluation is None else read_display(evaluation)
-    return named(found, display) if display else found
+    return named(found, told.display) if told.display else found
 
 
 def _verdict(sources: Sequence[Source]) -> Verdict | None:

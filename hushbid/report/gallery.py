@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Collection, Iterable
+from io import BytesIO
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
-from plotly.utils import image_array_to_data_uri
+from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, LayoutDOM, PrintfTickFormatter
+from PIL import Image as PixelImage
 
+from hushbid.protocol.printable import printable
 from hushbid.report import style
-from hushbid.report.html import Html, element, notice, plot, section, word
+from hushbid.report.html import Html, element, notice, plot, section
 from hushbid.report.pictures import MAP_POINTS, Distribution, Pictures, PrincipalMap, Sheet, WeightFigures
-from hushbid.report.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER
+from hushbid.report.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, Figure
 
 __all__ = ["OWNERS_ROWS", "PRIVATE_ROWS", "picture_plots", "pictures"]
 
@@ -27,18 +30,18 @@ OWNERS_ROWS: Final = (
     "consumer."
 )
 
-_KINDS: Final = (("wanted", ORANGE, "solid"), ("bought", BLUE, "solid"), ("with weights", GREEN, "dot"))
+_KINDS: Final = (("wanted", ORANGE, "solid"), ("bought", BLUE, "solid"), ("with weights", GREEN, "dotted"))
 """Kinds of shares with their colours and patterns; page.css repeats them for the legend of small plots."""
-_FILL: Final = "rgba(230, 159, 0, 0.3)"
 _SMALL: Final = "plot small"
-_SMALL_MARGIN: Final = {"l": 44, "r": 16, "t": 8, "b": 34}
 _BAR_PIXELS: Final = 13
-_LONGEST_WORD: Final = 18
+_AXIS_PIXELS: Final = 42
 
 
-def picture_plots(found: Pictures) -> dict[str, go.Figure]:
+def picture_plots(found: Pictures) -> dict[str, LayoutDOM]:
     """The plots of the pictures, by name."""
-    plots = {f"column-{place}": _column(column) for place, column in enumerate(found.columns)}
+    plots: dict[str, LayoutDOM] = {
+        f"column-{place}": _column(column) for place, column in enumerate(found.columns)
+    }
     if found.map is not None:
         plots["principal"] = _principal(found.map)
     if found.weights is not None:
@@ -100,9 +103,16 @@ def _sheet(sheet: Sheet, pixels: npt.NDArray[np.uint8], column: int) -> Html:
     name = "sheet-wanted" if sheet.rounds is None else f"sheet-{sheet.rounds[0]}"
     if column:  # the first has the names that it has always had
         name = f"{name}-of-{column + 1}"
-    images = [element("img", src=image_array_to_data_uri(image, backend="pypng"), alt="") for image in pixels]
+    images = [element("img", src=_png(image), alt="") for image in pixels]
     box = element("div", *images, class_="sheet", role="img", aria_labelledby=name)
     return element("figure", element("figcaption", _sheet_caption(sheet), id=name), box)
+
+
+def _png(pixels: npt.NDArray[np.uint8]) -> str:
+    """Pixels, of (height, width) or (height, width, 3), as the address of a PNG."""
+    file = BytesIO()
+    PixelImage.fromarray(pixels).save(file, "PNG")
+    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
 
 
 def _sheet_caption(sheet: Sheet) -> str:
@@ -172,82 +182,79 @@ def _number(value: float) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100.0 * share:.0f}\N{NO-BREAK SPACE}%"
+    return f"{100.0 * share:.0f} %"
 
 
-def _column(column: Distribution) -> go.Figure:
-    figure = _words(column) if column.edges is None else _intervals(column, column.edges)
-    # One legend above all of them says what is what.
-    return figure.update_layout(margin=_SMALL_MARGIN, showlegend=False)
+def _column(column: Distribution) -> Figure:
+    # One legend above all of them says what is what, and there is no room for a toolbar.
+    return _words(column) if column.edges is None else _intervals(column, column.edges)
 
 
-def _intervals(column: Distribution, edges: tuple[float, ...]) -> go.Figure:
-    figure = style.figure("", "", height=200)
-    for (name, colour, dash), shares in zip(_KINDS, _shares(column), strict=False):
-        trace = go.Scatter(
-            name=name,
-            x=np.array([edges[0], *edges]),
-            y=np.array([0.0, *shares, 0.0], dtype=np.float32) * 100.0,
-            mode="lines",
-            line={"color": colour, "width": 2, "dash": dash, "shape": "hv"},
-            fill="tozeroy" if name == "wanted" else None,
-            fillcolor=_FILL if name == "wanted" else None,
-            hovertemplate="%{y:.1f} %",
-        )
-        figure.add_trace(trace)
-    figure.update_yaxes(rangemode="tozero", ticksuffix=" %", nticks=5)
-    return figure.update_xaxes(nticks=6, tickangle=0)
+def _intervals(column: Distribution, edges: tuple[float, ...]) -> Figure:
+    figure = style.figure("", "", height=200, tools=False, y_range=DataRange1d(start=0))
+    shares = {
+        f"y{number}": np.array([0.0, *each, 0.0], dtype=np.float32) * 100.0
+        for number, each in enumerate(_shares(column))
+    }
+    source = ColumnDataSource({"x": np.array([*edges, edges[-1]]), **shares})
+    for (name, colour, dash), key in zip(_KINDS, shares, strict=False):
+        if name == "wanted":
+            figure.varea_step(
+                "x", 0, key, source=source, step_mode="before", fill_color=colour, fill_alpha=0.3
+            )
+        figure.step("x", key, source=source, mode="before", line_color=colour, line_width=2, line_dash=dash)
+    bars = {key: each[1:-1] for key, each in shares.items()}
+    unseen = figure.quad(
+        "left", "right", top="y0", bottom=0, alpha=0.0,
+        source=ColumnDataSource({"left": edges[:-1], "right": edges[1:], **bars}),
+    )  # fmt: skip
+    told = [(name, f"@{key}{{%.1f %%}}") for (name, _, _), key in zip(_KINDS, shares, strict=False)]
+    style.hover(figure, [("from", "@left{%.6g}"), ("to", "@right{%.6g}"), *told], [unseen], mode="vline")
+    figure.xaxis.ticker = BasicTicker(desired_num_ticks=3)
+    figure.yaxis.ticker = BasicTicker(desired_num_ticks=4)
+    figure.yaxis.formatter = PrintfTickFormatter(format="%g %%")
+    return figure
 
 
-def _words(column: Distribution) -> go.Figure:
+def _words(column: Distribution) -> Figure:
     assert column.values is not None
-    kinds, places = _shares(column), np.arange(len(column.values))
-    room = _SMALL_MARGIN["t"] + _SMALL_MARGIN["b"]
-    height = room + (len(kinds) * _BAR_PIXELS + 8) * len(places)
-    figure = style.figure("", "", height=height, hovermode="closest")
-    for (name, colour, _), shares, pattern in zip(_KINDS, kinds, ("", "", "/"), strict=False):
-        bar = go.Bar(
-            name=name,
-            y=places,  # two words may be alike where they are cut short
-            x=np.array(shares, dtype=np.float32) * 100.0,
-            orientation="h",
-            marker={"color": colour, "pattern": {"shape": pattern, "size": 5}},
-            customdata=[word(each) for each in column.values],
-            hovertemplate=f"%{{customdata}}, {name}: %{{x:.1f}} %<extra></extra>",
+    kinds = _shares(column)
+    height = _AXIS_PIXELS + (len(kinds) * _BAR_PIXELS + 8) * len(column.values)
+    figure = style.figure("", "", height=height, tools=False, x_range=DataRange1d(start=0))
+    rows = style.rows(figure, column.values)
+    width = 0.8 / len(kinds)
+    words = [printable(each) for each in column.values]
+    drawn = []
+    for number, ((name, colour, _), shares) in enumerate(zip(_KINDS, kinds, strict=False)):
+        places = rows + 0.4 - width * (number + 0.5)
+        source = ColumnDataSource(
+            {"y": places, "x": np.array(shares, dtype=np.float32) * 100.0, "word": words}
         )
-        figure.add_trace(bar)
-    figure.update_yaxes(
-        tickvals=places,
-        ticktext=[word(_short(each)) for each in column.values],
-        autorange="reversed",
-        showgrid=False,
-        automargin=True,
-        ticks="",
-        ticklabelstandoff=4,
-    )
-    figure.update_xaxes(rangemode="tozero", ticksuffix=" %", nticks=4, tickangle=0)
-    return figure.update_layout(barmode="group", bargap=0.2, bargroupgap=0.0)
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…"
+        look: dict[str, Any] = {"color": colour, "line_color": None}
+        if number == 2:
+            look |= {"hatch_pattern": "/", "hatch_color": PAPER, "hatch_scale": 6}
+        drawn.append(figure.hbar("y", right="x", height=width, source=source, name=name, **look))
+    style.hover(figure, [("value", "@word"), ("of", "$name"), ("share", "@x{%.1f %%}")], drawn)
+    figure.xaxis.ticker = BasicTicker(desired_num_ticks=4)
+    figure.xaxis.formatter = PrintfTickFormatter(format="%g %%")
+    return figure
 
 
 # -- map and weights --------------------------------------------------------------------------------------
 
 
-def _principal(found: PrincipalMap) -> go.Figure:
+def _principal(found: PrincipalMap) -> Figure:
     first, second = (f"{_percent(share)} of the variance" for share in found.explained)
-    figure = style.figure(f"first component, {first}", f"second, {second}", height=460, hovermode="closest")
+    figure = style.figure(f"first component, {first}", f"second, {second}", height=460)
     kinds = [("wanted", found.wanted, ORANGE, "circle"), ("bought", found.bought, BLUE, "x")]
     if found.offered is not None:  # below the others, as they are many
-        kinds.insert(0, ("offered", found.offered, MUTED, "circle-open"))
-    for name, places, colour, symbol in kinds:
-        x, y = np.array(places, dtype=np.float32).T
-        mark = {"color": colour, "symbol": symbol, "size": 7, "opacity": 0.75}
-        figure.add_trace(
-            go.Scatter(name=name, x=x, y=y, mode="markers", marker=mark, hovertemplate="%{x:.3f}, %{y:.3f}")
-        )
+        kinds.insert(0, ("offered", found.offered, MUTED, "circle_open"))
+    drawn = [
+        style.marks(figure, name, tuple(np.array(places).T), colour, symbol, size=7)
+        for name, places, colour, symbol in kinds
+    ]
+    style.hover(figure, [("row", "$name"), ("first", "@x{%.3f}"), ("second", "@y{%.3f}")], drawn)
+    style.place_legend(figure)
     return figure
 
 
@@ -275,19 +282,17 @@ def _map_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
     )
 
 
-def _weights(found: WeightFigures) -> go.Figure:
+def _weights(found: WeightFigures) -> Figure:
     edges = np.array(found.edges)
-    figure = style.figure("weight, as a multiple of an equal one", "points", height=280, hovermode="closest")
-    bar = go.Bar(
-        x=(edges[:-1] + edges[1:]) / 2.0,
-        y=style.integers(found.points),
-        width=np.diff(edges),
-        marker={"color": GREEN, "line": {"color": PAPER, "width": 1}},
-        hovertemplate="about %{x:.2f}: %{y} points<extra></extra>",
+    figure = style.figure(
+        "weight, as a multiple of an equal one", "points", height=280, y_range=DataRange1d(start=0)
     )
-    figure.add_trace(bar)
-    figure.add_vline(x=1.0, line={"color": INK, "width": 2, "dash": "dash"})
-    return figure.update_layout(showlegend=False)
+    source = ColumnDataSource({"left": edges[:-1], "right": edges[1:], "top": style.integers(found.points)})
+    bars = figure.quad("left", "right", top="top", bottom=0, source=source, color=GREEN, line_color=PAPER)
+    style.hover(figure, [("from", "@left{%.2f}"), ("to", "@right{%.2f}"), ("points", "@top")], [bars])
+    figure.vspan(x=[1.0], line_color=INK, line_width=2, line_dash="dashed")
+    figure.yaxis.ticker = BasicTicker(min_interval=1)
+    return figure
 
 
 def _weights_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:

@@ -1,54 +1,40 @@
 """The report as one HTML file: sections, tables and plots of its figures, and all that it takes to show them.
 
-The page loads nothing: plotly's JavaScript is in it, and its content security policy forbids the rest.
+The page loads nothing: what draws is in it, and its content security policy forbids the rest.
 """
 
 from __future__ import annotations
 
-from importlib import resources
-from typing import Final
-
-from plotly.offline import get_plotlyjs
-
 from hushbid.protocol import __version__
+from hushbid.report.drawing import POLICY, drawing, page_style
 from hushbid.report.figures import Figures
 from hushbid.report.html import FIRST_BYTES, Html, data_script, element, fragment
 from hushbid.report.overview import judgement, notices, tiles
-from hushbid.report.plots import DRAWING, plots_of
+from hushbid.report.plots import plots_of
 from hushbid.report.sections import sections
-from hushbid.report.style import DARK
 
 __all__ = ["page_of"]
-
-_POLICY: Final = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
-    "base-uri 'none'; form-action 'none'"
-)
 
 
 def page_of(figures: Figures) -> str:
     """The page of a report's figures."""
-    specifications = plots_of(figures)
+    plots = plots_of(figures)
     head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", name="hushbid-session", content=figures.session.identifier),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", f"{figures.session.name}: report of a hushbid session"),
-        element("style", Html(_file("page.css"))),
+        element("style", page_style()),
     )
     body = element(
         "body",
         _header(figures),
-        element("main", *sections(figures, frozenset(specifications))),
+        element("main", *sections(figures, frozenset(plots))),
         _footer(figures),
         data_script("figures", figures.as_json()),
-        data_script("plots", specifications),
-        data_script("drawing", DRAWING),
-        data_script("dark", DARK),
-        element("script", Html(get_plotlyjs())),
-        element("script", Html(_file("page.js"))),
+        drawing(plots),
     )
     return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 
@@ -77,7 +63,3 @@ def _footer(figures: Figures) -> Html:
             "p", "Every figure is in this page as JSON too, in the element ", element("code", "#figures"), "."
         ),
     )
-
-
-def _file(name: str) -> str:
-    return (resources.files("hushbid.report") / name).read_text(encoding="utf-8")

@@ -8,16 +8,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 import numpy as np
-import plotly.graph_objects as go
+import numpy.typing as npt
+from bokeh.models import (
+    BasicTicker,
+    BoxZoomTool,
+    ColumnDataSource,
+    FixedTicker,
+    HoverTool,
+    NoOverlap,
+    PanTool,
+    PlainText,
+    PrintfTickFormatter,
+    Range1d,
+    ResetTool,
+    SaveTool,
+)
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure as new_figure
+from bokeh.themes import Theme
+
+from hushbid.protocol.printable import printable
+from hushbid.report.html import element
 
 __all__ = [
-    "BLUE", "DARK", "FONT", "GREEN", "GRID", "INK", "MUTED", "ORANGE", "PALE_BLUE",
+    "BLUE", "DARK", "GREEN", "GRID", "INK", "LOOK", "MUTED", "ORANGE", "PALE_BLUE",
     "PALE_ORANGE", "PAPER", "PURPLE", "SKY", "VERMILION",
-    "dress", "figure", "floats", "integers", "key", "line", "logarithmic", "marks",
+    "Figure", "Series", "figure", "floats", "hover", "integers", "key", "lines", "marks",
+    "place_legend", "round_figure", "rows", "scaled", "short",
 ]  # fmt: skip
+
+Figure = new_figure
+"""A plot."""
 
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 INK, MUTED, GRID, PAPER = "#1F2933", "#7B8794", "#E4E7EB", "#FFFFFF"
@@ -33,91 +58,236 @@ DARK: Final[Mapping[str, str]] = {
     PALE_ORANGE: "#7A5B1E",
 }
 """What page.js draws these in on a dark page; the others are seen on both."""
-FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-
-
-def figure(x: str, y: str, *, height: int = 360, hovermode: str = "x unified") -> go.Figure:
-    """An empty plot with the titles of its axes, of so many pixels."""
-    axis = {"gridcolor": GRID, "zeroline": False}
-    title = {"font": {"size": 13}, "standoff": 8}
-    # All at once: plotly looks at every key anew in each update, which takes fifteen times as long.
-    return go.Figure(
-        layout=_look(height, hovermode)
-        | {
-            "xaxis": axis | {"title": title | {"text": x}, "linecolor": MUTED, "ticks": "outside"},
-            "yaxis": axis | {"title": title | {"text": y}},
+_FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_LEGEND_CSS: Final = """
+:host { max-width: 100%; }
+.bk-grid { display: flex; flex-wrap: wrap; gap: 4px 14px !important; width: auto; height: auto; }
+svg { width: 20px; height: 14px; }
+"""
+"""Bokeh lays a legend out in one row, which a narrow page cuts, and its marks are of 500 pixels at first."""
+LOOK: Final = Theme(
+    json={
+        "attrs": {
+            "Plot": {
+                "background_fill_color": PAPER,
+                "border_fill_color": PAPER,
+                "min_border_right": 12,
+                "outline_line_color": None,
+                "output_backend": "svg",
+                "sizing_mode": "stretch_width",
+            },
+            "Title": {
+                "text_color": INK,
+                "text_font": _FONT,
+                "text_font_size": "13px",
+                "text_font_style": "normal",
+            },
+            "Axis": {
+                "axis_label_text_color": INK,
+                "axis_label_text_font": _FONT,
+                "axis_label_text_font_size": "13px",
+                "axis_label_text_font_style": "normal",
+                "axis_line_color": MUTED,
+                "major_label_text_color": INK,
+                "major_label_text_font": _FONT,
+                "major_label_text_font_size": "13px",
+                "major_tick_in": 0,
+                "major_tick_line_color": MUTED,
+                "minor_tick_line_color": None,
+            },
+            "Grid": {"grid_line_color": GRID},
+            "Legend": {
+                "background_fill_alpha": 0.0,
+                "border_line_color": None,
+                "glyph_height": 14,
+                "inactive_fill_color": PAPER,
+                "label_text_color": INK,
+                "label_text_font": _FONT,
+                "label_text_font_size": "13px",
+                "location": "top_left",
+                "margin": 2,
+                "orientation": "horizontal",
+                "stylesheets": [_LEGEND_CSS],
+            },
+            "Toolbar": {"logo": None, "stylesheets": ["@media print { :host { visibility: hidden; } }"]},
         }
-    )
-
-
-def dress(figure: go.Figure, *, height: int, hovermode: str, showlegend: bool = True) -> go.Figure:
-    """A plot with the page's letters and colours."""
-    return figure.update_layout(_look(height, hovermode) | {"showlegend": showlegend})
-
-
-def _look(height: int, hovermode: str) -> dict[str, Any]:
-    """The page's letters and colours, as plotly's layout has them."""
-    return {
-        "template": "none",
-        "autosize": True,
-        "height": height,
-        "hovermode": hovermode,
-        "showlegend": True,
-        "font": {"family": FONT, "size": 13, "color": INK},
-        "paper_bgcolor": PAPER,
-        "plot_bgcolor": PAPER,
-        "margin": {"l": 76, "r": 24, "t": 36, "b": 48},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
-        "hoverlabel": {"font": {"family": FONT, "size": 13}, "namelength": -1},
     }
+)
+"""The page's letters and colours, for every part of every plot."""
+_LONGEST_WORD: Final = 18
+_TOOLBAR_PIXELS: Final = 30
 
 
-def logarithmic(figure: go.Figure, values: Sequence[float]) -> go.Figure:
-    """Scale y by magnitude, with ticks that are read as they stand; not if there is no magnitude."""
-    low, high = min(values), max(values)
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """A line of a plot."""
+
+    name: str
+    x: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    colour: str
+    dash: str
+
+
+def figure(x: str, y: str, *, height: int = 360, tools: bool = True, **given: Any) -> Figure:
+    """An empty plot with the titles of its axes, of so many pixels, with its toolbar."""
+    zoom, save = BoxZoomTool(description="Zoom"), SaveTool(filename="plot", description="Save as SVG")
+    drawn = new_figure(
+        height=height + (_TOOLBAR_PIXELS if tools else 0),
+        x_axis_label=x or None,
+        y_axis_label=y or None,
+        # These and no others: each of them does its work in the page.
+        tools=[zoom, PanTool(), ResetTool(), save] if tools else [],
+        active_drag=zoom if tools else None,
+        toolbar_location="above" if tools else None,
+        **given,
+    )
+    drawn.xaxis.major_label_policy = NoOverlap(min_distance=8)
+    drawn.axis.formatter = PrintfTickFormatter(format="%.6g")
+    return drawn
+
+
+def round_figure(y: str, last: int, *, values: Iterable[float] = (), **given: Any) -> Figure:
+    """An empty plot over the rounds up to `last`. Values that all have a magnitude make y logarithmic."""
+    room = max(1.0, last / 100)
+    drawn = scaled("round", y, values, x_range=Range1d(start=1 - room, end=last + room), **given)
+    drawn.xaxis.ticker = BasicTicker(min_interval=1)
+    return drawn
+
+
+def scaled(x: str, y: str, values: Iterable[float], **given: Any) -> Figure:
+    """An empty plot whose y is scaled by magnitude, unless a value has none, or there is none.
+
+    Its ticks are read as they stand, by 1, 2 and 5.
+    """
+    all_values = list(values)
+    low, high = min(all_values, default=0.0), max(all_values, default=0.0)
     if low <= 0:
-        return figure
+        return figure(x, y, **given)
+    drawn = figure(x, y, y_axis_type="log", **given)
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
-    ticks = [step * 10.0**power for power in powers for step in (1, 2, 5)]
-    return figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
+    drawn.yaxis.ticker = FixedTicker(ticks=[step * 10.0**power for power in powers for step in (1, 2, 5)])
+    return drawn
 
 
-def line(name: str, x: Sequence[int], y: Sequence[float], colour: str, dash: str, *, form: str) -> go.Scatter:
-    """A line over whole numbers."""
-    return go.Scatter(
+def lines(drawn: Figure, x: str, series: Sequence[Series], form: str, *, steps: bool = False) -> None:
+    """Lines over whole numbers, with one box that says the values of all where the pointer is.
+
+    Args:
+        x: What the whole numbers are.
+        form: How a value is written, as printf has it.
+    """
+    places = np.unique(np.concatenate([each.x for each in series]))
+    values = np.full((len(series), len(places)), np.nan, dtype=np.float32)
+    for row, each in zip(values, series, strict=True):
+        row[np.searchsorted(places, each.x)] = each.y
+    said = {f"y{number}": row for number, row in enumerate(values)}
+    # Where one line is, the pointer is told of all.
+    everywhere = ColumnDataSource({"x": integers(places), "top": np.fmax.reduce(values), **said})
+    told = [(x, "@x")]
+    for name, each in zip(said, series, strict=True):
+        told.append((each.name, f"@{name}{{{form}}}"))
+        own = {"x": integers(each.x), name: np.asarray(each.y, dtype=np.float32)}
+        source = everywhere if len(each.x) == len(places) else ColumnDataSource(own)
+        named: dict[str, Any] = {"source": source, "name": each.name, "legend_label": each.name}
+        look = named | {"line_color": each.colour, "line_width": 2, "line_dash": each.dash}
+        if len(each.x) == 1:  # one point makes no line
+            drawn.scatter("x", name, color=each.colour, size=6, **named)
+        elif steps:
+            drawn.step("x", name, mode="center", **look)
+        else:
+            drawn.line("x", name, **look)
+    if len(places) > 1:
+        hover(drawn, told, [drawn.line("x", "top", source=everywhere, line_alpha=0.0)], mode="vline")
+    else:
+        hover(drawn, told, [drawn.scatter("x", "top", source=everywhere, size=12, alpha=0.0)])
+
+
+def marks(
+    drawn: Figure, name: str, at: tuple[Any, Any], colour: str, symbol: str, size: int = 6
+) -> GlyphRenderer[Any]:
+    """Marks with an entry of the legend; a symbol that ends in ``_open`` is not filled."""
+    x, y = at
+    marker, is_open = symbol.removesuffix("_open"), symbol.endswith("_open")
+    return drawn.scatter(
+        "x",
+        "y",
+        source=ColumnDataSource({"x": np.asarray(x, dtype=np.float32), "y": np.asarray(y, dtype=np.float32)}),
+        marker=marker,
+        size=size,
+        line_color=colour,
+        fill_color=None if is_open else colour,
+        alpha=0.75,
         name=name,
-        x=integers(x),
-        y=np.asarray(y, dtype=np.float32),
-        # One point makes no line.
-        mode="lines" if len(x) > 1 else "markers",
-        line={"color": colour, "width": 2, "dash": dash},
-        hovertemplate=f"%{{y:{form}}}",
+        legend_label=name,
     )
 
 
-def marks(name: str, x: Any, y: Any, colour: str, symbol: str) -> go.Scatter:
-    """Marks at whole numbers."""
-    return go.Scatter(
-        name=name,
-        x=integers(x),
-        y=np.asarray(y, dtype=np.float32),
-        mode="markers",
-        marker={"color": colour, "symbol": symbol, "size": 6, "opacity": 0.75},
-        hovertemplate="round %{x}: %{y:+.6f}",
+def rows(drawn: Figure, names: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Name the rows of a plot, and return the places of their middles: the first is on top."""
+    places = np.arange(len(names), dtype=np.float64)[::-1]
+    drawn.y_range = Range1d(start=-0.5, end=len(names) - 0.5)
+    drawn.yaxis.ticker = FixedTicker(ticks=places.tolist())
+    drawn.yaxis.major_label_overrides = {
+        # Bokeh takes a plain string between dollars for a formula, for which it would fetch a program.
+        float(place): PlainText(text=short(name))
+        for place, name in zip(places, names, strict=True)
+    }
+    drawn.yaxis.major_tick_line_color = None
+    drawn.ygrid.visible = False
+    return places
+
+
+def short(text: str) -> str:
+    """Others' text on an axis: printable, and cut where it would leave no room for the plot."""
+    shown = printable(text)
+    return shown if len(shown) <= _LONGEST_WORD else shown[: _LONGEST_WORD - 1] + "…"
+
+
+def key(drawn: Figure, name: str, colour: str) -> None:
+    """An entry of the legend without a mark in the plot."""
+    drawn.scatter([np.nan], [np.nan], marker="square", size=12, color=colour, legend_label=name)
+
+
+def place_legend(drawn: Figure, *, hides: bool = True) -> None:
+    """Put the legend above the plot; a click on an entry hides what it names, or shows it again."""
+    (legend,) = drawn.legend
+    legend.click_policy = "hide" if hides else "none"
+    drawn.center = [each for each in drawn.center if each is not legend]
+    drawn.add_layout(legend, "above")
+
+
+def hover(
+    drawn: Figure,
+    told: Sequence[tuple[str, str]],
+    marks: Sequence[GlyphRenderer[Any]],
+    *,
+    mode: Literal["mouse", "vline"] = "mouse",
+) -> None:
+    """A box beside the pointer: a word and a template for each of its lines; numbers as printf has them."""
+    parts = [
+        element("span", each, style=look)
+        for line in told
+        for each, look in zip(line, ("color: var(--muted)", ""), strict=True)
+    ]
+    grid = "display: grid; grid-template-columns: auto auto; column-gap: 0.6em; font-size: 13px"
+    tool = HoverTool(
+        tooltips=element("div", *parts, style=grid),
+        formatters={template.partition("{")[0]: "printf" for _, template in told if "{%" in template},
+        renderers=list(marks),
+        mode=mode,
+        point_policy="follow_mouse",
+        show_arrow=False,
+        visible=False,  # in the toolbar
     )
+    drawn.add_tools(tool)
 
 
-def key(name: str, colour: str) -> go.Scatter:
-    """An entry of the legend without a line in the plot."""
-    marker = {"color": colour, "symbol": "square", "size": 12}
-    return go.Scatter(name=name, x=[None], y=[None], mode="markers", marker=marker, hoverinfo="skip")
+def integers(values: Iterable[int]) -> npt.NDArray[np.int32]:
+    """As an array, which takes less room in the page than their digits."""
+    return np.array(list(values), dtype=np.int32)
 
 
-def integers(values: Iterable[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """As an array, which plotly writes in as few bytes each as they need."""
-    return np.array(list(values), dtype=np.int64)
-
-
-def floats(values: Iterable[float | None]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def floats(values: Iterable[float | None]) -> npt.NDArray[np.float64]:
     """As an array, in which NaN stands for None."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

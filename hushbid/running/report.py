@@ -48,13 +48,13 @@ def write_report(
         wanted: Where the consumer's rows are, for pictures of them.
 
     Raises:
-        ConfigError: The transcripts do not go together, the report cannot be written, or plotly is not here;
+        ConfigError: The transcripts do not go together, the report cannot be written, or bokeh is not here;
             or pictures are asked for of other transcripts than the consumer's alone.
         DataError: A transcript, the evaluation or the consumer's rows cannot be used.
         TranscriptDamaged: The chain of one does not hold.
         ReplayDivergence: One is not what its party's machine does.
     """
-    need("plotly", "A report")
+    need("bokeh", "A report")
     from hushbid.report.page import page_of
 
     _check_free(output)

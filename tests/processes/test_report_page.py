@@ -6,22 +6,27 @@ import base64
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver import ActionChains
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.report.plots import STATE_NAMES
+from hushbid.report.style import MUTED
 from tests.processes.test_run import start
+from tests.support.page_dom import DEEP, SERIES, rgb
 from tests.unit.hushbid.cluster.test_cluster import DIGITS
+from tests.unit.hushbid.report.test_report_page import BYTES
 
 EXACT = DIGITS.with_name("exact.toml")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -109,17 +114,20 @@ def test_a_fault_would_be_noticed(browser: webdriver.Chrome, tmp_path: Path) -> 
 def test_every_plot_is_drawn(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
     open_page(browser, Path(run["report"]))
     drawn: dict[str, dict[str, int]] = browser.execute_script(
-        """
-        const marks = ".scatterlayer path, .barlayer path, .heatmaplayer image";
-        return Object.fromEntries(Array.from(document.querySelectorAll(".plot"), (plot) => [
-            plot.id.replace("plot-", ""),
-            {
-                marks: plot.querySelectorAll(marks).length,
-                width: Math.round(plot.querySelector(".main-svg").getBoundingClientRect().width),
-                height: Math.round(plot.querySelector(".main-svg").getBoundingClientRect().height),
-            },
-        ]));
-        """
+        DEEP
+        + """
+        return Object.fromEntries(Array.from(document.querySelectorAll(".plot"), (plot) => {
+            const svgs = drawings(plot);
+            const boxes = svgs.map((svg) => svg.getBoundingClientRect());
+            const marks = svgs.flatMap((svg) => deep(svg, "path").filter(seen(arguments[0])));
+            return [plot.id.replace("plot-", ""), {
+                marks: marks.length + svgs.flatMap((svg) => deep(svg, "image")).length,
+                width: Math.round(boxes.reduce((sum, box) => sum + box.width, 0)),
+                height: Math.round(boxes[0].height),
+            }];
+        }));
+        """,
+        SERIES,
     )
     assert set(drawn) == PLOTS
     for name, found in drawn.items():
@@ -132,14 +140,15 @@ def test_every_plot_is_drawn(browser: webdriver.Chrome, run: dict[str, Any]) -> 
 def test_no_button_uploads_anything(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
     open_page(browser, Path(run["report"]))
     bars: list[list[str]] = browser.execute_script(
-        """
-        return Array.from(document.querySelectorAll(".plot"), (plot) =>
-            Array.from(plot.querySelectorAll(".modebar-btn"), (button) => button.dataset.title));
+        DEEP
+        + """
+        return deep(document, ".bk-Toolbar").map((bar) =>
+            deep(bar.shadowRoot, "[title]").map((button) => button.title));
         """
     )
-    assert len(bars) == len(PLOTS)
-    assert all(bar == ["Zoom", "Pan", "Reset axes", "Download plot"] for bar in bars), bars
-    links = browser.execute_script("return document.querySelectorAll('a, form, iframe').length")
+    assert len(bars) == len(PLOTS) + 1, "shares and settlement have one each"
+    assert all(bar == ["Pan", "Zoom", "Reset", "Save as SVG"] for bar in bars), bars
+    links = browser.execute_script(DEEP + "return deep(document, 'a, form, iframe').length")
     assert links == 0
 
 
@@ -150,10 +159,15 @@ def test_the_toolbar_covers_no_plot(browser: webdriver.Chrome, run: dict[str, An
         browser.set_window_size(width, 1000)
         open_page(browser, Path(run["report"]))
         overlaps: list[float] = browser.execute_script(
-            """
-            return Array.from(document.querySelectorAll(".plot"), (plot) =>
-                plot.querySelector(".modebar-group").getBoundingClientRect().bottom
-                - plot.querySelector(".main-svg").getBoundingClientRect().top);
+            DEEP
+            + """
+            const edge = (element, side) => element.getBoundingClientRect()[side];
+            return Array.from(document.querySelectorAll(".plot"), (plot) => {
+                const bars = deep(plot, ".bk-Toolbar"), frames = deep(plot, ".bk-CartesianFrame");
+                const legends = deep(plot, ".bk-Legend").filter((legend) => legend.clientHeight);
+                return Math.max(...bars.map((bar, place) => edge(bar, "bottom")
+                    - Math.min(...[frames[place], ...legends].map((below) => edge(below, "top")))));
+            });
             """
         )
     finally:
@@ -172,8 +186,8 @@ def test_plots_keep_their_height_when_the_window_changes(
         browser.set_window_size(900, 800)
         WebDriverWait(browser, PATIENCE).until(
             lambda driver: driver.execute_script(
-                "return Array.from(document.querySelectorAll('.plot'))"
-                ".every((plot) => plot._fullLayout.width === plot.clientWidth)"
+                DEEP + "return Array.from(document.querySelectorAll('.plot'))"
+                ".every((plot) => Math.abs(view(plot).bbox.width - plot.clientWidth) < 1)"
             )
         )
         after = heights(browser)
@@ -186,10 +200,11 @@ def test_plots_keep_their_height_when_the_window_changes(
 def heights(browser: webdriver.Chrome) -> dict[str, tuple[int, int]]:
     """Of each plot: of its place in the page, and of what is drawn there."""
     found: dict[str, list[int]] = browser.execute_script(
-        """
+        DEEP
+        + """
         const height = (element) => Math.round(element.getBoundingClientRect().height);
         return Object.fromEntries(Array.from(document.querySelectorAll(".plot"), (plot) =>
-            [plot.id, [height(plot), height(plot.querySelector(".main-svg"))]]));
+            [plot.id, [height(plot), height(drawings(plot)[0])]]));
         """
     )
     return {name: (box, plot) for name, (box, plot) in found.items()}
@@ -197,10 +212,110 @@ def heights(browser: webdriver.Chrome) -> dict[str, tuple[int, int]]:
 
 def test_a_cell_of_the_map_says_what_it_means(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
     open_page(browser, Path(run["report"]))
-    texts: list[list[str]] = browser.execute_script("return document.getElementById('plot-map').data[0].text")
+    texts: list[list[str]] = browser.execute_script(
+        DEEP
+        + """
+        const [cells] = view(document.getElementById("plot-map")).model.renderers;
+        return cells.data_source.data.state.map(([row]) => row);
+        """
+    )
     states = embedded(browser)["rounds"]["map"]["states"]
     assert [[STATE_NAMES[letter] for letter in row] for row in states] == texts
     assert sum(text == "its point was chosen" for row in texts for text in row) == 60
+
+
+def quality(browser: webdriver.Chrome, script: str) -> Any:
+    """What a script finds of `plot`, the one of the distances."""
+    plot = "const plot = document.getElementById('plot-quality'); plot.scrollIntoView({ block: 'center' });"
+    return browser.execute_script(f"{DEEP}{plot}{script}")
+
+
+TOLD = """
+return deep(document.body, ".bk-Tooltip").filter((box) => box.getClientRects().length)
+    .map((box) => box.shadowRoot.textContent).join();
+"""
+TICKS = "return deep(drawings(plot)[0], 'text').map((text) => text.textContent).join()"
+BUTTON = "return deep(plot, '[title]').find((button) => button.title === arguments[0])"
+
+
+def until(browser: webdriver.Chrome, met: Callable[[], bool]) -> None:
+    """Wait for what the page does with its next frames."""
+    WebDriverWait(browser, PATIENCE).until(lambda _: met())
+
+
+def button(browser: webdriver.Chrome, name: str) -> WebElement:
+    found: WebElement = quality(browser, BUTTON.replace("arguments[0]", json.dumps(name)))
+    return found
+
+
+def test_the_pointer_is_told_the_values_that_it_is_at(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
+    open_page(browser, Path(run["report"]))
+    for plot, words in (
+        ("quality", ("points", "this session", "greedy, nothing private")),
+        ("gains", ()),
+        ("map", ("owner", "round", "point")),
+    ):
+        place = browser.find_element("id", f"plot-{plot}")
+        browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", place)
+        ActionChains(browser).move_to_element(place).perform()
+        for word in words:
+            until(browser, lambda word=word: word in browser.execute_script(DEEP + TOLD))  # type: ignore[misc]
+    ActionChains(browser).move_to_element(browser.find_element("tag name", "footer")).perform()
+    until(browser, lambda: browser.execute_script(DEEP + TOLD) == "")
+
+
+def test_a_click_on_the_legend_hides_a_line_and_shows_it_again(
+    browser: webdriver.Chrome, run: dict[str, Any]
+) -> None:
+    open_page(browser, Path(run["report"]))
+    lines = f"return deep(drawings(plot)[0], 'path').filter(seen(['{rgb(MUTED)}'])).length"
+    before = quality(browser, lines)
+    for left in (before - 1, before):
+        ActionChains(browser).click(quality(browser, "return deep(plot, '.bk-item')[0]")).perform()
+        until(browser, lambda left=left: quality(browser, lines) == left)  # type: ignore[misc]
+
+
+def test_a_plot_is_zoomed_into_and_reset(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
+    open_page(browser, Path(run["report"]))
+    before = quality(browser, TICKS)
+    place = browser.find_element("id", "plot-quality")
+    drag = ActionChains(browser).move_to_element_with_offset(place, -60, -30).click_and_hold()
+    drag.move_by_offset(60, 40).move_by_offset(60, 40).release().perform()
+    until(browser, lambda: quality(browser, TICKS) != before)
+    ActionChains(browser).click(button(browser, "Reset")).perform()
+    until(browser, lambda: quality(browser, TICKS) == before)
+
+
+def test_a_plot_is_saved_as_a_picture_of_itself(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
+    open_page(browser, Path(run["report"]))
+    browser.execute_script(
+        """
+        URL.createObjectURL = (blob) => {
+            blob.text().then((text) => { window.saved = [blob.type, text]; });
+            return "#";
+        };
+        HTMLAnchorElement.prototype.dispatchEvent = () => true;
+        """
+    )
+    ActionChains(browser).click(button(browser, "Save as SVG")).perform()
+    until(browser, lambda: bool(browser.execute_script("return window.saved")))
+    kind, text = browser.execute_script("return window.saved")
+    assert kind.startswith("image/svg")
+    assert text.startswith("<svg")
+    assert "this session" in text
+    assert "MMD² against the validation set" in text
+
+
+def test_a_browser_that_cannot_draw_says_so(
+    browser: webdriver.Chrome, run: dict[str, Any], tmp_path: Path
+) -> None:
+    page, text = tmp_path / "page.html", Path(run["report"]).read_text(encoding="utf-8")
+    page.write_text(text.replace("<body>", "<body><script>delete window.DecompressionStream;</script>", 1))
+    browser.get(page.as_uri())
+    places = browser.find_elements("class name", "plot")
+    until(browser, lambda: all("cannot draw the plots" in place.text for place in places))
+    assert len(places) == len(PLOTS)
+    assert any("DecompressionStream" in entry["message"] for entry in log(browser))
 
 
 def test_nothing_is_fetched(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
@@ -241,7 +356,7 @@ def test_its_figures_are_those_that_the_verb_prints(
 
 
 def test_it_is_small_and_prints(browser: webdriver.Chrome, run: dict[str, Any]) -> None:
-    assert Path(run["report"]).stat().st_size < 6_000_000
+    assert Path(run["report"]).stat().st_size < BYTES
     open_page(browser, Path(run["report"]))
     printed = base64.b64decode(browser.print_page())
     assert printed.startswith(b"%PDF-")
@@ -257,7 +372,7 @@ def test_it_is_drawn_of_all_parties_and_of_a_redacted_file(
     for told, plots in (([copy], {"times"}), (run["transcripts"].values(), PLOTS)):
         hushbid("report", *told, "--output", page)
         open_page(browser, page)
-        drawn = browser.execute_script("return document.querySelectorAll('.plot .main-svg').length > 0")
+        drawn = browser.execute_script(DEEP + "return drawings(document).length > 0")
         assert drawn
         assert int(browser.execute_script("return document.documentElement.dataset.drawn")) == len(plots)
         assert log(browser) == []

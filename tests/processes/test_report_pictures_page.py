@@ -15,9 +15,11 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from hushbid.protocol.data import DataColumns
 from hushbid.report.own_rows import Image, Wanted
+from hushbid.report.style import DARK, GREEN, PAPER
 from hushbid.running.report import write_report
 from tests.conftest import ROOT
 from tests.processes.test_report_page import PATIENCE, browser, log, open_page, pytestmark
+from tests.support.page_dom import DEEP, SERIES, rgb
 from tests.support.picture_sessions import COLUMNS, SIDE, bought_images, bought_rows, bought_scans
 
 __all__ = ["browser", "pytestmark"]
@@ -28,7 +30,9 @@ SMALLEST = 11.0
 """Pixels of letters."""
 VIEWS = [(width, scheme) for width in (360, 1400) for scheme in ("light", "dark")]
 
-READ = """
+READ = (
+    DEEP
+    + """
 const luminance = (colour) => {
   const [r, g, b] = colour.slice(0, 3).map((value) => value / 255)
     .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
@@ -36,26 +40,34 @@ const luminance = (colour) => {
 };
 const parts = (text) => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
 const behind = (element) => {
-  for (let at = element; at; at = at.parentElement) {
-    const svg = at.classList && at.classList.contains("main-svg");
-    const colour = parts(svg ? at.style.background || "transparent" : getComputedStyle(at).backgroundColor);
+  for (let at = element; at; at = at.parentElement || at.getRootNode().host) {
+    const colour = parts(
+      at.matches("svg") && isDrawing(at) ? paper(at) : getComputedStyle(at).backgroundColor
+    );
     if (colour.length === 3 || colour[3] === 1) return colour;
   }
   return [255, 255, 255];
 };
 const found = [];
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-  const owner = node.parentElement, box = owner.getBoundingClientRect();
-  if (!node.data.trim() || !box.width || !box.height || owner.closest("script, style")) continue;
-  const style = getComputedStyle(owner);
-  const ink = luminance(parts(owner.closest("svg") ? style.fill : style.color));
-  const paper = luminance(behind(owner));
-  const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-  found.push([node.data.trim().slice(0, 40), ratio, parseFloat(style.fontSize)]);
-}
+const read = (root) => {
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (node.shadowRoot) read(node.shadowRoot);
+    if (node.nodeType !== Node.TEXT_NODE) continue;
+    const owner = node.parentElement || root.host, box = owner.getBoundingClientRect();
+    if (!node.data.trim() || !box.width || !box.height || owner.closest("script, style")) continue;
+    const style = getComputedStyle(owner);
+    if (style.fill === "none") continue;  // the outline of a text that has none
+    const ink = luminance(parts(owner.closest("svg") ? style.fill : style.color));
+    const paper = luminance(behind(owner));
+    const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+    found.push([node.data.trim().slice(0, 40), ratio, parseFloat(style.fontSize)]);
+  }
+};
+read(document.body);
 return found;
 """
+)
 """Every text that is seen: its beginning, its contrast, and the size of its letters."""
 
 
@@ -144,6 +156,8 @@ def test_everything_can_be_read(
     texts: list[tuple[str, float, float]] = browser.execute_script(READ)
     assert len(texts) > 100
     assert any("Column by column" in text or "The images" in text for text, _, _ in texts)
+    # Of the plots, too: an axis, its ticks, and a legend.
+    assert {"MMD² against the validation set", "10", "this session"} <= {text for text, _, _ in texts}
     assert [each for each in texts if each[1] < CONTRAST or each[2] < SMALLEST] == []
 
 
@@ -162,10 +176,12 @@ def test_faint_text_would_be_found(browser: webdriver.Chrome, tmp_path: Path) ->
 def test_every_picture_is_drawn_and_has_words(browser: webdriver.Chrome, pages: dict[str, Path]) -> None:
     open_page(browser, pages["table"])
     marks: dict[str, int] = browser.execute_script(
-        """
+        DEEP
+        + """
         return Object.fromEntries(Array.from(document.querySelectorAll(".plot"), (plot) =>
-            [plot.id, plot.querySelectorAll(".scatterlayer path, .barlayer path").length]));
-        """
+            [plot.id, drawings(plot).flatMap((svg) => deep(svg, "path").filter(seen(arguments[0]))).length]));
+        """,
+        SERIES,
     )
     expected = {f"plot-column-{place}" for place in range(len(COLUMNS))} | {"plot-principal", "plot-weights"}
     assert expected <= set(marks)
@@ -198,33 +214,48 @@ def test_images_of_columns_are_seen_and_so_is_what_was_offered(
     )
     assert [each[:2] for each in sizes] == [[SIDE, SIDE + 1]] * 35 + [[3, 2]] * 35
     assert min(each[2] for each in sizes) >= 32
-    kinds = (
-        "return document.getElementById('plot-principal')._fullData.map((each) => [each.name, each.x.length])"
-    )
-    assert browser.execute_script(kinds) == [["offered", 60], ["wanted", 15], ["bought", 20]]
+    kinds = """
+    const { renderers } = view(document.getElementById("plot-principal")).model;
+    return renderers.map((each) => [each.name, each.data_source.data.x.length]);
+    """
+    assert browser.execute_script(DEEP + kinds) == [["offered", 60], ["wanted", 15], ["bought", 20]]
 
 
 def test_colours_follow_the_reader_s_choice_but_not_onto_paper(
     browser: webdriver.Chrome, view: Any, pages: dict[str, Path]
 ) -> None:
-    paper = "return document.querySelector('.plot')._fullLayout.paper_bgcolor"
+    # The paper of a plot, and whether the bars of the weights are all of the one green or the other.
+    colours = (
+        DEEP
+        + """
+    const [plot] = drawings(document.getElementById("plot-weights"));
+    const count = (green) => deep(plot, "path").filter(seen([green])).length;
+    const found = [paper(plot), count(arguments[0]), count(arguments[1])];
+    """
+    )
+    greens = [rgb(GREEN), rgb(DARK[GREEN])]
 
-    def turns(colour: str) -> None:
+    def turns(expected: list[Any]) -> None:
         # The browser tells a page of other colours with its next frame, not before the command has returned.
         WebDriverWait(browser, PATIENCE).until(
-            lambda driver: driver.execute_script(paper) == colour, message=colour
+            lambda driver: driver.execute_script(f"{colours} return found", *greens) == expected,
+            message=str(expected),
         )
 
     view(1400, "light")
     open_page(browser, pages["table"])
-    assert browser.execute_script(paper) == "#FFFFFF"
+    paper, bars, none = browser.execute_script(f"{colours} return found", *greens)
+    assert (paper, bars > 3, none) == (rgb(PAPER), True, 0)
     view(1400, "dark")
-    turns("#14191E")
-    seen = "window.addEventListener('afterprint', () => {}); window.onbeforeprint = () => { window.printed = "
-    browser.execute_script(f"{seen}document.querySelector('.plot')._fullLayout.paper_bgcolor; }}")
+    turns([rgb(DARK[PAPER]), 0, bars])
+    browser.execute_script(
+        "const [light, dark] = arguments; window.onbeforeprint = () => {"
+        f"(function () {{ {colours} window.printed = found; }})(light, dark); }}",
+        *greens,
+    )
     assert base64.b64decode(browser.print_page()).startswith(b"%PDF-")
-    assert browser.execute_script("return window.printed") == "#FFFFFF"
-    turns("#14191E")
+    assert browser.execute_script("return window.printed") == [rgb(PAPER), bars, 0]
+    turns([rgb(DARK[PAPER]), 0, bars])
 
 
 STYLE = (ROOT / "hushbid" / "report" / "page.css").read_text(encoding="utf-8")

@@ -37,7 +37,7 @@ USES: list[tuple[str, Callable[[Path], object]]] = [
     ("scikit-learn", lambda _: __import__("hushbid.race")),
     ("scikit-learn", lambda _: __import__("hushbid.evidence.experiments")),
     ("joblib", lambda _: list(results_of(abs, [1], jobs=2))),
-    ("plotly", lambda place: write_report([], place / "report.html")),
+    ("bokeh", lambda place: write_report([], place / "report.html")),
 ]
 
 

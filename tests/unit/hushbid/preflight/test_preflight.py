@@ -373,7 +373,7 @@ def test_a_disk_that_is_too_small(party: Any, monkeypatch: pytest.MonkeyPatch) -
         ("numpy", "1.26.4", "numpy 1.26.4 in place of"),
         ("numpy", "3.0.0", "numpy 3.0.0 in place of"),
         ("opendp", None, "opendp missing in place of"),
-        ("plotly", "5.24.1", "plotly 5.24.1 in place of"),
+        ("bokeh", "3.8.2", "bokeh 3.8.2 in place of"),
     ],
 )
 def test_versions_that_it_does_not_run_with(
@@ -386,7 +386,7 @@ def test_versions_that_it_does_not_run_with(
 def test_versions_that_it_is_not_tested_with(installed: Any, party: Any) -> None:
     one = party()
     assert one.preflight("--offline").checks["versions"]["status"] == "ok"
-    installed |= {"numpy": "2.2.0", "plotly": None}  # what comes with the extra may be missing
+    installed |= {"numpy": "2.2.0", "bokeh": None}  # what comes with the extra may be missing
     report = one.preflight("--offline")
     check = report.checks["versions"]
     assert (report.code, check["status"]) == (0, "warning")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import re
-import zlib
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from hushbid.report.page import page_of
 from hushbid.report.sources import open_sources
 from tests.support.picture_sessions import SCAN_IN_COLOUR, SIDE, Bought, bought_scans
 from tests.unit.hushbid.report.test_report_page import Elements
+from tests.unit.hushbid.report.test_report_pictures import pixels
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +44,11 @@ def delivered(of: Bought) -> dict[str, Any]:
     return table
 
 
-def pixels(text: str) -> np.ndarray[Any, Any]:
-    """A PNG's pixels whose lines are not filtered, flat."""
-    data = base64.b64decode(text)
-    width, height = (int.from_bytes(data[at : at + 4]) for at in (16, 20))
-    channels = {0: 1, 2: 3}[data[25]]
-    at = data.index(b"IDAT")
-    packed = zlib.decompress(data[at + 4 : at + 4 + int.from_bytes(data[at - 4 : at])])
-    lines = np.frombuffer(packed, dtype=np.uint8).reshape(height, width * channels + 1)
-    assert not lines[:, 0].any()
-    return lines[:, 1:].reshape(-1)
-
-
 def test_images_are_drawn_of_each_column_without_being_asked_for(scans: Bought, drawn: Figures) -> None:
     found, page = drawn.pictures, page_of(drawn)
     assert found is not None
-    shown = [pixels(text) for text in re.findall(r'<img src="data:image/png;base64,([^"]+)"', page)]
+    images = re.findall(r'<img src="data:image/png;base64,([^"]+)"', page)
+    shown = [pixels(text).reshape(-1) for text in images]
     bought = delivered(scans)
     with np.load(scans.validation) as file:
         held = {name: file[name].reshape(15, -1) for name in ("scan", SCAN_IN_COLOUR)}

@@ -6,13 +6,14 @@ import base64
 import json
 import re
 import shutil
-import zlib
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.csv as pacsv
 import pytest
+from PIL import Image as PixelImage
 from scipy.spatial.distance import cdist
 
 from hushbid.cli.app import app
@@ -249,7 +250,7 @@ def test_images_on_the_page_are_the_rows_by_round(images: Bought) -> None:
     made = figures(images, IMAGE)
     found, page = made.pictures, page_of(made)
     assert found is not None
-    shown = np.array([png(text) for text in re.findall(r'<img src="data:image/png;base64,([^"]+)"', page)])
+    shown = np.array([pixels(text) for text in re.findall(r'<img src="data:image/png;base64,([^"]+)"', page)])
     delivered = images.delivered()
     with np.load(images.validation) as file:
         rows = np.concatenate([file["features"], delivered["features"]])  # in the order of rounds
@@ -263,15 +264,9 @@ def test_images_on_the_page_are_the_rows_by_round(images: Bought) -> None:
     assert found.columns == ()
 
 
-def png(text: str) -> np.ndarray[Any, Any]:
-    """The pixels of a grey PNG whose lines are not filtered."""
-    data = base64.b64decode(text)
-    assert data[16:26] == IMAGE.width.to_bytes(4) + IMAGE.height.to_bytes(4) + bytes([8, 0])
-    at = data.index(b"IDAT")
-    packed = zlib.decompress(data[at + 4 : at + 4 + int.from_bytes(data[at - 4 : at])])
-    lines = np.frombuffer(packed, dtype=np.uint8).reshape(IMAGE.height, IMAGE.width + 1)
-    assert not lines[:, 0].any()
-    return lines[:, 1:]
+def pixels(text: str) -> np.ndarray[Any, Any]:
+    """Those of a PNG in base64, of (height, width) or (height, width, 3)."""
+    return np.asarray(PixelImage.open(BytesIO(base64.b64decode(text))))
 
 
 # -- the page -----------------------------------------------------------------------------------------------

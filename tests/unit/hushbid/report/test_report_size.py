@@ -14,7 +14,7 @@ from hushbid.running.report import write_report
 from tests.support.report_sessions import record
 
 ROUNDS = 5_000
-BYTES = 6_000_000
+BYTES = 1_500_000
 
 
 @pytest.mark.slow

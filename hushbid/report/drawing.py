@@ -1,0 +1,75 @@
+"""The plots of a page and the program that draws them, as elements of the page.
+
+The program is Bokeh's, packed: a third of its size. page.js unpacks it, and draws every plot in its place.
+"""
+
+from __future__ import annotations
+
+import gzip
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+import bokeh
+from bokeh.document import Document
+from bokeh.models import LayoutDOM
+
+from hushbid.report.html import Html, data_script, element, fragment
+from hushbid.report.style import DARK, LOOK
+
+__all__ = ["POLICY", "drawing", "page_style"]
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""What a page with plots may do: nothing but run the scripts that are in it, and show what they draw."""
+
+
+def drawing(plots: Mapping[str, LayoutDOM]) -> Html:
+    """What draws plots in the elements ``#plot-NAME``, to stand after them.
+
+    Args:
+        plots: By name. They belong to this page afterwards: make others for another.
+    """
+    program = element("script", Html(_packed_program()), type="application/gzip", id="program")
+    return fragment(
+        data_script("plots", {name: _document(plot) for name, plot in plots.items()}),
+        data_script("dark", DARK),
+        program,
+        element("script", _file("page.js")),
+    )
+
+
+def page_style() -> Html:
+    """The style sheet of a page."""
+    return _file("page.css")
+
+
+def _file(name: str) -> Html:
+    return Html((resources.files("hushbid.report") / name).read_text(encoding="utf-8"))
+
+
+def _document(plot: LayoutDOM) -> Any:
+    """A plot as a document of Bokeh's. The same plot gives the same document: its models count from 1."""
+    numbers: dict[str, str] = {}
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: numbers.setdefault(each, str(len(numbers) + 1)) if key == "id" else renamed(each)
+                for key, each in value.items()
+            }
+        return [renamed(each) for each in value] if isinstance(value, list | tuple) else value
+
+    document = Document(theme=LOOK)
+    document.add_root(plot)
+    return renamed(document.to_json(deferred=False))
+
+
+@cache
+def _packed_program() -> str:
+    file = resources.files(bokeh) / "server" / "static" / "js" / "bokeh.min.js"
+    return b64encode(gzip.compress(file.read_bytes(), mtime=0)).decode()
