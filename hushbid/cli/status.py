@@ -40,7 +40,7 @@ def status_command(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="For health checks: exit code 1 unless all that are named are alive."),
+        typer.Option("--check", help="For health checks: exit code 1 unless all live or have ended well."),
     ] = False,
     ready: Annotated[
         bool,
@@ -87,9 +87,7 @@ def _check_options(*, watch: bool, check: bool, ready: bool, max_age: float, as_
 
 def described(status: Status, now: float) -> dict[str, Any]:
     """A status with its age in seconds, and what is wrong; None: it is well, or has ended well."""
-    wrong = None
-    if not (status.finished and status.exit_code == 0):
-        wrong = trouble(status, now, max_age=MAX_AGE_SECONDS, ready=False)
+    wrong = trouble(status, now, max_age=MAX_AGE_SECONDS, ready=False)
     return {**asdict(status), "age": round(now - status.beat, 3), "trouble": wrong}
 
 
