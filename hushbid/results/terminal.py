@@ -241,6 +241,7 @@ def _warnings(result: RunResult) -> list[str]:
             f"{result.seed_distance.radii:.2f} clipping radii: noise does more harm{weight}."
         )
     found += [] if result.course is None else result.course.warnings()
+    found += [f"The {each.figure} choice was not made: {each.why}." for each in result.not_computed]
     if result.absences:
         absent = [
             f"{shown_name(owner, result.display)} in {count} round{'s' if count > 1 else ''}"
