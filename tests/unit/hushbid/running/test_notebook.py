@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hushbid
+from hushbid.cluster import evaluation
 from hushbid.procuring import _SEED_SET
 from hushbid.protocol.machine.progress import COMPARING, Progress
 from hushbid.results.terminal import as_text
@@ -101,6 +102,16 @@ def test_a_greedy_choice_that_is_not_wanted_is_said_to_be_left_out(cluster: hush
     assert found["mmd2_greedy"] is None
     assert found["mmd2_uniform"] is not None
     assert "The greedy choice was not made: `run.greedy` is false." in as_text(result)
+
+
+def test_a_greedy_choice_that_takes_long_and_is_wanted_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "MOST_READ", 0)
+    settings = {**ROUNDS, "run.greedy": True}
+    said: list[str] = []
+    result = hushbid.simulate(hushbid.open_cluster("digits", settings=settings), say=said.append)
+    assert said[-1].startswith("The greedy choice is made: among 896 rows it takes about a minute of a core")
+    assert result.not_computed == ()
+    assert result.choices.greedy.plain.mmd2 is not None
 
 
 def test_what_a_cell_returns_is_short_and_has_html(cluster: hushbid.Cluster) -> None:
