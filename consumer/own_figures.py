@@ -335,7 +335,8 @@ def _parts(
         without = weighted = None
         if left:
             # Sums of kernel values over all pairs, less the pairs with one of the owner's points.
-            inside = float(kernel_means(points[own], points[own], gamma).sum()) * sold
+            mine = points[own]
+            inside = float(kernel_means(mine, mine, gamma).sum()) * sold
             pairs = float(to_bought.sum() - 2.0 * to_bought[own].sum()) * count + inside
             cross = float(to_wanted[~own].mean())
             without = max(0.0, pairs / left**2 - 2.0 * cross + spread)

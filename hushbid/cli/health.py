@@ -1,4 +1,4 @@
-"""`hushbid status --check`: whether parties live, for checks of containers and units.
+"""`hushbid status --check`: whether parties live, or have ended well, for checks of containers and units.
 
 `hushbid health` is its former name.
 """
@@ -44,10 +44,10 @@ StateOption: TypeAlias = Annotated[
 
 
 def show_health(found: Mapping[str, Any]) -> None:
-    """Print who is alive."""
+    """Print who is alive, and who has ended well."""
     for status in found["parties"]:
-        line = f"{status['party']} is alive: {status['busy'] or status['phase']}."
-        tell(line)
+        does = "has ended well" if status["finished"] else f"is alive: {status['busy'] or status['phase']}"
+        tell(f"{status['party']} {does}.")
 
 
 @verb(show=show_health)
@@ -66,15 +66,15 @@ def health_command(
         typer.Option(min=0, help="Seconds since the last turn of its loop after which it is not alive."),
     ] = MAX_AGE_SECONDS,
 ) -> dict[str, Any]:
-    """Whether the parties of state directories are alive: exit code 0 if all are, 1 if not."""
+    """Whether the parties of state directories are alive, or have ended well: exit code 0 if so, else 1."""
     return check_health(named_places(context, states, state), ready=ready, max_age=max_age)
 
 
 def check_health(places: Sequence[Path], *, ready: bool, max_age: float) -> dict[str, Any]:
-    """The statuses of parties that are alive.
+    """The statuses of parties, which all are alive or have ended well.
 
     Raises:
-        HushbidError: One is not, or is not `ready` if that is asked for.
+        HushbidError: One does neither, or lives and is not `ready` if that is asked for.
     """
     statuses = statuses_in(places)
     now = time.time()
@@ -112,11 +112,12 @@ def named_places(context: typer.Context, states: Sequence[Path] | None, state: P
 def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str | None:
     """The problem of a party, as a predicate; None: it is well.
 
-    A party that said that it computes something long is alive as long as its process is there: ask on the
-    machine, and in the container, that it runs in. Times are in seconds, `now` since 1970.
+    A party that has ended with exit code 0 is well, and as ready as it will be. One that said that it
+    computes something long is alive as long as its process is there: ask on the machine, and in the
+    container, that it runs in. Times are in seconds, `now` since 1970.
     """
     if status.finished:
-        return f"has ended with exit code {status.exit_code}"
+        return None if status.exit_code == 0 else f"has ended with exit code {status.exit_code}"
     if status.busy is not None:
         if not status.is_running:
             return f"was busy ({status.busy}), and its process is gone"

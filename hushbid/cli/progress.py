@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hushbid.protocol.machine.progress import COMPARING
 from hushbid.protocol.machine.progress import Progress as SessionProgress
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.command import is_quiet
@@ -45,7 +46,7 @@ def session_progress(console: Console | None = None) -> Iterator[Callable[[Sessi
 
 
 def session_bar(progress: SessionProgress) -> RenderableType:
-    """A bar that is full when all rounds are decided, and below it the missing parties.
+    """A bar that is full when all rounds are decided, and below it the missing parties; or one of comparing.
 
     Points may come to fewer than planned where owners have no more, so that the bar goes by rounds.
     """
@@ -63,6 +64,13 @@ def session_bar(progress: SessionProgress) -> RenderableType:
         left(progress.seconds_left),
     ]
     line = Table.grid(padding=(0, 1))
+    if progress.phase == COMPARING:
+        share = progress.busy_share
+        line.add_row(
+            Text(progress.busy or "", no_wrap=True),
+            ProgressBar(total=1.0, completed=share or 0.0, width=20, pulse=share is None),
+        )
+        return line
     line.add_row(
         Text(where, no_wrap=True),
         ProgressBar(total=progress.rounds, completed=begun, width=20),

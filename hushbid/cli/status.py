@@ -28,7 +28,7 @@ def status_command(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="For health checks: exit code 1 unless all that are named are alive."),
+        typer.Option("--check", help="For health checks: exit code 1 unless all live or have ended well."),
     ] = False,
     ready: Annotated[
         bool,

@@ -100,8 +100,6 @@ class Party:
     @property
     def trouble(self) -> str | None:
         """What is wrong with it; None: it is well, or has ended well."""
-        if self.status.finished and self.status.exit_code == 0:
-            return None
         return trouble(self.status, self.at, max_age=MAX_AGE_SECONDS, ready=False)
 
     def as_json(self) -> dict[str, Any]:

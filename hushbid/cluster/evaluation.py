@@ -6,12 +6,15 @@ protocol and knows nothing of what was released in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.appraisal import Judge, Judgement
 from hushbid.consumer.downstream import Labels
@@ -19,15 +22,32 @@ from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
 from hushbid.datasets.partition import Table
 from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
 from hushbid.protocol.data import Dataset
+from hushbid.protocol.data.dataset import row_chunks
+from hushbid.protocol.data.feature_file import room_for_features
+from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.points import hash_seed_set
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space import scoring
 from hushbid.protocol.space.features import FeatureMap
 from hushbid.protocol.space.grid import FEATURE_UNIT, Features, round_weights
 from hushbid.protocol.space.labels import one_each
+from hushbid.protocol.space.mapped import let_go
 from hushbid.protocol.space.mmd import at_even_distances, kernel_matrix, mmd2_curve
 
-__all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform", "unlike"]
+__all__ = [
+    "AT_RANDOM",
+    "GREEDY",
+    "Baselines",
+    "NotComputed",
+    "Rows",
+    "Selection",
+    "Told",
+    "evaluate",
+    "greedy",
+    "too_large",
+    "uniform",
+    "unlike",
+]
 
 Points: TypeAlias = npt.NDArray[Any]
 
@@ -37,10 +57,41 @@ Rows: TypeAlias = Table | Dataset
 Selection: TypeAlias = list[tuple[str, int]]
 """Chosen points as (owner, row), in the order of choice. Fewer than asked for if the owners have fewer."""
 
+Told: TypeAlias = Callable[[str, float | None], object]
+"""Gets what is computed, in words, and the completed share of it, from 0 to 1; None: unknown."""
+
+AT_RANDOM: Final = "comparing with as many at random"
+GREEDY: Final = "comparing with the greedy choice"
+
+MOST_READ: Final = 3 * 10**11
+"""Most coordinates that a greedy choice reads (n·d·p) unless it is asked for: half a minute of one core."""
+MOST_HELD: Final = 2**30
+"""Bytes that it holds, likewise."""
+_READ_PER_SECOND: Final = 10**10
+"""Coordinates, by one core that does other work, too."""
+_IN_MEMORY: Final = 2**29
+"""Most bytes of φ that are held in memory; more lie in a file."""
+_PRICED_BYTES: Final = 20
+"""Bytes of memory for a coordinate where points have prices: they are compared in float32, in tables that
+double as they grow.
+"""
 
 UNLIKE_LEVEL: Final = 0.01
 """Share of pairs of sets of one distribution that `unlike` takes for unlike ones, at most."""
 _PERMUTATIONS: Final = 199
+
+
+@figures(frozen=True, slots=True)
+class NotComputed(Figures):
+    """A figure that the operator left out.
+
+    Attributes:
+        figure: Its name in `choices`.
+        why: Why, and what has it computed all the same; for people.
+    """
+
+    figure: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -55,6 +106,7 @@ class Baselines:
         uniform_by_round: The same of the uniform one in an order drawn at random, in which any first points
             are a uniform choice too.
         test_unlike: Whether the test points are `unlike` D_v; None: there are none.
+        not_computed: Figures that are left out; theirs above are empty.
     """
 
     greedy: Judgement
@@ -63,6 +115,7 @@ class Baselines:
     greedy_by_round: tuple[float, ...] = ()
     uniform_by_round: tuple[float, ...] = ()
     test_unlike: bool | None = None
+    not_computed: tuple[NotComputed, ...] = ()
 
 
 def evaluate(
@@ -78,6 +131,8 @@ def evaluate(
     ridge: float = RIDGE,
     label_weight: float = LABEL_WEIGHT,
     session: Session | None = None,
+    with_greedy: bool | None = None,
+    told: Told | None = None,
 ) -> Baselines:
     """The baselines of a run.
 
@@ -91,29 +146,24 @@ def evaluate(
         ridge: λ of the choices' weights, in which labels have the strength `label_weight`.
         session: The session, by whose prices and turns the greedy choice is made. It may say that labels are
             amounts.
+        with_greedy: Whether the greedy choice is made; None: unless it is `too_large`.
+        told: Called as the work goes on.
 
     Returns:
         No figures, and empty curves, if the owners have no point at all.
 
     Raises:
         ConfigError: There is no such model.
-        DataError: A point that `feature_map` cannot take.
+        DataError: A point that `feature_map` cannot take, or no room for the features of a greedy choice.
     """
     space, generator = feature_map.space, np.random.default_rng(seed)
-    hashed = {name: feature_map.hash(table.features, _labels(table)) for name, table in owners.items()}
-    best = greedy(
-        hashed,
-        feature_map.hash(validation.features, _labels(validation)),
-        hash_seed_set(feature_map, seed_set),
-        p,
-        space.norm_bound,
-        session,
-    )
+    tell = told or (lambda _what, _share: None)
     drawn = uniform({name: len(table) for name, table in owners.items()}, p, generator)
+    if not drawn:
+        return Baselines(Judgement(), Judgement())
     # It comes owner by owner; to judge its first points it needs an order that knows no owners.
     shuffled = [drawn[place] for place in generator.permutation(len(drawn))]
     target = space.scale(validation.features)
-
     judge = Judge(
         target,
         space.gamma,
@@ -126,26 +176,80 @@ def evaluate(
         amounts=None if session is None else session.file.labels_are_amounts,
     )
 
-    def told(selection: Selection) -> tuple[Points, list[int | float | str | None]]:
+    def taken(selection: Selection) -> tuple[Points, list[int | float | str | None]]:
         labels = [_label(owners[name], row) for name, row in selection]
         return space.scale(_features(owners, selection)), labels
 
     def curve(order: Selection) -> tuple[float, ...]:
         return tuple(mmd2_curve(space.scale(_features(owners, order)), target, space.gamma).tolist())
 
-    if not drawn:
-        return Baselines(Judgement(), Judgement())
-    random, labels = told(drawn)
+    tell(AT_RANDOM, None)
+    random, labels = taken(drawn)
     uniform_judged, matching = judge.weighed(judge.quality(random, labels), random, labels)
+    uniform_model = judge.model_figures(random, labels, matching)[0]
+    by_round = curve(shuffled)
     other = None if test is None else unlike(space.scale(test.features), target, space.gamma)
-    return Baselines(
-        judge.judge(*told(best)),
-        uniform_judged,
-        judge.model_figures(random, labels, matching)[0],
-        curve(best),
-        curve(shuffled),
-        other,
+
+    rows = sum(len(table) for table in owners.values())
+    why = _why_no_greedy(with_greedy, rows, space.dimension, p, session)
+    if why:
+        left_out = (NotComputed("greedy", why),)
+        return Baselines(Judgement(), uniform_judged, uniform_model, (), by_round, other, left_out)
+    best = _greedy_among(owners, validation, seed_set, feature_map, p, session, tell)
+    return Baselines(judge.judge(*taken(best)), uniform_judged, uniform_model, curve(best), by_round, other)
+
+
+def _why_no_greedy(wanted: bool | None, rows: int, dimension: int, p: int, session: Session | None) -> str:
+    if wanted is not None:
+        return "" if wanted else "`run.greedy` is false"
+    large = too_large(rows, dimension, p, session)
+    return f"{large}; `run.greedy = true` has it computed all the same" if large else ""
+
+
+def too_large(rows: int, dimension: int, p: int, session: Session | None = None) -> str:
+    """Why a greedy choice of p among so many rows takes too much to be made unasked; empty: it does not."""
+    coordinates = rows * dimension
+    if session is None or session.file.wishes is None:
+        held = coordinates + min(2 * coordinates, _IN_MEMORY)
+    else:
+        held = _PRICED_BYTES * coordinates
+    if coordinates * p <= MOST_READ and held <= MOST_HELD:
+        return ""
+    minutes = max(1, round(coordinates * p / _READ_PER_SECOND / 60))
+    long = "a minute" if minutes == 1 else f"{minutes:,} minutes"
+    return f"among {rows:,} rows it takes about {long} of a core and {held / 1e9:.1f} GB"
+
+
+def _greedy_among(
+    owners: Mapping[str, Rows],
+    validation: Rows,
+    seed_set: Points,
+    feature_map: FeatureMap,
+    p: int,
+    session: Session | None,
+    tell: Told,
+) -> Selection:
+    """The greedy choice of raw points; a large table of φ lies in a file."""
+    names = sorted(owners)
+    sizes = np.array([len(owners[name]) for name in names])
+    features = room_for_features(
+        "the greedy choice",
+        (int(sizes.sum()), feature_map.space.dimension),
+        scratch=Path(tempfile.gettempdir()),
+        memory_limit=_IN_MEMORY,
     )
+    done = 0
+    for name in names:
+        raw, labels = owners[name].features, _known(owners[name])
+        for start, stop in row_chunks(raw):
+            part = one_each(None if labels is None else labels[start:stop], stop - start)
+            features[done : done + stop - start] = feature_map.hash(raw[start:stop], part)
+            done += stop - start
+            let_go(raw)
+            let_go(features)
+    table = _table(features, sizes, feature_map.space.norm_bound, session)
+    wanted = feature_map.hash(validation.features, _labels(validation))
+    return _greedily(table, names, sizes, wanted, hash_seed_set(feature_map, seed_set), p, session, tell)
 
 
 def unlike(first: Points, second: Points, gamma: float) -> bool:
@@ -217,20 +321,37 @@ def greedy(
         session: With its wishes: gain per price decides then, and owners have turns.
     """
     names = sorted(owners)  # the order that the protocol breaks ties between owners by
-    starts = np.cumsum([0, *(len(owners[name]) for name in names)])
-    table = _table(np.concatenate([owners[name] for name in names]), np.diff(starts), norm_bound, session)
+    sizes = np.array([len(owners[name]) for name in names])
+    table = _table(np.concatenate([owners[name] for name in names]), sizes, norm_bound, session)
+    return _greedily(table, names, sizes, validation, seed_set, p, session, lambda _what, _share: None)
+
+
+def _greedily(
+    table: scoring.Points | scoring.Pool,
+    names: Sequence[str],
+    sizes: npt.NDArray[np.intp],
+    validation: Features,
+    seed_set: Features,
+    p: int,
+    session: Session | None,
+    tell: Told,
+) -> Selection:
+    """The greedy choice of a table that has the points of each owner after those of the one before it."""
+    starts = np.concatenate([[0], np.cumsum(sizes)])
     # In the order of operations of the `exact` release, so that the weights agree to the last bit.
     target = validation.sum(axis=0, dtype=np.int64) * (FEATURE_UNIT / len(validation))
     total = seed_set.sum(axis=0, dtype=np.int64)
     selection: Selection = []
-    for q in range(len(seed_set), len(seed_set) + p):
+    for number in range(p):
+        tell(GREEDY, number / p)
+        q = len(seed_set) + number
         embedding = total * (FEATURE_UNIT / max(q, 1))  # zero without any point
         weights = round_weights(target - q / (q + 1) * embedding)
         if session is None or isinstance(table, scoring.Points):
             found = table.first(weights, 1)
         else:
-            number = (q - len(seed_set)) // session.batch + 1
-            withheld = np.array([not session.turns.has(name, number) for name in names])
+            turn = number // session.batch + 1
+            withheld = np.array([not session.turns.has(name, turn) for name in names])
             found = table.first(weights, 1, withheld=withheld)
         if not found:
             continue

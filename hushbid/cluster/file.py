@@ -138,6 +138,8 @@ class RunSection(Section):
     unit_price: Money | None = None
     """As in the curator's private file, which gets it. So is the next."""
     total_price: Money | None = None
+    greedy: bool | None = None
+    """Whether a result is compared with the greedy choice; None: unless that is too large."""
 
     @model_validator(mode="after")
     def _has_one_price(self) -> RunSection:

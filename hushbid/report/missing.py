@@ -61,3 +61,5 @@ def _absent(sources: Sequence[Source], quality: Quality) -> Iterator[tuple[str, 
     if quality.session is not None and quality.greedy is None and quality.uniform is None:
         why = "no party can compute them; those of a run are in its evaluation.json, for --evaluation"
         yield "MMD² of the greedy and the uniform choice", why
+    elif quality.uniform is not None and quality.greedy is None:
+        yield "MMD² of the greedy choice", "it was not made: `not_computed` of the run's result says why"

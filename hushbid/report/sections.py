@@ -230,6 +230,8 @@ def _warnings(figures: Figures) -> Iterable[Html]:
 def _baselines(figures: Figures) -> str:
     if figures.quality.greedy is None and figures.quality.uniform is None:
         return ""
+    if figures.quality.greedy is None:
+        return "; uniform from the operator's evaluation, which has all parties' data"
     return (
         "; greedy and uniform from the operator's evaluation, which has all parties' data: greedy has no "
         "noise, goes by points that all count alike, and is no lower limit"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hushbid.cluster.evaluation import Baselines
+from hushbid.cluster.evaluation import Baselines, NotComputed
 from hushbid.consumer.appraisal import Judgement
 from hushbid.consumer.course import Course
 from hushbid.consumer.judgement import judged
@@ -51,6 +51,7 @@ class RunResult(Figures):
         owners: How many.
         choices: The delivered points beside what they are compared with.
         test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
+        not_computed: Figures of `choices` that the operator left out.
         own: Figures of the consumer alone: baselines, label shares, and owners' exact parts.
         model: Whether the consumer's model gets better, beside a uniform choice.
         display: Owners' names as people have them, by their names here; of others there is none.
@@ -83,6 +84,7 @@ class RunResult(Figures):
     wall_seconds: float
     choices: Choices
     test_unlike: bool | None = None
+    not_computed: tuple[NotComputed, ...] = ()
     own: OwnFigures = OwnFigures()
     model: ModelFigures = NO_MODEL
     points_accessed_curator: int
@@ -135,6 +137,7 @@ class RunResult(Figures):
             "owners": len(file.owners),
             "choices": Choices(consumer.judgement, reference.greedy, reference.uniform),
             "test_unlike": reference.test_unlike,
+            "not_computed": reference.not_computed,
             "model": consumer.model.beside(reference.uniform_model),
             "points_accessed_curator": curator.points_accessed,
             "privacy": session.privacy(),

@@ -60,7 +60,8 @@ def render(result: RunResult, console: Console, *, details: bool = False) -> Non
 
 def as_text(result: RunResult) -> str:
     """The fifteen lines without colours."""
-    console = Console(width=_NOTEBOOK, force_terminal=False, color_system=None)
+    # In a notebook's kernel a console would show what it captures as an empty cell of its own.
+    console = Console(width=_NOTEBOOK, force_terminal=False, force_jupyter=False, color_system=None)
     with console.capture() as captured:
         render(result, console)
     return captured.get()
@@ -241,6 +242,7 @@ def _warnings(result: RunResult) -> list[str]:
             f"{result.seed_distance.radii:.2f} clipping radii: noise does more harm{weight}."
         )
     found += [] if result.course is None else result.course.warnings()
+    found += [f"The {each.figure} choice was not made: {each.why}." for each in result.not_computed]
     if result.absences:
         absent = [
             f"{shown_name(owner, result.display)} in {count} round{'s' if count > 1 else ''}"

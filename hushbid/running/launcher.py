@@ -98,10 +98,10 @@ def run(
     Args:
         directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second from the first round on.
-        follow: Called as often from enrolment on, with all that is known
-            (`hushbid.protocol.machine.progress`).
-        say: Gets what failed parties wrote for people, why there is no report if there is none, and the run's
-            directory and what was charged if the run does not end well.
+        follow: Called as often from enrolment on, and while the result is compared with other choices, with
+            all that is known (`hushbid.protocol.machine.progress`).
+        say: Gets what failed parties wrote for people, why there is no report if there is none, that a
+            comparison takes long, and the run's directory and what was charged if the run does not end well.
         rehearsing: How the session is rehearsed, once, with the consumer's files.
 
     Raises:
@@ -124,10 +124,11 @@ def run(
         session = open_session(prepared.session)
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
         ended = run_parties(prepared, told := both(progress, follow), say)
+        last = _over(session, ended.curator)
         if told is not None:
-            told(_over(session, ended.curator))  # the last line of its curator may not have been read
+            told(last)  # the last line of its curator may not have been read
         keep_one_blas_thread()
-        reference = baselines(cluster, session, _data(cluster, prepared))
+        reference = baselines(cluster, session, _data(cluster, prepared), last, told, say)
         result = _result(prepared, session, ended, reference, cluster.display)
         _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.machine.progress import COMPARING, Progress
 
 __all__ = ["notebook_bar"]
 
@@ -34,6 +34,9 @@ def notebook_bar() -> Callable[[Progress], None] | None:
 
 
 def _bar(progress: Progress) -> str:
+    if progress.phase == COMPARING:
+        value = "" if progress.busy_share is None else f' value="{progress.busy_share:.2f}"'
+        return f"<progress{value}></progress> {escape(progress.busy or '')}"
     done, points = progress.rounds_done, progress.points or 0
     planned = "" if progress.points_planned is None else f" of {progress.points_planned}"
     missing = f", missing: {', '.join(progress.missing)}" if progress.missing else ""

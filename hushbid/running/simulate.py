@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from hushbid.cluster.data import ClusterData, spread
-from hushbid.cluster.evaluation import Baselines, evaluate
+from hushbid.cluster.evaluation import Baselines, Told, evaluate, too_large
 from hushbid.cluster.file import Cluster
 from hushbid.consumer.appraisal import Evaluation
 from hushbid.consumer.events import StorePurchases
@@ -24,7 +25,7 @@ from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing, Sets, warn
 from hushbid.protocol import platform
 from hushbid.protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.machine.progress import COMPARING, Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
@@ -67,8 +68,10 @@ def simulate(
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
-        follow: Called as often, and at the end, with all that is known (`hushbid.protocol.machine.progress`).
-        say: Gets why there is no report, if there is none, and that there is nothing to choose from.
+        follow: Called as often, while the result is compared with other choices, and at the end, with all
+            that is known (`hushbid.protocol.machine.progress`).
+        say: Gets why there is no report, if there is none, that there is nothing to choose from, and that a
+            comparison takes long.
         rehearsing: How the session is rehearsed before it begins.
 
     Raises:
@@ -121,8 +124,9 @@ def simulate(
                 told(follower.progress())
 
         outcome = simulation.run(after_round)
+        last = follower.progress()
         if told is not None:
-            told(follower.progress())  # the last round is decided, too
+            told(last)  # the last round is decided, too
         seconds = time.monotonic() - started
     for party in (CURATOR, CONSUMER, *data.owners):
         ensure_done(outcome.finishes[party])
@@ -149,7 +153,7 @@ def simulate(
         if (schema := session.file.rows) is not None:
             columns = cluster.file.consumer.columns.columns()
             keep_table(schema, kept.path, label=columns.label or "label")
-    reference = baselines(cluster, session, data)
+    reference = baselines(cluster, session, data, last, told, say)
     result = RunResult.told(
         session,
         reference,
@@ -201,22 +205,56 @@ def _simulated(file: SessionFile, seed: int) -> SessionFile:
     return file.model_copy(update=changes)
 
 
-def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baselines:
-    """The greedy and the uniform choice on the same data (DESIGN §7): a step of the operator only."""
-    return evaluate(
+def baselines(
+    cluster: Cluster,
+    session: Session,
+    data: ClusterData,
+    last: Progress,
+    told: Follow | None,
+    say: Callable[[str], object] | None,
+) -> Baselines:
+    """The greedy and the uniform choice on the same data (DESIGN §7): a step of the operator only.
+
+    Args:
+        last: How the session ended; `told` gets it with what is computed, and again at the end.
+    """
+    p, wanted = session.file.session.points, cluster.file.run.greedy
+    rows = sum(map(len, data.owners.values()))
+    if wanted and say is not None and (large := too_large(rows, session.space.dimension, p, session)):
+        say(f"The greedy choice is made: {large}.")
+    reference = evaluate(
         data.owners,
         data.validation,
         data.seed_set.features,
         # Where the map is secret, the operator's own does: the baselines are of no session.
         session.public_map or session.space.map(cluster.file.consumer.seed),
-        p=session.file.session.points,
+        p=p,
         seed=cluster.file.consumer.seed,
         test=data.test,
         model=cluster.model,
         ridge=cluster.file.consumer.ridge,
         label_weight=cluster.file.consumer.label_weight,
         session=session,
+        with_greedy=wanted,
+        told=None if told is None else _comparing(told, last),
     )
+    if told is not None:
+        told(last)
+    return reference
+
+
+def _comparing(told: Follow, last: Progress) -> Told:
+    """Tell a session's followers of what comes after it, a hundred times of each computation at most."""
+    before: tuple[str, int] | None = None
+
+    def tell(what: str, share: float | None) -> None:
+        nonlocal before
+        now = what, int(100 * (share or 0.0))
+        if now != before:
+            before = now
+            told(replace(last, phase=COMPARING, busy=what, busy_share=share))
+
+    return tell
 
 
 def _check_unused(directory: Path) -> None:

@@ -17,7 +17,7 @@ from hushbid.protocol.space.grid import Features
 from hushbid.protocol.space.labels import Labels, one_each
 from hushbid.protocol.space.mapped import let_go
 
-__all__ = ["feature_table"]
+__all__ = ["feature_table", "room_for_features"]
 
 
 def feature_table(
@@ -43,18 +43,9 @@ def feature_table(
     Raises:
         DataError: The features fit neither in memory nor in a scratch directory.
     """
-    shape = (len(dataset), dimension)
-    size = shape[0] * shape[1] * np.dtype(np.int16).itemsize
-    if size <= memory_limit:
-        table = np.empty(shape, dtype=np.int16)
-    elif scratch is None:
-        raise DataError(
-            f"{dataset.name}: the features take {size} bytes, more than the {memory_limit} allowed in"
-            " memory, and there is no scratch directory for them.",
-            advice="Allow more memory (`memory_limit`) in the party's file.",
-        )
-    else:
-        table = _unnamed_file(dataset.name, scratch, shape, size)
+    table = room_for_features(
+        dataset.name, (len(dataset), dimension), scratch=scratch, memory_limit=memory_limit
+    )
     labels = dataset.known
     for start, stop in row_chunks(dataset.features):
         known = one_each(None if labels is None else labels[start:stop], stop - start)
@@ -65,6 +56,31 @@ def feature_table(
             progress(stop, len(dataset))
     table.setflags(write=False)
     return table
+
+
+def room_for_features(
+    name: str, shape: tuple[int, int], *, scratch: Path | None, memory_limit: int
+) -> Features:
+    """An int16 table of that shape to write features to, in memory or in a file of `scratch`.
+
+    Args:
+        name: What the features are of, for errors.
+        scratch: As `feature_table` takes it.
+        memory_limit: Likewise.
+
+    Raises:
+        DataError: The features fit neither in memory nor in a scratch directory.
+    """
+    size = shape[0] * shape[1] * np.dtype(np.int16).itemsize
+    if size <= memory_limit:
+        return np.empty(shape, dtype=np.int16)
+    if scratch is None:
+        raise DataError(
+            f"{name}: the features take {size} bytes, more than the {memory_limit} allowed in"
+            " memory, and there is no scratch directory for them.",
+            advice="Allow more memory (`memory_limit`) in the party's file.",
+        )
+    return _unnamed_file(name, scratch, shape, size)
 
 
 def _unnamed_file(name: str, scratch: Path, shape: tuple[int, int], size: int) -> Features:

@@ -10,7 +10,10 @@ from collections import deque
 from dataclasses import asdict, dataclass, fields
 from typing import Final, NamedTuple, Self
 
-__all__ = ["MOST_NAMED", "Pace", "Progress"]
+__all__ = ["COMPARING", "MOST_NAMED", "Pace", "Progress"]
+
+COMPARING: Final = "comparing"
+"""The phase of a session that is over while its operator compares the result with other choices."""
 
 MOST_NAMED: Final = 8
 """Missing owners that are named; the others are only counted."""
@@ -31,7 +34,7 @@ class Progress:
     """Name of the party."""
     phase: str
     """``loading`` before the loop runs, then the machine's phase; all of a curator's round phases are
-    `rounds`.
+    `rounds`. `COMPARING` is the operator's, of `hushbid run` and `hushbid simulate`.
     """
     round: int
     """The last round that the party knows of; 0 before the first."""

@@ -37,6 +37,8 @@ Vector: TypeAlias = npt.NDArray[np.float64]
 
 CHUNK_VALUES: Final = 2**21
 """Kernel values held at a time: 16 MiB."""
+_BLOCK_ROWS: Final = 512
+"""Rows of a set compared with as many others of it at a time: their kernel values stay in the cache."""
 MOST_COMPARED: Final = 1_000
 """Rows that stand for a whole set in comparisons for people: time grows with the square, and the error of a
 thousand rows is below the shown precision.
@@ -57,10 +59,14 @@ def at_even_distances(rows: npt.NDArray[Any], most: int = MOST_COMPARED) -> npt.
 def kernel_means(x: Points, y: Points, gamma: float, *, weights: Vector | None = None) -> Vector:
     """Mean over y of k(x_i, y), for each x_i: shape (n,).
 
+    Where x and y are the same array, the value of each pair serves both its points: half of the work.
+
     Args:
         weights: Of the points of y, for a weighted sum in place of the mean; shape (m,).
     """
     _check(x, y)
+    if x is y and weights is None:
+        return _means_within(x, gamma)
     # The same shift for both changes no distance and keeps ‖x‖² + ‖y‖² - 2xᵀy from cancelling far away
     # from the origin.
     centre = y.mean(axis=0)
@@ -80,6 +86,21 @@ def kernel_block(x: Points, y: Points, gamma: float) -> Points:
     centre = y.mean(axis=0)
     y = y - centre
     return _kernel(x - centre, y, np.einsum("ij,ij->i", y, y), gamma)
+
+
+def _means_within(x: Points, gamma: float) -> Vector:
+    """Mean over all points of x of k(x_i, x_j), for each x_i: shape (n,)."""
+    x = x - x.mean(axis=0)
+    squares = np.einsum("ij,ij->i", x, x)
+    sums = np.zeros(len(x))
+    blocks = [slice(start, start + _BLOCK_ROWS) for start in range(0, len(x), _BLOCK_ROWS)]
+    for number, block in enumerate(blocks):
+        for other in blocks[number:]:
+            values = _kernel(x[block], x[other], squares[other], gamma)
+            sums[block] += values.sum(axis=1)
+            if other is not block:
+                sums[other] += values.sum(axis=0)
+    return sums / len(x)
 
 
 def _kernel(x: Points, y: Points, y_squares: Vector, gamma: float) -> Points:

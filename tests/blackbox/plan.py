@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -10,10 +11,9 @@ from typing import Final
 from hushbid.protocol.names import CONSUMER, CURATOR
 from tests.processes.recovery import OWNERS
 
-__all__ = ["PRELOADED", "RULES", "Fault", "Kind", "Plan", "plan_of"]
+__all__ = ["IN_CONTAINERS", "PRELOADED", "RULES", "Fault", "Kind", "Plan", "plan_of"]
 
 RULES: Final = ("sealed", "blind", "tender")
-PARTIES: Final = (CURATOR, CONSUMER, *OWNERS)
 FIRST, LAST = 0.2, 3.0
 """Seconds after the first round, within which faults begin."""
 
@@ -37,6 +37,18 @@ class Kind(Enum):
     RESTORED = "it is killed, and goes on from an older copy of its state"
 
 
+IN_CONTAINERS: Final = (
+    Kind.KILL,
+    Kind.TERM,
+    Kind.PAUSE,
+    Kind.CUT,
+    Kind.STALL,
+    Kind.MEMORY,
+    Kind.TWIN,
+    Kind.FLOOD,
+    Kind.RESTORED,
+)
+"""Those that an engine makes: for others something has to reach into the process, or into its line."""
 PRELOADED: Final = frozenset({Kind.DISK, Kind.CLOCK})
 """Those for which a library is loaded before the C library."""
 
@@ -72,23 +84,29 @@ class Plan:
         return all(fault.kind is not Kind.RESTORED for fault in self.faults)
 
 
-def plan_of(seed: int) -> Plan:
-    """The session of a seed: two to six faults."""
+def plan_of(
+    seed: int,
+    *,
+    rules: Sequence[str] = RULES,
+    kinds: Collection[Kind] = tuple(Kind),
+    owners: Sequence[str] = OWNERS,
+) -> Plan:
+    """The session of a seed: two to six faults of these kinds."""
     draw = random.Random(f"black box {seed}")
-    rule = RULES[seed % len(RULES)]
-    kinds = [kind for kind in Kind if kind is not Kind.RESTORED]
+    rule, parties = rules[seed % len(rules)], (CURATOR, CONSUMER, *owners)
+    usual = [kind for kind in Kind if kind in kinds and kind is not Kind.RESTORED]
     faults = []
     for _ in range(draw.randint(2, 6)):
-        kind, party = draw.choice(kinds), draw.choice(PARTIES)
+        kind, party = draw.choice(usual), draw.choice(parties)
         if kind is Kind.FLOOD:
             party = CURATOR
         if kind in (Kind.CUT, Kind.GARBLE, Kind.STALL) and party == CURATOR:
-            party = draw.choice(PARTIES[1:])  # the lines are the others'
+            party = draw.choice(parties[1:])  # the lines are the others'
         faults.append(
             Fault(kind, party, draw.uniform(FIRST, LAST), draw.uniform(0.2, 1.5), draw.getrandbits(32))
         )
     if draw.random() < 0.15:
-        owner = draw.choice(OWNERS)
+        owner = draw.choice(owners)
         faults = [fault for fault in faults if fault.party != owner]
         faults.append(Fault(Kind.RESTORED, owner, LAST, 0.0, 0))
     return Plan(seed, rule, tuple(sorted(faults, key=lambda fault: fault.after)))

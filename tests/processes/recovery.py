@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.party import beginning
+from hushbid.protocol.session.session import Session
+from hushbid.protocol.transcript.record import Record
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import Broadcast, SealedBroadcast
 from hushbid.transcripts.replay import replayed
@@ -23,6 +25,7 @@ __all__ = [
     "OWNERS",
     "POINTS",
     "SHORT",
+    "Recorded",
     "broadcasts",
     "check_whole",
     "delivery",
@@ -139,17 +142,29 @@ def check_whole(cluster: Cluster, ended: Mapping[str, Ended]) -> None:
         assert spending["transcript"] == beginning(cluster.transcript_path(owner))
 
 
-def _fields(cluster: Cluster, party: str, kind: str) -> list[dict[str, Any]]:
+class Recorded(Protocol):
+    """A session whose transcripts can be read."""
+
+    @property
+    def owners(self) -> Sequence[str]: ...
+
+    @property
+    def session(self) -> Session: ...
+
+    def records(self, name: str) -> Sequence[Record]: ...
+
+
+def _fields(cluster: Recorded, party: str, kind: str) -> list[dict[str, Any]]:
     """Of all items of a kind in a party's transcript, public and private fields."""
     items = (item for record in cluster.records(party) for item in record.items)
     return [{**item.public, **item.private} for item in items if item.kind == kind]
 
 
-def broadcasts(cluster: Cluster) -> dict[int, set[bytes]]:
+def broadcasts(cluster: Recorded) -> dict[int, set[bytes]]:
     """What each round's broadcast was, by the transcripts of the curator and of all owners."""
     found: dict[int, set[bytes]] = defaultdict(set)
     sent = _fields(cluster, CURATOR, "send")
-    received = [fields for owner in OWNERS for fields in _fields(cluster, owner, "received")]
+    received = [fields for owner in cluster.owners for fields in _fields(cluster, owner, "received")]
     for frame in (fields["frame"] for fields in sent + received):
         if frame["message"] in ("broadcast", "sealed-broadcast"):
             message = decode_message(Direction.CURATOR_TO_OWNER, frame["body"])
@@ -158,7 +173,7 @@ def broadcasts(cluster: Cluster) -> dict[int, set[bytes]]:
     return found
 
 
-def noise_drawn(cluster: Cluster) -> Counter[int]:
+def noise_drawn(cluster: Recorded) -> Counter[int]:
     """How often each round's noise was drawn."""
     drawn: Counter[int] = Counter()
     weighs = CONSUMER if cluster.session.rule.blind else CURATOR

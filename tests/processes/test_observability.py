@@ -214,9 +214,11 @@ def test_statuses_and_metrics_show_a_session_while_it_runs(session: Session) -> 
 
 
 @only_ask_all
-def test_health_tells_a_loop_that_turns_from_one_that_hangs_or_has_ended(session: Session) -> None:
+def test_health_is_that_of_a_loop_that_turns_or_has_ended_well_and_not_of_one_that_hangs(
+    session: Session,
+) -> None:
     assert session.healths == {"running": 0}
-    assert [health(session, name) for name in PROCESSES] == [1] * len(PROCESSES)
+    assert [health(session, name, "--ready") for name in PROCESSES] == [0] * len(PROCESSES)
     ends = [Status.read(session.state(name)) for name in PROCESSES]
     assert [(status.finished, status.exit_code, status.phase) for status in ends] == [(True, 0, "done")] * 4
 

@@ -18,9 +18,8 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import nnls
 
-from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost
+from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost, default_batch
 from hushbid.protocol.errors import ExitCode, HushbidError
-from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.running.process import party_environment
 
 __all__ = ["TERMS", "Fit", "bench_scale", "cells_around", "extended", "fitted"]
@@ -143,8 +142,7 @@ def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[s
         ConfigError: There is no such rule, or it is not for so many owners.
         HushbidError: A session did not end well.
     """
-    asks = not RULES.known(rule).candidate_with_bid
-    base = ScaleCell(rule, owners, batch=1 if asks else 2)
+    base = ScaleCell(rule, owners, batch=default_batch(rule))
     cells = cells_around(base)
     measured = []
     for number, cell in enumerate(cells, start=1):
@@ -153,7 +151,7 @@ def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[s
     fits = fitted(measured)
     beyond = []
     for sizes in _BEYOND:
-        cell = replace(base, **sizes, batch=1 if asks else sizes["points"] // _ROUNDS)
+        cell = replace(base, **sizes, batch=1 if base.batch == 1 else sizes["points"] // _ROUNDS)
         beyond.append({**asdict(cell), **extended(fits, cell)})
     return {
         "rule": rule,

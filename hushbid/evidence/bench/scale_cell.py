@@ -1,7 +1,7 @@
 """One session of many owners, simulated in a process of its own so that its memory is its own.
 
-`python -m hushbid.evidence.bench.scale_cell` takes a `ScaleCell` as JSON on stdin and writes a `ScaleCost` as
-JSON on stdout.
+`python -m hushbid.evidence.bench.scale_cell` takes a `ScaleCell` as JSON on stdin (`cell_of`) and writes a
+`ScaleCost` as JSON on stdout, or says why it cannot and ends as a verb does.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as validated
 
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.data import Dataset
+from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.faults import faults
 from hushbid.protocol.machine.machine import Event
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.platform import peak_memory
@@ -26,7 +30,7 @@ from hushbid.protocol.runtime.party import ensure_done
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.simulation.simulator import Simulation
 
-__all__ = ["ScaleCell", "ScaleCost", "measure", "session_of"]
+__all__ = ["ScaleCell", "ScaleCost", "cell_of", "default_batch", "measure", "session_of"]
 
 _SEED: Final = 1
 _LEVELS: Final = 256
@@ -34,9 +38,10 @@ _VALIDATION_POINTS: Final = 380
 _SEED_POINTS: Final = 150
 _DELTA: Final = 1e-5
 _RELEASE: Final = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+_Size: TypeAlias = Annotated[int, Field(ge=1)]
 
 
-@dataclass(frozen=True, slots=True)
+@validated(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class ScaleCell:
     """A session whose cost is measured.
 
@@ -50,12 +55,12 @@ class ScaleCell:
     """
 
     rule: str
-    owners: int
-    points: int = 100
-    batch: int = 2
-    owner_points: int = 100
-    dimension: int = 140
-    columns: int = 16
+    owners: _Size
+    points: _Size = 100
+    batch: _Size = 2
+    owner_points: _Size = 100
+    dimension: _Size = 140
+    columns: _Size = 16
 
     @property
     def rounds(self) -> int:
@@ -82,6 +87,35 @@ class ScaleCost:
     received_bytes: int
     sent_bytes: int
     bought: int
+
+
+def default_batch(rule: str) -> int:
+    """The batch of a cell for which nobody chose one: 1 for a rule that buys one point at a time, else 2.
+
+    Raises:
+        ConfigError: There is no such rule.
+    """
+    return 2 if RULES.known(rule).candidate_with_bid else 1
+
+
+def cell_of(text: str) -> ScaleCell:
+    """The cell of a JSON object with the fields of `ScaleCell`; `batch` may be left out for any rule.
+
+    Raises:
+        ConfigError: It is no such object, or of no rule that there is.
+    """
+    try:
+        values = json.loads(text)
+        if isinstance(values, dict) and isinstance(values.get("rule"), str):
+            values.setdefault("batch", default_batch(values["rule"]))
+        return TypeAdapter(ScaleCell).validate_python(values)
+    except ValidationError as error:
+        told = "; ".join(" ".join((*each.place, each.words)) for each in faults(error))
+    except (ValueError, RecursionError) as error:
+        told = str(error)
+    raise ConfigError(
+        f"stdin has no cell: {told}.", advice='Give a JSON object such as {"rule": "sealed", "owners": 100}.'
+    )
 
 
 class _Shared(Simulation):
@@ -118,7 +152,7 @@ def session_of(cell: ScaleCell, names: list[str]) -> Session:
     Raises:
         ConfigError: The rule takes no such session.
     """
-    rule = RULES[cell.rule]
+    rule = RULES.known(cell.rule)
     keys: dict[str, Any] = dict(rule.small_keys(owners=cell.owners, rounds=cell.rounds, delta=_DELTA))
     return open_session(
         SessionFile.model_validate(
@@ -196,5 +230,16 @@ def measure(cell: ScaleCell) -> ScaleCost:
     )
 
 
+def main() -> None:
+    """Measure the cell on stdin."""
+    try:
+        cost = measure(cell_of(sys.stdin.read()))
+    except HushbidError as error:
+        from hushbid.protocol.runtime.command import fail  # which takes memory that is not a session's
+
+        fail(error, as_json=True)
+    json.dump(asdict(cost), sys.stdout)
+
+
 if __name__ == "__main__":
-    json.dump(asdict(measure(ScaleCell(**json.load(sys.stdin)))), sys.stdout)
+    main()

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from hushbid.cli.app import app
 from hushbid.cli.progress import left, session_bar, session_progress, waiting
 from hushbid.cli.watch import Look, Party, Watcher, shown, view
-from hushbid.protocol.machine.progress import Progress
+from hushbid.protocol.machine.progress import COMPARING, Progress
 from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
 
 NOW = 1_000_000.0
@@ -70,6 +70,15 @@ def bar(progress: Progress, width: int = 100) -> str:
 
 def filled(text: str) -> float:
     return text.count("━") / 20  # without colours rich draws what is done alone
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_after_the_rounds_the_bar_is_that_of_comparing(share: float) -> None:
+    of = replace(CURATOR.progress, phase=COMPARING, busy="comparing with the greedy choice", busy_share=share)
+    shown = bar(of)
+    assert filled(shown) == share
+    assert shown.startswith("comparing with the greedy choice")
+    assert "round" not in shown
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from hushbid.cluster.evaluation import UNLIKE_LEVEL, Baselines, evaluate, greedy, uniform, unlike
+from hushbid.cluster import evaluation
+from hushbid.cluster.evaluation import (
+    AT_RANDOM,
+    GREEDY,
+    UNLIKE_LEVEL,
+    Baselines,
+    evaluate,
+    greedy,
+    too_large,
+    uniform,
+    unlike,
+)
+from hushbid.cluster.file import open_cluster
 from hushbid.consumer.appraisal import Judgement
 from hushbid.consumer.downstream import accuracy
 from hushbid.consumer.learners import MODELS
 from hushbid.datasets import Partition, Table, build
+from hushbid.protocol.config.session import NetworkSection, RosterSection
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.session.session import open_session
+from hushbid.protocol.space import scoring
 from hushbid.protocol.space.features import FeatureMap, feature_map
 from hushbid.protocol.space.grid import FEATURE_UNIT, Features
 from hushbid.protocol.space.mmd import mmd2
@@ -42,6 +59,14 @@ def baselines(partition: Partition, *, p: int, seed: int = 0) -> Baselines:
         seed=seed,
         test=partition.test,
         model=str(partition.suggested["model"]),
+    )
+
+
+def unlabelled(partition: Partition, *, p: int, **options: Any) -> Baselines:
+    """The baselines without a model, which take a moment."""
+    wanted = Dataset.from_arrays("validation", partition.validation.features)
+    return evaluate(
+        partition.owners, wanted, partition.seed_set.features, map_of(partition), p=p, seed=0, **options
     )
 
 
@@ -163,6 +188,57 @@ class TestEvaluate:
         )
         assert found.greedy == found.uniform == Judgement()
         assert found.greedy_by_round == found.uniform_by_round == ()
+
+    def test_a_greedy_choice_that_is_too_large_is_left_out_with_a_reason_unless_it_is_asked_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        partition = build("digits", seed=0)
+        whole = unlabelled(partition, p=40)
+        assert whole.not_computed == ()
+        rows = sum(len(table) for table in partition.owners.values())
+        for bound, most in (("MOST_READ", rows * 140 * 40), ("MOST_HELD", rows * 140 * 3)):
+            monkeypatch.setattr(evaluation, bound, most)
+            assert unlabelled(partition, p=40) == whole
+            monkeypatch.setattr(evaluation, bound, most - 1)
+            found = unlabelled(partition, p=40)
+            [left_out] = found.not_computed
+            assert left_out.figure == "greedy"
+            assert left_out.why.startswith(f"among {rows:,} rows it takes about a minute")
+            assert found == replace(
+                whole, greedy=Judgement(), greedy_by_round=(), not_computed=found.not_computed
+            )
+            assert unlabelled(partition, p=40, with_greedy=True) == whole
+            monkeypatch.undo()
+        [unwanted] = unlabelled(partition, p=40, with_greedy=False).not_computed
+        assert unwanted.why == "`run.greedy` is false"
+
+    def test_points_with_prices_take_more_memory(self) -> None:
+        names = [f"digits-{number:02}" for number in (1, 23, 45, 67, 89)]
+        cluster = open_cluster(Path("digits"), settings={"wishes.prices": dict.fromkeys(names, 2.0)})
+        network = NetworkSection(address="tcp://127.0.0.1:*", insecure=True)
+        file = cluster.session_file(RosterSection(owners=dict.fromkeys(names, "")), network)
+        assert too_large(10**6, 100, 1) == ""
+        assert too_large(10**6, 100, 1, open_session(file)).endswith(" and 2.0 GB")
+
+    def test_where_features_lie_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        partition = build("digits", seed=0)
+        in_memory = unlabelled(partition, p=40)
+        kinds: list[type] = []
+
+        class Seen(scoring.Points):
+            def __init__(self, features: Features, **kept: Any) -> None:
+                kinds.append(type(features))
+                super().__init__(features, **kept)
+
+        monkeypatch.setattr(scoring, "Points", Seen)
+        monkeypatch.setattr(evaluation, "_IN_MEMORY", 0)
+        assert unlabelled(partition, p=40) == in_memory
+        assert kinds == [np.memmap]
+
+    def test_it_is_told_how_far_the_work_is(self) -> None:
+        told: list[tuple[str, float | None]] = []
+        unlabelled(build("digits", seed=0), p=4, told=lambda *step: told.append(step))
+        assert told == [(AT_RANDOM, None), *((GREEDY, share) for share in (0.0, 0.25, 0.5, 0.75))]
 
     def test_the_reference_figures_of_mnist(self, shared_data: Callable[[str], Path]) -> None:
         partition = build("mnist", path=shared_data("mnist.npz"), seed=0)

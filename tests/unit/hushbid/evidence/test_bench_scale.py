@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.evidence.bench.scale import TERMS, cells_around, extended, fitted, in_own_process
-from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost, measure, session_of
+from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost, cell_of, measure, session_of
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.platform import peak_memory
 
@@ -69,6 +71,41 @@ def test_the_process_of_a_cell_gives_what_it_measured_or_fails_as_it_did() -> No
     assert (found.bought, found.received_bytes) == (6, measure(SMALL).received_bytes)
     with pytest.raises(HushbidError, match="K = 3, n = 10, p = 6, b = 2, d = 3 failed"):
         in_own_process(replace(SMALL, dimension=3))
+
+
+@pytest.mark.parametrize(("rule", "batch"), [("sealed", 2), ("published", 1), ("logistic", 1)])
+def test_a_cell_without_a_batch_has_one_that_its_rule_takes(rule: str, batch: int) -> None:
+    cell = cell_of(json.dumps({"rule": rule, "owners": 5}))
+    assert cell == ScaleCell(rule, 5, batch=batch)
+    session_of(cell, list("abcde"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"rule": "sealed", "owner": 5}', "owners"),
+        ('{"rule": "sealed", "owners": 5, "batch": 0}', "batch"),
+        ('{"rule": "loudest", "owners": 5}', "loudest"),
+        ('{"rule": "logistic", "owners": 5, "batch": 2}', "asks for one point at a time"),
+        ("[1]", "stdin has no cell"),
+        ("owners = 5", "stdin has no cell"),
+    ],
+)
+def test_what_is_no_cell_is_refused_with_a_reason(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        session_of(cell_of(text), list("abcde"))
+
+
+def test_the_process_of_a_cell_says_why_it_cannot_measure_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hushbid.evidence.bench.scale_cell"],
+        input='{"rule": "logistic", "owners": 5, "batch": 2}',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.startswith("hushbid: session.batch is 2"), done.stderr
+    assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (4, "ConfigError")
 
 
 def test_a_rule_that_is_not_for_so_few_owners_says_so() -> None:

@@ -152,6 +152,20 @@ def test_a_recorded_simulation_leaves_a_report(tmp_path: Path) -> None:
     assert "should be paid" in page
 
 
+def test_a_report_says_that_no_greedy_choice_was_made(tmp_path: Path) -> None:
+    settings = ["session.points=5", "run.greedy=false"]
+    result = simulate(open_cluster(EXACT, settings=settings), record=tmp_path / "run")
+    figures = write_report(
+        [result.transcripts[CURATOR], result.transcripts[CONSUMER]],
+        tmp_path / "again.html",
+        evaluation=tmp_path / "run" / "evaluation.json",
+    )
+    assert figures.quality.uniform is not None
+    assert figures.quality.greedy is None
+    assert "MMD² of the greedy choice" in [each.what for each in figures.missing]
+    assert "greedy and uniform from" not in (tmp_path / "again.html").read_text()
+
+
 def test_an_unrecorded_simulation_leaves_none() -> None:
     assert simulate(open_cluster(EXACT, settings=["session.points=5"])).report is None
 

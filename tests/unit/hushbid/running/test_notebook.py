@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,10 @@ import numpy as np
 import pytest
 
 import hushbid
+from hushbid.cluster import evaluation
 from hushbid.procuring import _SEED_SET
+from hushbid.protocol.machine.progress import COMPARING, Progress
+from hushbid.results.terminal import as_text
 from hushbid.running.notebook import notebook_bar
 
 ROUNDS = {
@@ -56,7 +60,10 @@ def test_a_notebook_shows_a_bar_that_ends_full(
 ) -> None:
     shell = notebook(monkeypatch, "ZMQInteractiveShell")
     result = hushbid.simulate(cluster)
-    assert len(shell.shown) == result.rounds + 1
+    comparing = [page for page in shell.shown if "comparing with" in page]
+    assert len(shell.shown) == result.rounds + 1 + len(comparing) + 1
+    assert comparing[0] == "<progress></progress> comparing with as many at random"
+    assert comparing[-1] == '<progress value="0.95"></progress> comparing with the greedy choice'
     assert shell.shown[-1].startswith('<progress value="4" max="4">')
     assert f"{result.points_delivered} of 20 points" in shell.shown[-1]
 
@@ -73,6 +80,38 @@ def test_progress_tells_rounds_that_are_over_once_each_and_ends_at_p(cluster: hu
     result = hushbid.simulate(cluster, progress=lambda *step: told.append(step))
     assert [number for number, _ in told] == [1, 2, 3, 4]
     assert told[-1] == (result.rounds, result.p)
+
+
+def test_what_follows_a_session_is_told_and_then_its_end_again(cluster: hushbid.Cluster) -> None:
+    told: list[Progress] = []
+    hushbid.simulate(cluster, follow=told.append)
+    comparing = [each for each in told if each.phase == COMPARING]
+    shares = [each.busy_share for each in comparing if each.busy_share is not None]
+    assert shares == sorted(shares)
+    assert len(shares) == 20
+    end = [each for each in told if each.phase != COMPARING][-1]
+    assert told[-1] == end
+    assert end.points == 20
+    assert all(replace(each, phase=end.phase, busy=None, busy_share=None) == end for each in comparing)
+
+
+def test_a_greedy_choice_that_is_not_wanted_is_said_to_be_left_out(cluster: hushbid.Cluster) -> None:
+    result = hushbid.simulate(hushbid.open_cluster("digits", settings={**ROUNDS, "run.greedy": False}))
+    found = result.as_json()
+    assert found["not_computed"] == [{"figure": "greedy", "why": "`run.greedy` is false"}]
+    assert found["mmd2_greedy"] is None
+    assert found["mmd2_uniform"] is not None
+    assert "The greedy choice was not made: `run.greedy` is false." in as_text(result)
+
+
+def test_a_greedy_choice_that_takes_long_and_is_wanted_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "MOST_READ", 0)
+    settings = {**ROUNDS, "run.greedy": True}
+    said: list[str] = []
+    result = hushbid.simulate(hushbid.open_cluster("digits", settings=settings), say=said.append)
+    assert said[-1].startswith("The greedy choice is made: among 896 rows it takes about a minute of a core")
+    assert result.not_computed == ()
+    assert result.choices.greedy.plain.mmd2 is not None
 
 
 def test_what_a_cell_returns_is_short_and_has_html(cluster: hushbid.Cluster) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,27 @@ def test_chunks_change_nothing(sets: Sets, monkeypatch: pytest.MonkeyPatch) -> N
     whole = mmd.mmd2(x, y, GAMMA)
     monkeypatch.setattr(mmd, "CHUNK_VALUES", 13)
     assert mmd.mmd2(x, y, GAMMA) == pytest.approx(whole, abs=1e-15)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 9, 12])
+def test_each_pair_of_a_set_with_itself_is_computed_once_and_counts_for_both(
+    monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    x = np.random.default_rng(13).random((9, 4))
+    monkeypatch.setattr(mmd, "_BLOCK_ROWS", rows)
+    computed = 0
+    kernel_of = mmd._kernel
+
+    def counted(*of: Any) -> Array:
+        nonlocal computed
+        values = kernel_of(*of)
+        computed += values.size
+        return values
+
+    monkeypatch.setattr(mmd, "_kernel", counted)
+    means = mmd.kernel_means(x, x, GAMMA)
+    assert means == pytest.approx([mean_kernel(x[i : i + 1], x) for i in range(9)], abs=1e-15)
+    assert computed <= 9 * (9 + rows) / 2
 
 
 def test_distances_far_from_the_origin_do_not_cancel(sets: Sets) -> None:

@@ -210,7 +210,9 @@ def gone() -> int:
             "is not ready (loading)",
         ),
         ({"busy": "open-map", "beat": NOW - 99}, None, None),
-        ({"finished": True, "exit_code": 0, "ready": False}, "has ended with exit code 0", ...),
+        ({"finished": True, "exit_code": 0, "ready": False, "beat": NOW - 99, "pid": 2**40}, None, None),
+        ({"finished": True, "exit_code": 3}, "has ended with exit code 3", ...),
+        ({"finished": True}, "has ended with exit code None", ...),
     ],
 )
 def test_who_is_alive_and_who_is_ready(changes: dict[str, Any], alive: str | None, ready: Any) -> None:
@@ -352,12 +354,14 @@ def test_the_verb_s_exit_code_is_what_a_health_check_needs(tmp_path: Path) -> No
         vitals.begin(lambda: Seen("enrolling", 0))
         ready = hushbid("health", "--ready", HUSHBID_STATE=str(tmp_path))
     over = hushbid("status", str(tmp_path), "--json")
+    well = hushbid("status", "--check", "--ready", str(tmp_path))
     assert (alive.returncode, not_ready.returncode, ready.returncode) == (0, 1, 0), ready.stderr
     assert json.loads(alive.stdout)["parties"][0]["phase"] == "loading"
     assert "curator is not ready (loading)" in not_ready.stderr
     assert "enrolling" in ready.stdout
     (party,) = json.loads(over.stdout)["parties"]
     assert (party["finished"], party["exit_code"], party["trouble"]) == (True, 0, None)
+    assert (well.returncode, well.stdout) == (0, "curator has ended well.\n")
 
 
 @pytest.mark.parametrize("verb", ["health", "status"])
@@ -391,7 +395,7 @@ def test_health_of_a_run_names_every_party_that_is_not_well(tmp_path: Path) -> N
     for name in ("alpha", "beta", "gamma"):
         state = tmp_path / "parties" / name / "state"
         state.mkdir(parents=True)
-        ended: dict[str, Any] = {} if name == "beta" else {"finished": True, "exit_code": 3}
+        ended: dict[str, Any] = {"finished": True, "exit_code": 0 if name == "beta" else 3}
         replace(WELL, party=name, beat=time.time(), **ended).write(status_path(state, name))
     unwell = CliRunner().invoke(app, ["health", str(tmp_path)])
     assert unwell.exit_code == 1
