@@ -60,9 +60,11 @@ DARK: Final[Mapping[str, str]] = {
 """What page.js draws these in on a dark page; the others are seen on both."""
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _LEGEND_CSS: Final = """
-:host { max-width: 100%; }
+:host { grid-template-columns: minmax(0, auto); max-width: 100%; }
 .bk-grid { display: flex; flex-wrap: wrap; gap: 4px 14px !important; width: auto; height: auto; }
-svg { width: 20px; height: 14px; }
+.bk-item { max-width: 100%; }
+.bk-label { display: block; max-width: 16rem; overflow: hidden; text-overflow: ellipsis; }
+svg { flex: none; width: 20px; height: 14px; }
 """
 """Bokeh lays a legend out in one row, which a narrow page cuts, and its marks are of 500 pixels at first."""
 LOOK: Final = Theme(
