@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 from bokeh.models import ColumnDataSource, LayoutDOM
-from bokeh.models.annotations import TeeHead, Whisker
 
 from hushbid.catalogue.screening import ScreeningResult
 from hushbid.protocol import __version__
@@ -68,20 +67,13 @@ def _plot(result: ScreeningResult) -> LayoutDOM:
     names = [printable(row.candidate.owner) for row in rows]
     height = 90 + _ROW_PIXELS * len(rows)
     values, errors = np.array([(row.estimate.value, row.estimate.standard_error) for row in rows]).T
-    title = "MMD² to the target, ± 1 standard error"
-    distances = bars(title, names, values, BLUE, "%.5f", height)
-    ends = {"owner": np.arange(len(rows))[::-1], "lower": values - errors, "upper": values + errors}
-    head = TeeHead(size=8, line_color=INK)
-    distances.add_layout(
-        Whisker(
-            base="owner", lower="lower", upper="upper", dimension="width", source=ColumnDataSource(ends),
-            line_color=INK, lower_head=head, upper_head=head,
-        )
-    )  # fmt: skip
-    weights = [row.weight for row in rows]
-    return beside(
-        [distances, bars("weight in the best mixture of all", names, weights, GREEN, "%.3f", height)]
+    distances = bars("MMD² ± 1 s.e.", names, values, BLUE, "%.5f", height)
+    errors_at = {"owner": np.arange(len(rows))[::-1], "lower": values - errors, "upper": values + errors}
+    distances.segment(
+        "lower", "owner", "upper", "owner", source=ColumnDataSource(errors_at), line_color=INK, line_width=2
     )
+    weights = [row.weight for row in rows]
+    return beside([distances, bars("weight, best mixture", names, weights, GREEN, "%.3f", height)])
 
 
 def _owners(result: ScreeningResult) -> Html:

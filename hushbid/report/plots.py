@@ -260,10 +260,10 @@ def _times(figures: Figures) -> Figure | None:
     seconds = figures.rounds.seconds
     if seconds is None or not any(value is not None for value in seconds):
         return None
-    known = [value * 1e3 for value in seconds if value is not None]
+    milliseconds = np.asarray(style.floats(seconds) * 1e3, dtype=np.float32)
+    known = milliseconds[~np.isnan(milliseconds)].tolist()
     figure = style.round_figure("milliseconds", figures.rounds.run, height=280, values=known)
-    at = figures.rounds.number, style.floats(seconds) * 1e3
-    drawn = style.marks(figure, "a round", at, BLUE, "circle", size=4)
+    drawn = style.marks(figure, "a round", (figures.rounds.number, milliseconds), BLUE, "circle", size=4)
     median = float(np.median(known))
     figure.hspan(y=[median], line_color=VERMILION, line_width=2, line_dash="dashed", legend_label="median")
     style.hover(figure, [("round", "@x"), ("milliseconds", "@y{%.3g}")], [drawn])

@@ -60,9 +60,11 @@ DARK: Final[Mapping[str, str]] = {
 """What page.js draws these in on a dark page; the others are seen on both."""
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _LEGEND_CSS: Final = """
-:host { max-width: 100%; }
+:host { grid-template-columns: minmax(0, auto); max-width: 100%; }
 .bk-grid { display: flex; flex-wrap: wrap; gap: 4px 14px !important; width: auto; height: auto; }
-svg { width: 20px; height: 14px; }
+.bk-item { max-width: 100%; }
+.bk-label { display: block; max-width: 16rem; overflow: hidden; text-overflow: ellipsis; }
+svg { flex: none; width: 20px; height: 14px; }
 """
 """Bokeh lays a legend out in one row, which a narrow page cuts, and its marks are of 500 pixels at first."""
 LOOK: Final = Theme(
@@ -156,13 +158,13 @@ def round_figure(y: str, last: int, *, values: Iterable[float] = (), **given: An
 
 
 def scaled(x: str, y: str, values: Iterable[float], **given: Any) -> Figure:
-    """An empty plot whose y is scaled by magnitude, unless a value has none, or there is none.
+    """An empty plot whose y is scaled by magnitude, unless a value has none, or all are one.
 
     Its ticks are read as they stand, by 1, 2 and 5.
     """
     all_values = list(values)
     low, high = min(all_values, default=0.0), max(all_values, default=0.0)
-    if low <= 0:
+    if low <= 0 or low == high:
         return figure(x, y, **given)
     drawn = figure(x, y, y_axis_type="log", **given)
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
@@ -184,6 +186,7 @@ def lines(drawn: Figure, x: str, series: Sequence[Series], form: str, *, steps: 
     said = {f"y{number}": row for number, row in enumerate(values)}
     # Where one line is, the pointer is told of all.
     everywhere = ColumnDataSource({"x": integers(places), "top": np.fmax.reduce(values), **said})
+    drawn.xaxis.ticker = BasicTicker(min_interval=1)
     told = [(x, "@x")]
     for name, each in zip(said, series, strict=True):
         told.append((each.name, f"@{name}{{{form}}}"))

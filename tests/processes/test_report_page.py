@@ -21,10 +21,13 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.report.naming import named
+from hushbid.report.page import page_of
 from hushbid.report.plots import STATE_NAMES
 from hushbid.report.style import MUTED
 from tests.processes.test_run import start
 from tests.support.page_dom import DEEP, SERIES, rgb
+from tests.support.report_sessions import record
 from tests.unit.hushbid.cluster.test_cluster import DIGITS
 from tests.unit.hushbid.report.test_report_page import BYTES
 
@@ -262,6 +265,23 @@ def test_the_pointer_is_told_the_values_that_it_is_at(browser: webdriver.Chrome,
             until(browser, lambda word=word: word in browser.execute_script(DEEP + TOLD))  # type: ignore[misc]
     ActionChains(browser).move_to_element(browser.find_element("tag name", "footer")).perform()
     until(browser, lambda: browser.execute_script(DEEP + TOLD) == "")
+
+
+def test_markup_in_a_name_is_told_as_it_stands(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    session = record(tmp_path)
+    name = "<b onmouseover='x'>$$a$$ @x{safe} &amp;"
+    figures = named(session.figures(CURATOR), dict.fromkeys(session.figures(CURATOR).owners.name, name))
+    page = tmp_path / "page.html"
+    page.write_text(page_of(figures), encoding="utf-8")
+    open_page(browser, page)
+    place = browser.find_element("id", "plot-map")
+    browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", place)
+    ActionChains(browser).move_to_element(place).perform()
+    until(browser, lambda: name in browser.execute_script(DEEP + TOLD))
+    assert browser.execute_script(DEEP + "return deep(document, 'b').length") == 0
+    legend = "return deep(document, '.bk-label').map((label) => label.textContent)"
+    assert name in browser.execute_script(DEEP + legend)
+    assert log(browser) == []
 
 
 def test_a_click_on_the_legend_hides_a_line_and_shows_it_again(

@@ -14,6 +14,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from hushbid.protocol.data import DataColumns
+from hushbid.protocol.names import CURATOR
 from hushbid.report.own_rows import Image, Wanted
 from hushbid.report.style import DARK, GREEN, PAPER
 from hushbid.running.report import write_report
@@ -21,6 +22,7 @@ from tests.conftest import ROOT
 from tests.processes.test_report_page import PATIENCE, browser, log, open_page, pytestmark
 from tests.support.page_dom import DEEP, SERIES, rgb
 from tests.support.picture_sessions import COLUMNS, SIDE, bought_images, bought_rows, bought_scans
+from tests.support.report_sessions import record
 
 __all__ = ["browser", "pytestmark"]
 
@@ -151,14 +153,29 @@ def test_everything_can_be_read(
     view(width, scheme)
     open_page(browser, pages[name])
     assert log(browser) == []
-    over = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert browser.execute_script(over) == 0
+    assert browser.execute_script(SPARE, browser.find_element("tag name", "html")) == 0
     texts: list[tuple[str, float, float]] = browser.execute_script(READ)
     assert len(texts) > 100
     assert any("Column by column" in text or "The images" in text for text, _, _ in texts)
     # Of the plots, too: an axis, its ticks, and a legend.
     assert {"MMD² against the validation set", "10", "this session"} <= {text for text, _, _ in texts}
     assert [each for each in texts if each[1] < CONTRAST or each[2] < SMALLEST] == []
+
+
+def test_names_of_owners_make_no_page_wider_however_long(
+    browser: webdriver.Chrome, view: Any, tmp_path: Path
+) -> None:
+    owners = [f"{number}-{'a-long-name' * 5}" for number in range(9)]
+    page = tmp_path / "page.html"
+    write_report([record(tmp_path, owners=owners).paths[CURATOR]], page)
+    view(360, "light")
+    open_page(browser, page)
+    assert browser.execute_script(SPARE, browser.find_element("tag name", "html")) == 0
+    frames: list[float] = browser.execute_script(
+        DEEP
+        + "return deep(document, '.bk-CartesianFrame').map((frame) => frame.getBoundingClientRect().width)"
+    )
+    assert min(frames) > 100
 
 
 def test_faint_text_would_be_found(browser: webdriver.Chrome, tmp_path: Path) -> None:

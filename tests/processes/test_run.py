@@ -31,6 +31,7 @@ from tests.processes.forked import ForkedProcess, PartyProcess
 from tests.unit.hushbid.cluster.test_cluster import DIGITS as DEMONSTRATION
 from tests.unit.hushbid.cluster.test_cluster import DIGITS_OWNERS, files_cluster
 from tests.unit.hushbid.cluster.test_cluster import ROUNDS as DIGITS
+from tests.unit.hushbid.report.test_report_page import BYTES
 
 PARTIES = ("curator", "consumer", *DIGITS_OWNERS)
 OWNERS = ("north", "south")
@@ -234,6 +235,7 @@ def test_a_report_lies_beside_the_result(watched: Watched) -> None:
 def test_the_demonstration_is_a_tender_in_which_owners_learn_nothing_of_each_other(tmp_path: Path) -> None:
     found = watch(start(DEMONSTRATION, tmp_path / "runs", "session.points=40", rehearsal=False))
     assert found.code == 0, found.err
+    assert Path(found.json["report"]).stat().st_size <= BYTES
     owners, consumer, _ = found.json["privacy"]
     assert (owners["epsilon"], owners["why"]) == (0.0, "")
     assert consumer["epsilon"] == pytest.approx(3.0, rel=1e-6)

@@ -263,6 +263,7 @@ def test_preflight_counts_a_release_that_was_paid_for_as_paid(tmp_path: Path) ->
             datasets={file.validation: VALIDATION, file.seed_set: SEEDS},
             validation=VALIDATION,
             seed_set=SEEDS,
+            transcript=tmp_path / "consumer.transcript",
         )
         return str(budget(subject))
 
