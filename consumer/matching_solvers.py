@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from hushbid.consumer.balance import Group
 from hushbid.protocol.space.mmd import Vector
@@ -169,7 +168,7 @@ class _Landmarks:
         rows = np.random.default_rng(0).permutation(count)[:landmarks]
         columns = kernel.columns(rows)
         among = columns[rows] + _JITTER * np.eye(landmarks)
-        self._features = solve_triangular(cholesky(among), columns.T, trans="T").T.copy()
+        self._features = np.linalg.solve(np.linalg.cholesky(among), columns.T).T.copy()
         self._dual = np.zeros(landmarks)
         self._rest = _FIRST_REST
 
@@ -208,7 +207,7 @@ class _Landmarks:
             if _gap(weights, features @ seen, cross, ridge, self._groups) <= TOLERANCE / 20.0:
                 break
             slope = dual - seen
-            way = -cho_solve(cho_factor(self._bend(weights, ridge), overwrite_a=True), slope)
+            way = -np.linalg.solve(self._bend(weights, ridge), slope)
             length, fall = 1.0, 2.0 * float(slope @ way)
             while True:
                 weights, seen, later = self._at(dual + length * way, cross, ridge)
