@@ -37,6 +37,11 @@ _GONE: Final = (ProcessLookupError, PermissionError, FileNotFoundError)
 """What is raised where a process has just ended."""
 Later: TypeAlias = Callable[[Callable[[], None]], None]
 """Takes what ends a fault, in good time."""
+_ABORTED: Final = (
+    "OpenBLAS error: Memory allocation still failed",
+    "cannot allocate memory for thread-local data",
+)
+"""What libraries say that end the process where they get no memory: OpenBLAS with 1, glibc with 127."""
 _TENDER: Final[dict[str, Any]] = {
     "acquisition": {"rule": "tender", "commitment_depth": 9},
     "features.seed": None,
@@ -170,7 +175,8 @@ class _Stage:
             ended = self.cluster.ended(name)
             by_signal = ended.code < 0
             told = ended.code == ExitCode.FAILED and "Stopped by SIGTERM" in ended.err
-            if ended.code == 0 or not (by_signal or told or _again(ended.code)):
+            aborted = any(text in ended.err for text in _ABORTED)
+            if ended.code == 0 or not (by_signal or told or aborted or _again(ended.code)):
                 self._over[name] = ended
             elif self.played.starts[name] >= STARTS:
                 self.played.violations.append(f"{name} was started {STARTS} times\n{ended.err[-1500:]}")
