@@ -12,7 +12,7 @@
     ├── ProtocolError               1
     │   ├── LocalProtocolError      5  our own side was about to break the protocol: a bug
     │   └── RemoteProtocolError     1  the peer broke it; carries a code
-    ├── Shortage                    6  the system is short of files, memory, threads or room on a disk
+    ├── Shortage                    6  the system is short of files, memory, threads or room, or a disk fails
     │   └── TranscriptUnwritable    6  a transcript cannot be written: a full or failing disk
     ├── Stopped                     1  a signal told the process to stop; what was recorded is kept
     ├── BudgetExceeded              1  a release would cost more privacy than was allowed

@@ -1,4 +1,4 @@
-"""What the system ran short of: files, memory, threads, processes, or room on a disk.
+"""What the system ran short of: files, memory, threads, processes, room on a disk, or a disk that works.
 
 A shortage is nobody's bug and says nothing of a file's content: once there is more, the same thing works. So
 it has an error of its own, `Shortage`, which says what to raise.
@@ -25,6 +25,7 @@ _FILES: Final = _Kind(
 )
 _MEMORY: Final = _Kind("too little memory", "Give the process more, or less to do")
 _ROOM: Final = _Kind("no space left on a disk", "Make room on the disk")
+_DISK: Final = _Kind("no disk that works", "Check the disk")
 _THREADS: Final = _Kind(
     "no thread or process left", "Raise the limit (`ulimit -u`, `TasksMax`, `--pids-limit`), or end others"
 )
@@ -34,6 +35,7 @@ _OF_NUMBER: Final = {
     errno.ENOMEM: _MEMORY,
     errno.ENOSPC: _ROOM,
     errno.EFBIG: _ROOM,
+    errno.EIO: _DISK,
     getattr(errno, "EDQUOT", errno.ENOSPC): _ROOM,
 }
 _OF_TEXT: Final = {

@@ -26,6 +26,7 @@ def of_the_system(number: int, path: str | None = None) -> OSError:
         (MemoryError(), "too little memory", "or less to do"),
         (of_the_system(errno.ENOSPC), "no space left on a disk", "Make room"),
         (of_the_system(errno.EFBIG), "no space left on a disk", "Make room"),
+        (of_the_system(errno.EIO, "delivered.npz"), "no disk that works", "Check the disk"),
         (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no thread or process", "TasksMax"),
         (RuntimeError("can't start new thread"), "no thread or process", "ulimit -u"),
         (ImportError("_rs.so: failed to map segment from shared object"), "too little memory", "more"),
