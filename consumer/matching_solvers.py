@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.consumer.balance import Group
+from hushbid.protocol.errors import DataError
 from hushbid.protocol.space.mmd import Vector
 
 __all__ = ["TOLERANCE", "Found", "Kernel", "Matrix", "by_gradients", "by_landmarks"]
@@ -92,12 +93,15 @@ def _descended(
     most: int,
 ) -> Found:
     """Steps with momentum (Beck and Teboulle 2009), which restarts uphill (O'Donoghue and Candès 2015)."""
-    ahead, ahead_within, momentum, gap = weights, within, 1.0, math.inf
+    ahead, ahead_within, momentum = weights, within, 1.0
+    best: Found | None = None
     for _ in range(most):
         found, found_within = steps.step(ahead, ahead_within)
         gap = _gap(found, found_within, cross, ridge, groups)
+        if best is None or gap < best.gap:
+            best = Found(found, found_within, gap)
         if gap <= TOLERANCE:
-            return Found(found, found_within, gap)
+            break
         if (ahead - found) @ (found - weights) > 0.0:
             momentum, ahead, ahead_within = 1.0, found, found_within
         else:
@@ -107,7 +111,7 @@ def _descended(
             ahead_within = found_within + share * (found_within - within)
             momentum = later
         weights, within = found, found_within
-    return Found(weights, within, gap)
+    return best or Found(weights, within, _gap(weights, within, cross, ridge, groups))
 
 
 def _gap(weights: Vector, within: Vector, cross: Vector, ridge: float, groups: Sequence[Group]) -> float:
@@ -168,7 +172,13 @@ class _Landmarks:
         rows = np.random.default_rng(0).permutation(count)[:landmarks]
         columns = kernel.columns(rows)
         among = columns[rows] + _JITTER * np.eye(landmarks)
-        self._features = np.linalg.solve(np.linalg.cholesky(among), columns.T).T.copy()
+        try:
+            self._features = np.linalg.solve(np.linalg.cholesky(among), columns.T).T.copy()
+        except np.linalg.LinAlgError:  # the distances are rounding: rows lie far out, and near each other
+            raise DataError(
+                "The points cannot be weighed: some lie too far from the others.",
+                advice="Leave out points that are not within the session's public bounds.",
+            ) from None
         self._dual = np.zeros(landmarks)
         self._rest = _FIRST_REST
 
@@ -176,16 +186,23 @@ class _Landmarks:
         """The least with Φ alone: with an ever smaller δ, since each is near the one before."""
         known = float(np.einsum("ij,ij->i", self._features, self._features).mean())
         least = max(_LEAST_REST, 1.0 - known)
-        weights = self._least(self._cross, self._ridge + self._rest)
+        weights, _ = self._least(self._cross, self._ridge + self._rest)
         while self._rest > least:
-            self._rest = max(least, self._rest / 10.0)
-            weights = self._least(self._cross, self._ridge + self._rest)
+            smaller = max(least, self._rest / 10.0)
+            nearer, is_least = self._least(self._cross, self._ridge + smaller)
+            if not is_least:  # as where points repeat: with δ as it is, steps are shorter and sure
+                break
+            weights, self._rest = nearer, smaller
         return weights
 
     def step(self, ahead: Vector, within: Vector) -> tuple[Vector, Vector]:
         while True:
             known = self._features @ (ahead @ self._features)
-            found = self._least(self._cross - within + known + self._rest * ahead, self._ridge + self._rest)
+            aim = self._cross - within + known + self._rest * ahead
+            found, is_least = self._least(aim, self._ridge + self._rest)
+            if not is_least and self._rest < _FIRST_REST:
+                self._rest *= 4.0
+                continue
             found_within = self._kernel.times(found)
             step = found - ahead
             seen = step @ self._features
@@ -195,8 +212,8 @@ class _Landmarks:
                 return found, found_within
             self._rest *= 4.0
 
-    def _least(self, cross: Vector, ridge: float) -> Vector:
-        """The least of ‖Φᵀw‖² - 2·crossᵀw + ridge‖w‖², by its dual.
+    def _least(self, cross: Vector, ridge: float) -> tuple[Vector, bool]:
+        """The least of ‖Φᵀw‖² - 2·crossᵀw + ridge‖w‖², by its dual, and whether it was found.
 
         With u = Φᵀw, the w of a u is the nearest one in its shares to (cross - Φu)/ridge, and -D(u) is convex
         with slope 2(u - Φᵀw). Newton's steps on it are semismooth (Qi and Sun 1993), in r unknowns.
@@ -205,18 +222,20 @@ class _Landmarks:
         weights, seen, value = self._at(dual, cross, ridge)
         for _ in range(_MOST_NEWTON_STEPS):
             if _gap(weights, features @ seen, cross, ridge, self._groups) <= TOLERANCE / 20.0:
-                break
+                self._dual = dual
+                return weights, True
             slope = dual - seen
             way = -np.linalg.solve(self._bend(weights, ridge), slope)
             length, fall = 1.0, 2.0 * float(slope @ way)
             while True:
                 weights, seen, later = self._at(dual + length * way, cross, ridge)
-                if later <= value + 1e-4 * length * fall + _ROUNDING or length < 1e-4:
+                if later <= value + 1e-4 * length * fall + _ROUNDING:
                     break
                 length /= 2.0
+                if length < 1e-4:
+                    return weights, False
             dual, value = dual + length * way, later
-        self._dual = dual
-        return weights
+        return weights, False
 
     def _at(self, dual: Vector, cross: Vector, ridge: float) -> tuple[Vector, Vector, float]:
         """W of u, Φᵀw and -D(u)."""

@@ -252,3 +252,20 @@ def test_many_points_are_weighed_without_the_kernel_of_all_pairs() -> None:
     assert found.gap <= TOLERANCE
     assert found.mmd2 < mmd2(points, wanted, GAMMA) / 10
     assert peak < 250e6
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("apart", [0.0, 1e-6])
+def test_points_that_repeat_are_weighed_without_a_ridge(apart: float) -> None:
+    """The least is not one point then, and Newton's steps on the dual of a small rest lead nowhere."""
+    rng = np.random.default_rng(5)
+    points = np.repeat(rng.random((12, 3)), 50, axis=0) + apart * rng.standard_normal((600, 3))
+    found = match(points, rng.random((90, 3)), GAMMA, ridge=0.0)
+    assert found.gap <= 1e-5
+
+
+def test_of_many_points_some_that_are_far_out_are_refused() -> None:
+    points = np.random.default_rng(0).random((2_001, 8))
+    points[::2] = points[1] + 1e8
+    with pytest.raises(DataError, match="too far"):
+        match(points, np.zeros((3, 8)), GAMMA)
