@@ -15,7 +15,7 @@ import tomli_w
 from pydantic.dataclasses import dataclass as figures
 
 from hushbid.advice.proposal import median_gamma
-from hushbid.cluster.file import open_cluster
+from hushbid.cluster.file import CLUSTER_FILE, open_cluster
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from hushbid.protocol.config.section import check_party_name
@@ -296,7 +296,7 @@ def _cluster(made: _Session, *, copied: bool, head: str) -> dict[str, Path]:
     consumer |= {"columns": {"label": made.options.label}} if made.options.label else {}
     owners = {name: {"data": named[name], **own} for name in made.owners}
     tables = {"consumer": consumer, "owners": owners, "run": {"directory": "runs"}}
-    path = made.place / "cluster.toml"
+    path = made.place / CLUSTER_FILE
     text = f"# A session as `hushbid init` made it, for `{head}`. Every key: docs/configuration.md.\n\n"
     write_new_file(path, f"{text}{_sections(made, nonce=False)}\n{tomli_w.dumps(tables)}")
     open_cluster(path).load()  # what cannot be run is told now
@@ -393,7 +393,7 @@ def _said(made: _Session) -> list[str]:
 
 
 def _commands_of_one(made: _Session) -> list[Command]:
-    cluster, run = quoted(made.place / "cluster.toml"), quoted(made.place / "runs" / f"{made.options.name}-1")
+    cluster, run = quoted(made.place / CLUSTER_FILE), quoted(made.place / "runs" / f"{made.options.name}-1")
     return [
         Command(
             "here", f"hushbid run {cluster}", "rehearse the session, then run it: every party is a process"
