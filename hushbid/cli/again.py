@@ -14,6 +14,8 @@ __all__ = ["again_command"]
 
 
 def _show(made: BegunAgain) -> None:
+    if made.outcome == "complete":
+        tell("The session is complete: this begins another, and everybody is charged anew.\n")
     show_figures(
         {
             "session of before": made.outcome,
@@ -21,6 +23,7 @@ def _show(made: BegunAgain) -> None:
             "curator's file": made.config_file,
             **{f"invitation of {party}": path for party, path in made.invitations.items()},
             "expires": made.expires,
+            **{f"charged to {whose}": _epsilon(epsilon) for whose, epsilon in made.charges.items()},
         }
     )
     tell("\nEverybody is charged for it anew. Send the invitations; then each pastes its own:")
@@ -28,10 +31,14 @@ def _show(made: BegunAgain) -> None:
         tell(f"{each.where}$ {each.command}")
 
 
+def _epsilon(epsilon: float | None) -> str:
+    return "nothing is guaranteed" if epsilon is None else f"ε = {epsilon:.4g}"
+
+
 @takes(AgainOptions)
 @verb(show=_show)
 def again_command(options: AgainOptions) -> Record:
-    """Begin a session again that was given up: new nonce, invitations and states. Files of before stay."""
+    """Begin a session again that was given up, or another like one that is complete: files of before stay."""
     from hushbid.starting.again import begin_again
 
     return begin_again(options)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 import tomli_w
@@ -56,6 +56,7 @@ from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.privacy.payment import Price
 
 __all__ = [
+    "CLUSTER_FILE",
     "Cluster",
     "ClusterFile",
     "ConsumerSection",
@@ -71,6 +72,8 @@ FilePath = Annotated[Path, Field(strict=False)]
 
 _SUGGESTED_FEATURES = ("gamma", "dimension")
 _DEFAULT_MODEL = "logistic"
+CLUSTER_FILE: Final = "cluster.toml"
+"""What the cluster file of a directory is named, as `hushbid init` does."""
 _EXAMPLES = "configs"
 _FORM = 'Write it as in `--set session.points=200`, or in Python {"session.points": 200}.'
 
@@ -382,14 +385,25 @@ class Cluster:
 
 
 def found_cluster(path: Path) -> Path:
-    """The cluster file of that path, or, for a bare name such as `digits`, one that comes with hushbid.
+    """The cluster file of that path, or that of a directory, as `hushbid init` makes it.
+
+    A bare name such as `digits` that is neither stands for one that comes with hushbid.
 
     Raises:
-        ConfigError: A bare name of neither.
+        ConfigError: A bare name of none, or a directory without one.
     """
-    if path.suffix or len(path.parts) != 1 or path.is_file():
+    if (path / CLUSTER_FILE).is_file():
+        return path / CLUSTER_FILE
+    bare = not path.suffix and len(path.parts) == 1
+    if not path.is_dir() and (path.is_file() or not bare):
         return path
-    found = Path(__file__).parents[1] / _EXAMPLES / path / "cluster.toml"
+    found = Path(__file__).parents[1] / _EXAMPLES / path / CLUSTER_FILE
+    if path.is_dir() and not (bare and found.is_file()):
+        raise ConfigError(
+            f"{path} is a directory without {CLUSTER_FILE}.",
+            advice="Name a cluster file. Between machines each party has its own command, as "
+            "`hushbid init --for several` prints them.",
+        )
     if not found.is_file():
         raise ConfigError(
             f"{path}: no such file, and no example of that name.", advice="Check the path, or run `digits`."

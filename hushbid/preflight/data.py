@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from hushbid.consumer.learners import check_model
 from hushbid.consumer.machine import ConsumerMachine
@@ -29,6 +29,14 @@ from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from hushbid.protocol.session.session import objections
 
 __all__ = ["boxes", "budget", "data"]
+
+_OWN_EYES: Final = (
+    "That is for your eyes alone: how many there are tells something of the rows. See that it is meant."
+)
+_MANY_LOST: Final = (
+    "Half of the rows or more do not fit: ask whoever begins the session to have its columns say what these "
+    "may have (`hushbid init … --categories`, `--bounds`). "
+)
 
 
 def data(subject: Subject) -> str | Warned:
@@ -68,10 +76,8 @@ def data(subject: Subject) -> str | Warned:
     changed = [f"{each.name}: {each.changes.said}" for each in subject.datasets.values() if each.changes]
     if not changed:
         return said
-    return Warned(
-        f"{said}; {'; '.join(changed)}",
-        "That is for your eyes alone: how many there are tells something of the rows. See that it is meant.",
-    )
+    lost = any(each.changed.dropped - each.changed.over >= len(each) for each in subject.datasets.values())
+    return Warned(f"{said}; {'; '.join(changed)}", f"{_MANY_LOST if lost else ''}{_OWN_EYES}")
 
 
 def _start_of(subject: Subject) -> Dataset | None:

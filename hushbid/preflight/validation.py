@@ -5,11 +5,11 @@ Every line here is a function of the consumer's validation set, for the consumer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
+from hushbid.consumer.prospect import FEW
 from hushbid.consumer.seed_distance import seed_distance
 from hushbid.consumer.verdict import Verdict
 from hushbid.plan.verdict import Rehearsing, what_is_wrong
@@ -105,10 +105,17 @@ def seed_set(subject: Subject) -> str | NotChecked | Warned:
     return Warned(f"far from the validation set: {found.sentence()}. {_OWN}", advice)
 
 
-_OWN_ROWS: Final[Mapping[str, str]] = {
-    "hopeless": "Do not buy for this model. Who wants the points for more can go on.",
-    "uncertain": "More labelled rows of one's own would tell; 50 are enough to say it with some certainty.",
-}
+_NOT_FOR_THE_MODEL: Final = "Do not buy for this model. Who wants the points for more can go on."
+_MORE_ROWS: Final = "More labelled rows of one's own would tell"
+
+
+def _by_model(found: Verdict) -> str:
+    """What to do where own rows decide, and do not speak for buying."""
+    if found.word == "hopeless":
+        return _NOT_FOR_THE_MODEL
+    if found.prospect is not None and found.prospect.rows > FEW:
+        return f"{_MORE_ROWS} more surely."
+    return f"{_MORE_ROWS}; more than {FEW} are enough to say it with some certainty."
 
 
 def rehearsal(subject: Subject) -> str | NotChecked | Warned:
@@ -119,12 +126,13 @@ def rehearsal(subject: Subject) -> str | NotChecked | Warned:
         return NotChecked(found.why)
     lines = [] if played is None else played.lines()
     own = [found.summary()] if found.by_model else []
-    said = "\n".join((found.word, *own, *([found.why] if found.why else []), *lines, _OWN))
+    word = () if found.by_model else (found.word,)  # own rows' summary begins with it
+    said = "\n".join((*word, *own, *([found.why] if found.why else []), *lines, _OWN))
     if found.word == "good":
         return said
     if not found.refused:
         if found.by_model:
-            return Warned(said, _OWN_ROWS[found.word])
+            return Warned(said, _by_model(found))
         return Warned(said, _SHOW_MORE if played is not None and played.unseen else _UNCERTAIN)
     what, advice = what_is_wrong(subject.session, subject.validation.features, found)
     advice = f"{what[0].upper()}{what[1:]}. {advice}"

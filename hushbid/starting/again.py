@@ -22,7 +22,8 @@ from hushbid.protocol.runtime.keys import read_secret
 from hushbid.protocol.runtime.network.transport import contact_address
 from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
-from hushbid.protocol.session.session import open_session
+from hushbid.protocol.session.guarantee import TRUSTED
+from hushbid.protocol.session.session import Session, open_session
 from hushbid.starting.commands import Command, quoted
 from hushbid.starting.invitations import write_invitation
 from hushbid.starting.options import AgainOptions
@@ -46,6 +47,7 @@ class BegunAgain(Figures):
         invitations: Each party's.
         state: The name of a new state directory.
         outcome: How the session of before ended: "complete" or "given up".
+        charges: The ε that the new session charges, by whose data; None: it guarantees nothing.
         commands: What to paste.
     """
 
@@ -57,6 +59,7 @@ class BegunAgain(Figures):
     invitations: Mapping[str, Path]
     state: str
     outcome: str
+    charges: Mapping[str, float | None]
     commands: tuple[Command, ...]
 
 
@@ -87,7 +90,7 @@ def begin_again(options: AgainOptions) -> BegunAgain:
     }
     changed = _changed(text, changes)
     session = load_toml_text(SessionFile, changed, where=str(options.session))
-    open_session(session)
+    charges = _charges(open_session(session))
     contact_address(session.network.address)
     if private.key is None:
         raise ConfigError(f"{config} names no key.", advice="Set `key` there: it signs the invitations.")
@@ -113,8 +116,20 @@ def begin_again(options: AgainOptions) -> BegunAgain:
         invitations=invitations,
         state=state,
         outcome=outcome,
+        charges=charges,
         commands=tuple(_commands(session_file, config_file, invitations, state)),
     )
+
+
+def _charges(session: Session) -> dict[str, float | None]:
+    """The ε of owners and of the consumer, the largest where it differs by who may learn of the data."""
+    found: dict[str, float | None] = {}
+    for each in session.privacy():
+        if each.against == TRUSTED:
+            continue  # what trust allows is charged to no ledger
+        known = found.get(each.protects, 0.0)
+        found[each.protects] = None if known is None or each.epsilon is None else max(known, each.epsilon)
+    return found
 
 
 def _check_kind(path: Path) -> None:
@@ -201,7 +216,7 @@ def _commands(session: Path, config: Path, invitations: Mapping[str, Path], stat
     yield Command(CURATOR, _curator(session, config))
     for party, path in invitations.items():
         role = CONSUMER if party == CONSUMER else "owner"
-        yield Command(party, f"hushbid {role} --invitation {path.name} --config {role}.toml --state {state}")
+        yield Command(party, f"hushbid {role} --invitation {path.name} --config {party}.toml --state {state}")
 
 
 def _curator(session: Path, config: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ import tomli_w
 from pydantic.dataclasses import dataclass as figures
 
 from hushbid.advice.proposal import median_gamma
-from hushbid.cluster.file import open_cluster
+from hushbid.cluster.file import CLUSTER_FILE, open_cluster
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from hushbid.protocol.config.section import check_party_name
@@ -44,6 +45,8 @@ _EPSILON: Final = 1.0
 _EPSILON_OF_FEW: Final = 3.0
 _OUR_NAMES: Final = (CONSUMER, CURATOR, "session", "validation", "test")
 """Names of parties and of files beside those of owners, which no owner can have."""
+_FORMS: Final = {"categories": "A,B,C", "bounds": "LOW:HIGH"}
+"""How the options that say what rows may have are written."""
 _MOST_POINTS: Final = 500
 _SEED_POINTS: Final = 150
 
@@ -71,6 +74,12 @@ class _Session:
     test: _Party | None
     owners: Mapping[str, _Party]
     dealt: bool
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the validation set has labels, so that the session requires them of every owner."""
+        label, rows = self.options.label, self.validation.table
+        return label is not None and rows is not None and rows.column(label).null_count < len(rows)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -231,6 +240,11 @@ def _deal(table: ArrowTable, path: Path, place: Path) -> tuple[_Party, _Party, d
 # -- files -----------------------------------------------------------------------------------------------
 
 
+_LABELS: Final = """\
+labels = "any"  # every point has a label, as the validation set has; "optional" takes points without one, too
+"""
+
+
 def _sections(made: _Session, *, nonce: bool) -> str:
     rows = len(made.validation.table) if made.validation.table is not None else 0
     few = f"  # its {rows} rows are few: with ε = {_EPSILON:g} noise would hide them" if made.few_rows else ""
@@ -239,12 +253,13 @@ def _sections(made: _Session, *, nonce: bool) -> str:
         if nonce
         else ""
     )
+    labels = _LABELS if made.labelled else ""
     return f"""\
 [session]
 name = "{made.options.name}"
 points = {made.points}  # p, the most points that are bought
 delta = 1e-5  # the δ of every ε below
-{said}
+{labels}{said}
 [features]  # no seed: the consumer draws the map, and the curator never has it
 map = "paired"
 dimension = 140
@@ -296,7 +311,7 @@ def _cluster(made: _Session, *, copied: bool, head: str) -> dict[str, Path]:
     consumer |= {"columns": {"label": made.options.label}} if made.options.label else {}
     owners = {name: {"data": named[name], **own} for name in made.owners}
     tables = {"consumer": consumer, "owners": owners, "run": {"directory": "runs"}}
-    path = made.place / "cluster.toml"
+    path = made.place / CLUSTER_FILE
     text = f"# A session as `hushbid init` made it, for `{head}`. Every key: docs/configuration.md.\n\n"
     write_new_file(path, f"{text}{_sections(made, nonce=False)}\n{tomli_w.dumps(tables)}")
     open_cluster(path).load()  # what cannot be run is told now
@@ -359,8 +374,38 @@ _FILES: Final = {"one": _one, "several": _several, "compose": _compose}
 # -- what people read ------------------------------------------------------------------------------------
 
 
+def _option(option: str, name: str) -> str:
+    return f"`--{option} {shlex.quote(f'{name}={_FORMS[option]}')}`"
+
+
+def _warnings(made: _Session) -> list[str]:
+    """What has a session overlook what is wanted, or owners lose rows, each with what mends it."""
+    found = [
+        f"WARNING: {name} is left out: {made.proposed.left_out[name]}, so that owners' rows with another are "
+        f"as good. If that value is what is wanted, say what owners may have: {_option(option, name)}."
+        for name, option in made.proposed.constant.items()
+    ]
+    elsewhere = not made.owners or any(party.table is None for party in made.owners.values())
+    read = {
+        option: names
+        for option in _FORMS
+        if (names := [name for name, what in made.proposed.read.items() if option in what])
+    }
+    if elsewhere and read:
+        which = " and ".join(f"{option} of {', '.join(names)}" for option, names in read.items())
+        cures = ", ".join(_option(option, name) for option, names in read.items() for name in names)
+        found.append(
+            f"WARNING: Owners' tables elsewhere are not known: {which} are those of the rows here alone. "
+            "Rows of another category do not fit, and are refused or lost; numbers beyond the bounds are "
+            f"clipped. Before anything is sent, say what all may have: {cures}."
+        )
+    if warning := weak_epsilon(made.epsilon, "the validation set"):
+        found.append(warning)
+    return found
+
+
 def _said(made: _Session) -> list[str]:
-    said = []
+    said = _warnings(made)
     read = [
         f"{each} of {', '.join(names)}"
         for each in ("bounds", "categories", "gaps")
@@ -375,7 +420,11 @@ def _said(made: _Session) -> list[str]:
     said.append(
         "γ follows from the validation set: it tells the median distance of its rows, to a factor of 1.4."
     )
-    said += [f"{name} is left out: {why}." for name, why in made.proposed.left_out.items()]
+    said += [
+        f"{name} is left out: {why}."
+        for name, why in made.proposed.left_out.items()
+        if name not in made.proposed.constant
+    ]
     if made.dealt:
         said.append(
             "The table was dealt out to all parties, to try a session: owners have alike, so that a choice "
@@ -387,13 +436,17 @@ def _said(made: _Session) -> list[str]:
         said.append("Without --test a model is judged by cross-validation on own rows alone.")
     if made.options.where == "compose" and not made.dealt:
         said.append(f"The tables were copied to {made.place / 'data'}, as containers see no other directory.")
-    if warning := weak_epsilon(made.epsilon, "the validation set"):
-        said.append(warning)
+    if made.options.where == "several":
+        said.append(
+            "session.toml and curator.toml go to whoever runs the curator, in a directory "
+            f"{made.place.name}; every other party gets the private file of its name, and keeps it where it "
+            "pastes its commands."
+        )
     return said
 
 
 def _commands_of_one(made: _Session) -> list[Command]:
-    cluster, run = quoted(made.place / "cluster.toml"), quoted(made.place / "runs" / f"{made.options.name}-1")
+    cluster, run = quoted(made.place / CLUSTER_FILE), quoted(made.place / "runs" / f"{made.options.name}-1")
     return [
         Command(
             "here", f"hushbid run {cluster}", "rehearse the session, then run it: every party is a process"

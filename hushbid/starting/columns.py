@@ -25,6 +25,10 @@ from hushbid.tables.frames import ArrowTable, as_arrow
 __all__ = ["Given", "Proposed", "given_bounds", "given_categories", "propose", "read_table"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ONE_TEXT: Final = "it has 1 different text"
+_ONE_NUMBER: Final = "it has one value alone"
+_MORE: Final = {_ONE_TEXT: "categories", _ONE_NUMBER: "bounds"}
+"""The option that keeps a column which rows have one value of, by why it is left out."""
 _FEW: Final = 20
 """Rows from which on an integer that never repeats is taken for an identifier."""
 
@@ -64,6 +68,11 @@ class Proposed:
     @property
     def schema(self) -> Schema:
         return Schema.of(self.columns)
+
+    @property
+    def constant(self) -> dict[str, str]:
+        """The option that keeps each column which was left out since rows have one value of it."""
+        return {name: _MORE[why] for name, why in self.left_out.items() if why in _MORE}
 
     def toml(self) -> str:
         """As tables of a session file, each with what was read for it."""
@@ -175,14 +184,14 @@ def _column(
     if kind in MEASURED:
         ends = given.bounds.get(name) or _ends(kind, parts)
         if ends is None:
-            return None, (), "it has one value alone"
+            return None, (), _ONE_NUMBER
         values["lower"], values["upper"] = ends
         read += [] if name in given.bounds else ["bounds"]
     elif kind == "category":
         told = given.categories.get(name)
         found = told or _texts(parts)
         if told is None and not 1 < len(found) <= MOST_CATEGORIES:
-            return None, (), f"it has {len(found)} different {'text' if len(found) == 1 else 'texts'}"
+            return None, (), _ONE_TEXT if len(found) == 1 else f"it has {len(found)} different texts"
         values["categories"] = list(found)
         read += [] if told else ["categories"]
     if any(bool(pc.any(pc.is_null(part, nan_is_null=True)).as_py()) for part in parts):

@@ -139,7 +139,8 @@ _BOUNDS: Final = (
     "Correct it, clip it (an own file's `outside` does), or agree on other bounds, which are public."
 )
 _CATEGORY: Final = (
-    "Correct it, leave the row out (an own file's `outside` does), or agree on more categories."
+    "Correct it. If many rows are so, have the session's columns say their categories, which are public "
+    "(`hushbid init … --categories`); of a few, leave the rows out (an own file's `outside` does)."
 )
 _ROUND: Final = "Round it, or have the schema say number."
 _NUMBERS: Final = (

@@ -97,7 +97,8 @@ def kept_rows(
     if not keep.any():
         raise DataError(
             f"{dataset.name}: no row fits the session's public columns, so that all would be dropped.",
-            advice='Look at them with `outside = "refuse"`: the file may be another one.',
+            advice='Look at them with `outside = "refuse"`: the file may be another one, or the session\'s '
+            "columns say too little (who begins it says more: `hushbid init … --categories`, `--bounds`).",
         )
     held = dataset if dataset.changes is None else replace(dataset, changes=None)
     if not keep.all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ from hushbid.protocol.machine.participant import ABANDONED
 from hushbid.protocol.runtime.files.signed_files import read_invitation
 from hushbid.protocol.runtime.taking_part import _with_the_end
 from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
+from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 
 
 def hushbid(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -95,6 +97,9 @@ def test_who_gives_a_session_up_says_how_another_begins(sea: Path) -> None:
     found = told(place, "again", "the sea/session.toml", "--enrolment", "2", "--min-owners", "1")
     assert {path: path.read_bytes() for path in before} == before, "files of before stay"
     assert found["outcome"] == "given up"
+    assert found["charges"] == {OWNERS_DATA: 0.0, CONSUMERS_DATA: pytest.approx(3.0)}
+    [owner] = [shlex.split(each["command"]) for each in found["commands"] if each["where"] == "north"]
+    assert (sea / owner[owner.index("--config") + 1]).is_file(), "the name that init gave it"
     old, new = (load_toml(SessionFile, path) for path in (session, place / found["session_file"]))
     assert new.roster == old.roster
     assert new.session.nonce == found["nonce"] != old.session.nonce
@@ -112,6 +117,11 @@ def test_who_gives_a_session_up_says_how_another_begins(sea: Path) -> None:
     assert ended.returncode == ExitCode.TIMEOUT, "it is a session that begins, and nobody came to it"
     again = told(place, "again", found["session_file"], "--config", found["config_file"])
     assert again["session_file"] == "the sea/session-3.toml"
+    ended_well = status_path(sea / "curator-state", "curator")
+    replace(Status.read(ended_well), phase="done", finished=True, exit_code=0).write(ended_well)
+    said = hushbid(sea, "again", "session.toml").stdout
+    assert said.startswith("The session is complete: this begins another, and everybody is charged anew.")
+    assert re.search(f"^charged to {CONSUMERS_DATA} +ε = 3$", said, re.M)
 
 
 def test_a_session_that_runs_or_was_stopped_is_not_begun_again(sea: Path) -> None:

@@ -201,6 +201,42 @@ def test_several_machines_have_a_public_file_and_a_private_one_each(place: Path)
     assert again.session.nonce != session.session.nonce
 
 
+def test_what_owners_elsewhere_may_have_is_asked_for_before_the_commands(place: Path) -> None:
+    bees(1, 60).assign(frames=9, sort="alpine").to_csv(place / "wanted.csv", index=False)
+    away = ("wanted.csv", "--owner", "alps", "--for", "several", "--label", "wintered", "--without", "seen")
+    frames, sort, elsewhere = made(*away)["said"][:3]
+    assert frames.startswith("WARNING: frames is left out: it has one value alone")
+    assert "`--bounds frames=LOW:HIGH`" in frames
+    assert sort.startswith("WARNING: sort is left out: it has 1 different text")
+    assert "`--categories sort=A,B,C`" in sort
+    assert elsewhere.startswith(
+        "WARNING: Owners' tables elsewhere are not known: categories of breed and bounds"
+    )
+    assert "`--categories breed=A,B,C`, `--bounds weight=LOW:HIGH`" in elsewhere
+    shown = init(*away, "--output", "shown").stdout
+    assert (
+        shown.rindex("WARNING") < shown.index("session.toml and curator.toml go to") < shown.index("Paste:")
+    )
+    assert shown.count("sort is left out") == 1
+    told = [("--bounds", "weight=0:120"), ("--bounds", "frames=0:20")]
+    told += [("--categories", name) for name in ("breed=carnica,buckfast", "sort=alpine,other")]
+    found = made(*away, *(word for each in told for word in each), "--output", "told")
+    assert list(found["columns"]) == ["weight", "frames", "breed", "sort"]
+    assert not any(line.startswith("WARNING") for line in found["said"])
+    here = made("wanted.csv", *OWNERS, "--without", "sort", "--output", "here")
+    assert "frames" in here["columns"], "owners' rows have other values"
+    assert not any(line.startswith("WARNING") for line in here["said"])
+
+
+def test_a_session_requires_labels_where_the_validation_set_has_them(place: Path) -> None:
+    for where in ("one", "several"):
+        for label in (("--label", "wintered"), ("--without", "wintered")):
+            found = made("wanted.csv", *OWNERS, "--for", where, *label, "--output", f"{where}{label[0]}")
+            text = Path(next(iter(found["files"].values()))).read_text()
+            assert ('labels = "any"' in text) == (label[0] == "--label")
+    assert open_cluster(place / "one--label" / "cluster.toml").load().validation.labels is not None
+
+
 def test_containers_get_copies_beside_the_cluster_file(place: Path) -> None:
     found = made("wanted.csv", *OWNERS, "--for", "compose", "--label", "wintered")
     text = Path(found["files"]["cluster"]).read_text()

@@ -46,6 +46,19 @@ def test_an_example_is_found_by_its_name_and_a_file_before_it(
     assert found_cluster(Path("digits")) == Path("digits")
 
 
+def test_a_directory_stands_for_the_cluster_file_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("purchase").mkdir()
+    for path in (Path("purchase"), tmp_path / "purchase"):
+        with pytest.raises(ConfigError, match=r"purchase is a directory without cluster\.toml"):
+            found_cluster(path)
+    (tmp_path / "purchase" / "cluster.toml").touch()
+    for path in (Path("purchase"), tmp_path / "purchase"):
+        assert found_cluster(path) == path / "cluster.toml"
+
+
 def files_cluster(place: Path, **changes: Any) -> Path:
     """A cluster file with a file for each party, all data there; `changes` replace sections, None drops."""
     generator = np.random.default_rng(0)

@@ -42,6 +42,18 @@ def test_the_consumer_may_leave_rows_of_its_own_out_and_its_seed_set_stays(party
     assert "validation.npz: 1 row was dropped" in said
 
 
+@pytest.mark.parametrize("lost", [9, 10])
+def test_who_loses_half_of_the_rows_is_told_of_the_session_s_columns(party: Any, lost: int) -> None:
+    one = party("owner")
+    rows = np.random.default_rng(1).random((20, 3))
+    rows[:lost, 0] = 1.5
+    np.savez(one.place / "data.npz", features=rows)
+    one.own |= {"data": "data.npz", "columns": {"outside": "drop"}}
+    fix = one.preflight("--offline").checks["data"]["fix"]
+    assert ("hushbid init … --categories" in fix) == (lost == 10)
+    assert "for your eyes alone" in fix
+
+
 def table(one: Any, **columns: Any) -> dict[str, str]:
     """What the check of rows says of a table with these columns besides an ordinary one."""
     count = len(next(iter(columns.values())))

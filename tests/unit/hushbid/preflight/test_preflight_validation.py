@@ -10,6 +10,8 @@ import pytest
 import tomli_w
 
 from hushbid.cli.app import main
+from hushbid.consumer.verdict import Prospect, Verdict
+from hushbid.plan.verdict import Rehearsing
 from hushbid.protocol.config.invitation import invitation
 from hushbid.protocol.config.session import SessionFile
 from tests.support.preflight_party import KEYS
@@ -105,6 +107,25 @@ def test_a_bound_that_is_far_too_wide_is_named_by_its_column(party: Any) -> None
     np.savez(one.place / "validation.npz", features=np.concatenate([rows, rows[1:]]))
     one.own["validation"] = "validation.npz"
     assert one.preflight("--offline", "--no-rehearsal").checks["bounds"]["status"] == "ok", "hardly a column"
+
+
+@pytest.mark.parametrize(
+    ("rows", "word", "fix"),
+    [
+        (50, "uncertain", "would tell; more than 50 are enough"),
+        (250, "uncertain", "would tell more surely."),
+        (250, "hopeless", "Do not buy for this model."),
+    ],
+)
+def test_what_own_rows_tell_is_said_once_and_asks_for_no_rows_that_are_there(
+    party: Any, monkeypatch: pytest.MonkeyPatch, rows: int, word: Any, fix: str
+) -> None:
+    told = Prospect(word, "both are possible", "accuracy", rows, 0.7, 0.6, 0.8, 0.5, 0.02, 0.04)
+    monkeypatch.setattr(Rehearsing, "verdict", lambda *_: Verdict(why="none", prospect=told))
+    found = party("consumer").preflight("--offline").checks["rehearsal"]
+    assert found["said"].startswith(f"{word}: both are possible (70 % right with {rows} own rows")
+    assert found["said"].count(word) == 1
+    assert fix in found["fix"]
 
 
 def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:

@@ -63,8 +63,11 @@ def rows(tmp_path: Path) -> Path:
 
 def test_by_default_they_are_refused(rows: Path) -> None:
     file = session(rows.parent, COLUMNS, labels=LABELS)
-    with pytest.raises(DataError, match=r"Column 'age': row 1 .* out of bounds.*Column 'job': row 2"):
+    with pytest.raises(
+        DataError, match=r"Column 'age': row 1 .* out of bounds.*Column 'job': row 2"
+    ) as caught:
         read(file, rows, "refuse", label="y")
+    assert caught.value.advice.index("--categories") < caught.value.advice.rindex("`outside`")
 
 
 def test_they_are_dropped_and_counted(rows: Path) -> None:
