@@ -158,7 +158,7 @@ class ModelFigures(Figures):
                 )
             said = {
                 "better": "The model gets better",
-                "same": "The model gets no better that these rows could tell",
+                "same": "The model is not measurably better",
                 "worse": "The model gets WORSE",
                 "unknown": "",
             }[self.word]

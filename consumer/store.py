@@ -29,6 +29,7 @@ __all__ = [
     "SETTINGS_FILE",
     "VERDICT_FILE",
     "PurchaseFile",
+    "keep_report",
     "keep_result",
     "keep_settings",
     "keep_table",
@@ -188,6 +189,12 @@ def keep_settings(file: ConsumerFile) -> None:
 def keep_result(directory: Path, session: Session, result: Mapping[str, Any]) -> None:
     """Keep a consumer's result beside its transcript; raises as `keep_settings` does."""
     _keep(directory / RESULT_FILE, {"identifier": session.identifier.hex(), **result})
+
+
+def keep_report(page: Path) -> None:
+    """Name a report in the result that was kept beside it; raises as `keep_settings` does."""
+    path = page.with_name(RESULT_FILE)
+    _keep(path, {**json.loads(path.read_text(encoding="utf-8")), "report": str(page)})
 
 
 def _keep(path: Path, values: Mapping[str, Any], *, failed: str = " cannot be written") -> None:

@@ -65,7 +65,7 @@ def _show(result: CuratorResult) -> None:
         ),
         terms.sentence(),
         *([] if paid is None else [paid.sentence()]),
-        *(f"{owner} should be paid by {line.figures()}." for owner, line in payments.items() if line.paid),
+        *(f"Payment due to {owner}: {line.figures()}." for owner, line in payments.items() if line.paid),
         *([] if result.bill is None else [result.bill.sentence()]),
         *privacy_lines(result.privacy),
         f"Transcript: {result.transcript}",

@@ -18,7 +18,12 @@ def an(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in _VOWELS else 'a'} {noun}"
 
 
-def listed(names: Sequence[str], most: int, *, rest: str = "more") -> str:
-    """The first names, and how many more there are."""
+def listed(names: Sequence[str], most: int, *, rest: str = "") -> str:
+    """The first names, and how many more there are.
+
+    Args:
+        rest: What one of these is, such as "other"; empty: they are so many "more".
+    """
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} {rest}" if more > 0 else "")
+    noun = "more" if not rest else rest if more == 1 else f"{rest}s"
+    return ", ".join(names[:most]) + (f" and {more} {noun}" if more > 0 else "")

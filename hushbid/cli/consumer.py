@@ -30,12 +30,13 @@ def consumer_command(
 
 def _report(result: ConsumerResult) -> ConsumerResult:
     """A page on the session beside its transcript. What stands against it is said, and the result is kept."""
-    from hushbid.consumer.store import RESULT_FILE
+    from hushbid.consumer.store import RESULT_FILE, keep_report
     from hushbid.running.report import REPORT, write_report
 
     page = result.transcript.with_name(REPORT)
     try:
         write_report([result.transcript], page, evaluation=page.with_name(RESULT_FILE))
+        keep_report(page)
     except HushbidError as error:
         _say(f"No report was written: {error.what}")
         return result

@@ -26,7 +26,11 @@ def _show(result: Mapping[str, Any]) -> None:
 @verb(show=_show)
 def report_command(
     files: Annotated[
-        list[Path], typer.Argument(help="Transcripts of one session, one of each party.", metavar="FILE...")
+        list[Path],
+        typer.Argument(
+            help="Transcripts of one session, one of each party; or a state or run directory that has them.",
+            metavar="FILE...",
+        ),
     ],
     evaluation: Annotated[
         Path | None,
@@ -65,6 +69,7 @@ def report_command(
     from hushbid.protocol.data.names import split_names
     from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
     from hushbid.report.own_rows import Wanted, read_image
+    from hushbid.report.sources import transcripts_of
     from hushbid.running.report import write_report
 
     keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
@@ -83,5 +88,6 @@ def report_command(
             "are drawn.",
             advice="Name them with --validation.",
         )
-    figures = write_report(files, output, evaluation=evaluation, wanted=wanted)
+    given = [path for file in files for path in transcripts_of(file)]
+    figures = write_report(given, output, evaluation=evaluation, wanted=wanted)
     return {"report": str(output.resolve()), "figures": figures.as_json()}

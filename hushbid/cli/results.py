@@ -39,7 +39,10 @@ def _show(found: Results) -> None:
     if found.train is None:
         tell(f"No model was trained: {found.train_why}")
     else:
-        show_trained(found.train)
+        told = found.train.beside == found.weigh.model  # above, of the same model and the same rows
+        if not told:
+            tell(f"With {found.train.estimator}:")
+        show_trained(found.train, verdict=not told)
     tell("")
     if found.value is None:
         tell(f"Owners were not valued: {found.value_why}")

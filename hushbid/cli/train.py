@@ -28,8 +28,8 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def show_trained(result: Trained) -> None:
-    """Print the result for people."""
+def show_trained(result: Trained, *, verdict: bool = True) -> None:
+    """Print the result for people; without the `verdict` where it is told already."""
     for line in changes_told(result.outside):
         say(line)
     learned = f"{result.points}"
@@ -51,7 +51,9 @@ def show_trained(result: Trained) -> None:
         figures["note"] = result.labels_why
     if result.output is not None:
         figures["written to"] = str(result.output)
-    tell("\n".join(result.sentences))
+        figures["it takes"] = "rows of numbers (of a table with [[columns]]: `hushbid schema encode`)"
+    if verdict:
+        tell("\n".join(result.sentences))
     show_figures(figures, indent="  ")
 
 

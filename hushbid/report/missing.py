@@ -57,7 +57,7 @@ def _absent(sources: Sequence[Source], quality: Quality) -> Iterator[tuple[str, 
     redacted = [each.header.party for each in sources if each.header.role == "owner" and each.machine is None]
     if redacted and (curator is None or curator.machine is None):
         why = f"transcripts of owners are redacted: {_ONLY_BY_THE_ORIGINAL}"
-        yield f"What {listed(redacted, 5, rest='others')} handed over", why
+        yield f"What {listed(redacted, 5, rest='other')} handed over", why
     if quality.session is not None and quality.greedy is None and quality.uniform is None:
         why = "no party can compute them; those of a run are in its evaluation.json, for --evaluation"
         yield "MMD² of the greedy and the uniform choice", why

@@ -49,7 +49,7 @@ def _next(figures: Figures) -> str:
     appraisal = figures.quality.appraisal
     if appraisal is None:
         return "the consumer's result says whether a model gets better: name it with --evaluation."
-    weighs = "`hushbid train delivered.npz --validation … --test …` trains on own and bought rows"
+    weighs = "`hushbid results STATE` has own and bought rows with their weights, and a model of both"
     words = {
         "better": f"{weighs}.",
         "same": f"{weighs}; own rows alone do as well here, so that more would tell little.",
@@ -57,6 +57,8 @@ def _next(figures: Figures) -> str:
         "unknown": f"label some own rows or name test rows, to see what it is worth; {weighs}.",
     }
     said = words["unknown" if appraisal.model is None else appraisal.model.word]
+    if figures.owners.settlement is None:  # which the curator's transcript has
+        return said
     return f"{said} What owners should be paid is under Shares and settlement."
 
 

@@ -299,7 +299,7 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     if left := order[_TABLE_ROWS:]:
         rows.append(
             [
-                f"{len(left):,} others",
+                f"{len(left):,} other{'' if len(left) == 1 else 's'}",
                 *(
                     _UNKNOWN if title in (_ERROR, _PRICE) else form(sum(values[place] or 0 for place in left))
                     for title, values, form in known[1:]

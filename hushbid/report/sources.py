@@ -19,7 +19,7 @@ from hushbid.protocol.transcript.record import Header
 from hushbid.report.course import Course
 from hushbid.transcripts.replay import opened_session, replayed
 
-__all__ = ["Source", "open_sources"]
+__all__ = ["Source", "open_sources", "transcripts_of"]
 
 _ORDER: Final = {"curator": 0, "consumer": 1, "owner": 2}
 
@@ -52,6 +52,23 @@ class Source:
     @property
     def owner(self) -> OwnerMachine | None:
         return self.machine if isinstance(self.machine, OwnerMachine) else None
+
+
+def transcripts_of(given: Path) -> list[Path]:
+    """The transcripts in a state directory, or in that of a party or of a run; of a file, itself.
+
+    Raises:
+        ConfigError: The directory has none.
+    """
+    if not given.is_dir():
+        return [given]
+    for pattern in ("*.transcript", "state/*.transcript", "parties/*/state/*.transcript"):
+        if found := sorted(given.glob(pattern)):
+            return found
+    raise ConfigError(
+        f"{given} has no transcript.",
+        advice="Name the `state` of a party's private file, the directory of a run, or transcripts.",
+    )
 
 
 def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:

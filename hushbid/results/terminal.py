@@ -131,7 +131,7 @@ def _payments(result: RunResult) -> Text:
         if line.share
     ]
     whose = "Owners' parts" + ("" if result.settlement_terms.private else ", not for them to see")
-    return Text(f"{facts}\n{whose}: {listed(shares, _PAID, rest='others')}.")
+    return Text(f"{facts}\n{whose}: {listed(shares, _PAID, rest='other')}.")
 
 
 def _standing(result: RunResult) -> list[Text]:
@@ -248,7 +248,7 @@ def _warnings(result: RunResult) -> list[str]:
             f"{shown_name(owner, result.display)} in {count} round{'s' if count > 1 else ''}"
             for owner, count in result.absences.items()
         ]
-        found.append(f"Absent: {listed(absent, 5, rest='others')}.")
+        found.append(f"Absent: {listed(absent, 5, rest='other')}.")
     return found
 
 
@@ -307,7 +307,7 @@ def _settlement(result: RunResult) -> RenderableType:
         total = terms.figures(math.fsum(value for _, value in rest), owners=len(rest))
         number, error, *_ = *total, "–"
         paid = _paid([lines.get(owner) for owner, _ in rest], form, priced=priced)
-        table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
+        table.add_row(f"{len(rest)} other{'' if len(rest) == 1 else 's'}", number, error, *paid, style="dim")
     said = [f"Settled: {terms.unit}."]
     said += [] if statement is None else [statement.sentence()]
     bill = (

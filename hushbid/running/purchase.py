@@ -348,6 +348,7 @@ def _train(found: Purchase, weighed: Weighing, points: Path, session: Path, esti
         parameters=parameters,
         seed=found.file.seed,
         output=None if missing("skops") else points.with_name("model.skops"),
+        judgement=weighed.model if estimator is None else None,
     )
 
 

@@ -62,8 +62,9 @@ class Fitted(Figures):
     """A fitted model and how good it is on test points.
 
     Attributes:
-        pipeline: It takes raw columns, scales them by the session's bounds to [0, 1], and predicts. Its JSON
-            is without it: None in what is read back.
+        pipeline: It takes the session's columns of numbers (`Schema.encode` makes them of a table), scales
+            them by the session's bounds to [0, 1], and predicts. Its JSON is without it: None in what is
+            read back.
         converged: Whether scikit-learn took the fit for finished; False: it stopped at its most iterations.
         scores: On the test points; None: there are none.
     """
@@ -140,6 +141,7 @@ def train(
     seed: int = 0,
     output: Path | str | None = None,
     outside: Outside | None = None,
+    judgement: ModelFigures | None = None,
 ) -> Trained:
     """Fit a model to delivered points, with their weights, on columns scaled by the public bounds to [0, 1].
 
@@ -161,6 +163,8 @@ def train(
         output: Where to write the model, ending with ``.skops``; None: nowhere.
         outside: What becomes of rows of `test` and `validation` that do not fit the public bounds; None: they
             are refused.
+        judgement: What `weigh` found of this estimator, own and test rows when it made the delivery's
+            training weights; None: it is found here, with the delivery's matching weights.
 
     Raises:
         ConfigError: An option that cannot hold, an estimator or a parameter that there is none of, or a
@@ -200,7 +204,11 @@ def train(
     both: _Rows = (learned, labels, weights)
     compared, counts = None, len(labels)
     if own is not None:
-        compared, share = _shared(found, own, tested, model, regressor=regressor, seed=seed)
+        compared, share = (
+            _shared(found, own, tested, model, regressor=regressor, seed=seed)
+            if judgement is None
+            else (judgement, found.arrays["training_weights"])
+        )
         both = (
             np.concatenate([own[0], learned]),
             np.concatenate([own[1], labels]),

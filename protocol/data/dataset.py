@@ -94,7 +94,10 @@ class Changes(Figures):
     @property
     def said(self) -> str:
         """What was changed, in words."""
-        each = [f"{count} values of column {name!r} were clipped" for name, count in self.clipped.items()]
+        each = [
+            f"{count} value{' was' if count == 1 else 's were'} clipped in column {name!r}"
+            for name, count in self.clipped.items()
+        ]
         rows = "1 row was" if self.dropped == 1 else f"{self.dropped} rows were"
         why = [f"{count} by column {name!r}" for name, count in self.dropped_by.items()]
         if self.over:

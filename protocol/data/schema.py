@@ -43,6 +43,7 @@ from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.faults import faults as words_of
 
 if TYPE_CHECKING:
+    from hushbid.protocol.data.frames import Frame
     from hushbid.protocol.data.table_faults import Fault
 
 __all__ = ["Schema"]
@@ -148,17 +149,28 @@ class Schema(BaseModel):
         """``features.upper`` of the session file."""
         return tuple(column.bounds[1] for column in self.columns for _ in range(column.width))
 
-    def encode(self, table: ArrowTable, *, name: str = "the table") -> npt.NDArray[np.float64]:
+    def encode(self, table: Frame, *, name: str = "the table") -> npt.NDArray[np.float64]:
         """The numbers of a table's rows, shape (rows, `width`); other columns than the schema's are left out.
 
         Args:
-            table: A pyarrow.Table with text of type string, or the cells of a CSV file
-                (`hushbid.protocol.data.csv_files.read_cells`).
+            table: A DataFrame of pandas or polars, a pyarrow.Table, or whatever else
+                `hushbid.protocol.data.frames.as_arrow` takes.
 
         Raises:
-            DataError: A column is missing or of another type; a value is missing, out of bounds or of no
-                category. All such columns are named, each with its first such row.
+            DataError: It is no table; a column is missing or of another type; a value is missing, out of
+                bounds or of no category. All such columns are named, each with its first such row.
         """
+        import pyarrow as pa  # noqa: PLC0415 - as in `fitted`
+
+        from hushbid.protocol.data.encoding import plain_types  # noqa: PLC0415
+
+        if isinstance(table, pa.Table):  # CSV cells among them, which keep what they are marked with
+            table = plain_types(table)
+        else:
+            from hushbid.protocol.data.dataset import DataColumns  # noqa: PLC0415
+            from hushbid.protocol.data.frames import as_arrow  # noqa: PLC0415
+
+            table = as_arrow(table, name, DataColumns(schema=self))
         encoded, faults = self.fitted(table)
         if faults:
             from hushbid.protocol.data.csv_files import source_of  # noqa: PLC0415 - as in `fitted`

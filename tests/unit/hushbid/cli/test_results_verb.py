@@ -20,10 +20,12 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
-from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE, keep_result, keep_settings
+from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE, keep_report, keep_result, keep_settings
 from hushbid.protocol.config.party import ConsumerFile
+from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
 from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.report.sources import transcripts_of
 from hushbid.running.purchase import KeptResult, open_purchase
 from hushbid.running.simulate import simulate
 from tests.conftest import ROOT
@@ -127,6 +129,9 @@ def test_a_state_directory_is_enough_and_the_three_forms_have_the_same_weights(s
     assert set(found["value"]["owners"]) == {"hill", "vale"}
     assert (found["value_why"], found["value"]["from_seed_set"]) == ("", True)
     assert found["train"]["scores"]["accuracy"] > 0.8
+    judged = found["weigh"]["model"]
+    assert found["train"]["model"] == judged, "one purchase has one verdict"
+    assert found["train"]["scores"]["accuracy"] == pytest.approx(judged["own_and_bought"]["value"])
     files = {name: Path(path) for name, path in found["files"].items()}
     with np.load(files["npz"]) as arrays:
         weights, beside = arrays["weights"], arrays["training_weights"]
@@ -156,7 +161,39 @@ def test_people_read_judgement_model_values_and_files(state: Path) -> None:
     assert ended.exit_code == 0, ended.stderr
     for said in ("orchard\nThe model gets better", "LogisticRegression", "Shapley", "points.parquet"):
         assert said in ended.stdout
+    assert ended.stdout.count("with own rows alone") == 1
     assert (state.parent / "out" / "points.csv").is_file()
+
+
+def test_another_model_has_a_verdict_of_its_own(state: Path) -> None:
+    said = results(state, "--estimator", "GaussianNB").stdout
+    assert said.count("with own rows alone") == 2
+    assert "\nWith GaussianNB:\nThe model " in said
+
+
+def test_a_report_takes_the_directories_that_results_take(state: Path, tmp_path: Path) -> None:
+    output = str(tmp_path / "page.html")
+    ended = CliRunner().invoke(app, ["report", str(state.parent), "--output", output, "--json"])
+    assert ended.exit_code == 0, ended.stderr
+    told = {each["party"] for each in json.loads(ended.stdout)["figures"]["transcripts"]}
+    assert told == {"consumer", "curator", "hill", "vale"}
+    run = tmp_path / "run" / "parties"
+    run.mkdir(parents=True)
+    with pytest.raises(ConfigError, match="has no transcript"):
+        transcripts_of(tmp_path / "run")
+    shutil.copytree(state.parent, run / "consumer")
+    names = sorted(path.name for path in state.glob("*.transcript"))
+    for place in (state, tmp_path / "run"):
+        assert [path.name for path in transcripts_of(place)] == names
+
+
+def test_a_consumer_s_result_names_the_report_beside_it(state: Path) -> None:
+    session = open_purchase(state).session
+    keep_result(state, session, {"role": "consumer", "report": None})
+    keep_report(state / "report.html")
+    kept = json.loads((state / RESULT_FILE).read_text())
+    assert kept["report"] == str(state / "report.html")
+    assert kept["identifier"] == session.identifier.hex()
 
 
 def test_images_are_written_to_all_files_but_csv(tmp_path: Path) -> None:

@@ -410,6 +410,9 @@ def test_a_consumer_s_own_result_is_an_evaluation(session: Recorded, tmp_path: P
     assert "R²" in page
     assert "&lt;b&gt;" in page
     assert "told: <b>" not in page
+    assert "What owners sold" in page
+    assert "Shares and settlement" not in page, "it has no such section, so it refers to none"
+    assert "hushbid results STATE" in page
     values["model"]["own"]["low"] = "<b>"
     path.write_text(json.dumps(values))
     with pytest.raises(DataError, match="not those of a consumer"):

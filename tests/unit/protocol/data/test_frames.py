@@ -69,6 +69,7 @@ def test_a_table_of_any_library_is_taken_without_what_nobody_asks_for(name: str)
     table = as_arrow(TAKEN[name](), "north", READ)
     expected = ENCODED if name != "a structured array" else [ENCODED[0], [0.5, 0, 1, 0, 0], ENCODED[2]]
     assert SCHEMA.encode(table).tolist() == expected
+    assert SCHEMA.encode(TAKEN[name]()).tolist() == expected, "as it is"
 
 
 @pytest.mark.parametrize("column", [PANDAS["x"], POLARS["x"]], ids=["pandas", "polars"])

@@ -90,7 +90,8 @@ def test_numbers_are_clipped_and_what_is_none_is_refused(rows: Path) -> None:
     found = read(file, rows, "clip")
     assert found.features.tolist() == [[30, 1, 0], [18, 0, 1], [90, 1, 0]]
     assert found.changes == Changes({"age": 2}, 0)
-    assert found.changes.said == "2 values of column 'age' were clipped"
+    assert found.changes.said == "2 values were clipped in column 'age'"
+    assert Changes({"age": 1}, 0).said == "1 value was clipped in column 'age'"
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
