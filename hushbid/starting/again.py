@@ -24,6 +24,7 @@ from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.guarantee import TRUSTED
 from hushbid.protocol.session.session import Session, open_session
+from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.starting.commands import Command, quoted
 from hushbid.starting.invitations import write_invitation
 from hushbid.starting.options import AgainOptions
@@ -81,7 +82,7 @@ def begin_again(options: AgainOptions) -> BegunAgain:
             advice="Name it with --config: it says where the state of the session of before is.",
         )
     private = load_toml(CuratorFile, config).resolved(config.parent)
-    outcome = _outcome(private.state, options.session, config)
+    outcome = _outcome(private.state, options.session, config, open_session(before).identifier.hex())
     number = _free_number(options.session, config, (CONSUMER, *before.roster.owners))
     nonce = secrets.token_hex(_NONCE_BYTES)
     changes: dict[str, dict[str, Any]] = {
@@ -153,11 +154,11 @@ def _check_kind(path: Path) -> None:
         )
 
 
-def _outcome(state: Path, session: Path, config: Path) -> str:
+def _outcome(state: Path, session: Path, config: Path, identifier: str) -> str:
     """How the session ended: "complete" or "given up".
 
     Raises:
-        ConfigError: It has not ended, or not begun.
+        ConfigError: It has not ended, or not begun, or the state is of another session.
     """
     path, command = status_path(state, CURATOR), _curator(session, config)
     if not transcript_path(state, CURATOR).exists() or not path.exists():
@@ -165,6 +166,13 @@ def _outcome(state: Path, session: Path, config: Path) -> str:
             f"The session of {session} has not begun: {state} has nothing of it.",
             advice=f"`{command}` begins it.",
         )
+    with TranscriptReader(transcript_path(state, CURATOR)) as records:
+        if records.header.session != identifier:
+            raise ConfigError(
+                f"{state} is of another session than {session}.",
+                advice="Name with --config the curator's file that this session was begun with; one that "
+                "`hushbid again` wrote has the number of its session, as session-2.toml and curator-2.toml.",
+            )
     status = Status.read(path)
     if status.finished and status.phase in _OVER:
         return "complete" if status.exit_code == 0 else "given up"

@@ -100,6 +100,16 @@ HELP_OPTIONS: Final = ("-h", "--help")
 _WARNING: Final = "WARNING"
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 """Numbers of errors that a full or broken stdout gives."""
+_OUT_OF_REACH: Final = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.EROFS,
+)
+"""Numbers of errors that a path gives which a user named, and not a bug of ours."""
 """A line for people that begins so is told to those who want no remarks, too."""
 
 
@@ -265,6 +275,8 @@ def run_verb(
             fail(_unwritten(error), as_json=False)
         if (short := shortage_of(error)) is not None:
             fail(short, as_json=as_json)
+        if isinstance(error, OSError) and error.filename is not None and error.errno in _OUT_OF_REACH:
+            fail(_out_of_reach(error), as_json=as_json)
         if logs_json():
             log(
                 LogEvent.PARTY_FAILED,
@@ -304,6 +316,13 @@ def _tell_result(
             raise
         _no_more_output()
         fail(_unwritten(error), as_json=as_json)
+
+
+def _out_of_reach(error: OSError) -> HushbidError:
+    return ConfigError(
+        f"{os.fsdecode(error.filename)}: {error.strerror}.",
+        advice="Check the path, and what this user may read and write there.",
+    )
 
 
 def _unwritten(error: OSError) -> HushbidError:

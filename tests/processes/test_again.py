@@ -112,6 +112,9 @@ def test_who_gives_a_session_up_says_how_another_begins(sea: Path) -> None:
     for path in found["invitations"].values():
         assert read_invitation(place / path).configuration.digest() == new.digest()
         assert "# lower 2024-01-01, upper 2025-01-01" in (place / path).read_text()
+    other = error(place, "again", found["session_file"], "--config", "the sea/curator.toml")
+    assert "is of another session" in other["what"]
+    assert "curator-2.toml" in other["advice"]
     command = next(each["command"] for each in found["commands"] if each["where"] == "curator")
     ended = hushbid(place, *shlex.split(command)[1:])
     assert ended.returncode == ExitCode.TIMEOUT, "it is a session that begins, and nobody came to it"

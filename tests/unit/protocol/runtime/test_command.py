@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,6 +65,16 @@ def test_a_result_that_stdout_cannot_take_is_no_bug(
             run_verb(lambda: {"ok": True}, as_json=as_json, show=lambda _: sys.stdout.write("ok\n"))
     assert ending.value.code == ExitCode.FAILED
     assert "cannot be written to stdout: No space left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR])
+def test_a_path_out_of_reach_is_no_bug(number: int, capsys: Captured) -> None:
+    def unreachable() -> Mapping[str, Any]:
+        raise OSError(number, os.strerror(number), "priv/in")
+
+    assert ended(unreachable) == ExitCode.USAGE
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["kind"], error["what"]) == ("ConfigError", f"priv/in: {os.strerror(number)}.")
 
 
 def test_an_error_of_something_else_writes_nothing_on_stdout(tmp_path: Path) -> None:
