@@ -174,6 +174,10 @@ class ClusterFile(SessionTables):
         shown: dict[str, str] = {}
         for name, owner in self.owners.items():
             as_shown = printable(owner.display or name)
+            if not as_shown.strip() or as_shown.strip().lower() in (CONSUMER, CURATOR):
+                raise ValueError(
+                    f"the owner {name} cannot be shown as {as_shown!r}: give it another `display`"
+                )
             if other := shown.get(as_shown):
                 raise ValueError(
                     f"the owners {other} and {name} are both shown as {as_shown!r}: "

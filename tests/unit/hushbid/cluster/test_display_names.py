@@ -86,6 +86,10 @@ def test_two_owners_that_would_be_shown_alike_are_refused(display: str) -> None:
         validated(ClusterFile, values, where="cluster.toml")
     owners["south"]["display"] = "Süd"
     validated(ClusterFile, values, where="cluster.toml")
+    for taken in ("Curator", "consumer", "  "):
+        owners["south"]["display"] = taken
+        with pytest.raises(ConfigError, match="the owner south cannot be shown as"):
+            validated(ClusterFile, values, where="cluster.toml")
 
 
 def test_what_is_shown_acts_on_no_terminal() -> None:
