@@ -34,7 +34,10 @@ def report_command(
     ],
     evaluation: Annotated[
         Path | None,
-        typer.Option(help="A run's evaluation.json, or the consumer's own result (--json)."),
+        typer.Option(
+            help="A run's evaluation.json, or the consumer's own result (--json); default: that in FILE, if "
+            "it is a directory."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option(help="The page; an older report there is replaced.")] = Path(
         "report.html"
@@ -69,7 +72,7 @@ def report_command(
     from hushbid.protocol.data.names import split_names
     from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
     from hushbid.report.own_rows import Wanted, read_image
-    from hushbid.report.sources import transcripts_of
+    from hushbid.report.sources import evaluation_in, transcripts_of
     from hushbid.running.report import write_report
 
     keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
@@ -89,5 +92,6 @@ def report_command(
             advice="Name them with --validation.",
         )
     given = [path for file in files for path in transcripts_of(file)]
+    evaluation = evaluation or next(filter(None, map(evaluation_in, files)), None)
     figures = write_report(given, output, evaluation=evaluation, wanted=wanted)
     return {"report": str(output.resolve()), "figures": figures.as_json()}

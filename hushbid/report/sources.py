@@ -12,14 +12,14 @@ from hushbid.curator.machine import CuratorMachine
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.machine.base import Machine
-from hushbid.protocol.names import an
+from hushbid.protocol.names import CONSUMER, an
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header
 from hushbid.report.course import Course
 from hushbid.transcripts.replay import opened_session, replayed
 
-__all__ = ["Source", "open_sources", "transcripts_of"]
+__all__ = ["Source", "evaluation_in", "open_sources", "transcripts_of"]
 
 _ORDER: Final = {"curator": 0, "consumer": 1, "owner": 2}
 
@@ -69,6 +69,15 @@ def transcripts_of(given: Path) -> list[Path]:
         f"{given} has no transcript.",
         advice="Name the `state` of a party's private file, the directory of a run, or transcripts.",
     )
+
+
+def evaluation_in(given: Path) -> Path | None:
+    """The judgement of the purchase that a run's directory has, or the consumer's, beside transcripts."""
+    for place in (given, given / "state"):
+        if (place / f"{CONSUMER}.transcript").is_file() and (place / "result.json").is_file():
+            return place / "result.json"
+    kept = given / "evaluation.json"
+    return kept if kept.is_file() else None
 
 
 def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,7 +47,7 @@ class Given:
     label: str | None
     identifier: str | None
     without: Collection[str]
-    bounds: Mapping[str, tuple[float, float]]
+    bounds: Mapping[str, tuple[float, float] | tuple[str, str]]
     categories: Mapping[str, tuple[str, ...]]
 
 
@@ -96,20 +96,35 @@ def read_table(path: Path) -> ArrowTable:
     return table
 
 
-def given_bounds(texts: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """``NAME=LOW:HIGH`` of options, by name; raises `ConfigError` for anything else."""
-    found = {}
+def given_bounds(texts: Iterable[str]) -> dict[str, tuple[float, float] | tuple[str, str]]:
+    """``NAME=LOW:HIGH`` of options, by name: numbers, or dates and times as text.
+
+    Raises:
+        ConfigError: Anything else.
+    """
+    found: dict[str, tuple[float, float] | tuple[str, str]] = {}
     for text in texts:
         name, _, ends = text.rpartition("=")
-        low, _, high = ends.partition(":")
-        try:
-            lower, upper = float(low), float(high)
-        except ValueError:
-            lower = upper = math.nan
-        if not name or not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
-            raise ConfigError(f"--bounds: {text!r} is no range.", advice="Write it as in age=0:120.")
-        found[name] = (lower, upper)
+        parts = ends.split(":")  # times have some of their own
+        low, high = (":".join(half) for half in (parts[: len(parts) // 2], parts[len(parts) // 2 :]))
+        if name and _is_range(low, high, float):
+            found[name] = float(low), float(high)
+        elif name and _is_range(low, high, datetime.fromisoformat):
+            found[name] = low, high
+        else:
+            raise ConfigError(
+                f"--bounds: {text!r} is no range.",
+                advice="Write it as in age=0:120, and for dates as in born=1900-01-01:2020-12-31.",
+            )
     return found
+
+
+def _is_range(low: str, high: str, read: Callable[[str], Any]) -> bool:
+    try:
+        lower, upper = read(low), read(high)
+    except ValueError:
+        return False
+    return bool(lower < upper) and not {str(lower), str(upper)} & {"-inf", "inf"}
 
 
 def given_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -185,6 +200,12 @@ def _column(
         ends = given.bounds.get(name) or _ends(kind, parts)
         if ends is None:
             return None, (), _ONE_NUMBER
+        if isinstance(ends[0], str) is not (kind in MOMENTS):
+            form = f"{name}=1900-01-01:2020-12-31" if kind in MOMENTS else f"{name}=0:120"
+            raise ConfigError(
+                f"--bounds: column {name!r} is of kind {kind}, and {ends[0]} is not.",
+                advice=f"Write it as in {form}.",
+            )
         values["lower"], values["upper"] = ends
         read += [] if name in given.bounds else ["bounds"]
     elif kind == "category":

@@ -21,6 +21,7 @@ from hushbid.protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from hushbid.protocol.config.session import DraftSession
 from hushbid.protocol.data.schema import Schema
 from hushbid.running.simulate import simulate
+from hushbid.starting.columns import given_bounds
 
 
 def bees(seed: int, rows: int) -> pd.DataFrame:
@@ -140,6 +141,16 @@ def test_what_is_read_off_rows_is_said_and_is_no_row_s_own_value(place: Path) ->
     assert weight.upper > all_rows["weight"].max()
     assert all(end % 5 == 0 for end in (weight.lower, weight.upper))
     assert "bounds follow from rows" in Path(found["files"]["cluster"]).read_text()
+
+
+def test_bounds_of_dates_are_said_as_dates(place: Path) -> None:
+    found = made("wanted.csv", *OWNERS, "--bounds", "seen=2001-01-01:2031-12-31", "--label", "wintered")
+    assert "seen" not in found["read"]
+    text = Path(found["files"]["cluster"]).read_text()
+    assert 'lower = "2001-01-01"\nupper = "2031-12-31"' in text
+    assert given_bounds(["at=2019-01-01T08:00:2019-01-02T17:30"]) == {
+        "at": ("2019-01-01T08:00", "2019-01-02T17:30")
+    }
 
 
 def test_what_people_say_is_not_read_off_rows(place: Path) -> None:
@@ -268,6 +279,10 @@ WRONG = [
     pytest.param(["wanted.csv", *OWNERS, "--label", "honey"], "wintered", id="no such label"),
     pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=9"], "age=0:120", id="no bounds"),
     pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=9:1"], "age=0:120", id="bounds the wrong way"),
+    pytest.param(["wanted.csv", *OWNERS, "--bounds", "seen=1:2"], "seen=1900-01-01", id="numbers for dates"),
+    pytest.param(
+        ["wanted.csv", *OWNERS, "--bounds", "weight=2019-01-01:2020-01-01"], "weight=0:120", id="dates"
+    ),
     pytest.param(["wanted.csv", *OWNERS, "--categories", "breed=a,,b"], "sort=a,b,c", id="no categories"),
     pytest.param(["wanted.csv", *OWNERS, "--bounds", "weight=30:50"], "--bounds", id="bounds too narrow"),
     pytest.param(["wanted.csv", *OWNERS, "--categories", "breed=carnica"], "sort=a,b,c", id="one category"),

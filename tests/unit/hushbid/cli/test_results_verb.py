@@ -25,7 +25,7 @@ from hushbid.protocol.config.party import ConsumerFile
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
 from hushbid.protocol.transcript.reader import TranscriptReader
-from hushbid.report.sources import transcripts_of
+from hushbid.report.sources import evaluation_in, transcripts_of
 from hushbid.running.purchase import KeptResult, open_purchase
 from hushbid.running.simulate import simulate
 from tests.conftest import ROOT
@@ -185,6 +185,18 @@ def test_a_report_takes_the_directories_that_results_take(state: Path, tmp_path:
     names = sorted(path.name for path in state.glob("*.transcript"))
     for place in (state, tmp_path / "run"):
         assert [path.name for path in transcripts_of(place)] == names
+
+
+def test_a_report_of_a_directory_has_the_judgement_that_lies_there(tmp_path: Path) -> None:
+    party, run = tmp_path / "party", tmp_path / "run"
+    (party / "state").mkdir(parents=True)
+    run.mkdir()
+    (party / "state" / "consumer.transcript").touch()
+    assert evaluation_in(party) is evaluation_in(run) is None
+    for kept in (party / "state" / RESULT_FILE, run / "evaluation.json"):
+        kept.touch()
+    assert evaluation_in(party) == evaluation_in(party / "state") == party / "state" / RESULT_FILE
+    assert evaluation_in(run) == run / "evaluation.json"
 
 
 def test_a_consumer_s_result_names_the_report_beside_it(state: Path) -> None:
