@@ -419,7 +419,7 @@ def test_every_verb_says_the_same_of_the_same_session(
     files = ["--session", str(parties / "session.toml"), "--config", str(parties / "party.toml")]
     checks = asked("preflight", "preflight", *files, "--offline")["checks"]
     [rehearsed] = [each for each in checks if each["check"] == "rehearsal"]
-    found["preflight"] = (rehearsed["said"] or rehearsed["problem"]).split("\n")[0]
+    found["preflight"] = (rehearsed["said"] or rehearsed["problem"]).split(":")[0]
     words_said = {name: each if isinstance(each, str) else each["verdict"] for name, each in found.items()}
     assert set(words_said.values()) == {"hopeless"}
     assert found["run"]["why"].startswith("own rows are enough")

@@ -22,7 +22,7 @@ def test_an_owner_is_told_what_was_changed_of_its_rows_and_how_a_file_was_read(p
     data = report.checks["data"]
     assert (report.code, data["status"]) == (0, "warning")
     assert (
-        "data.csv is read as CSV, separated by semicolons; data.csv: 8 values of column 'c' were"
+        "data.csv is read as CSV, separated by semicolons; data.csv: 8 values were clipped in column 'c'"
         in data["said"]
     )
     one.own["columns"] = {"outside": "drop"}
