@@ -109,6 +109,7 @@ class _Stage:
         self._lines = {name: Proxy(self.cluster.port) for name in (CONSUMER, *OWNERS)}
         for name, line in self._lines.items():
             self.cluster.change(name, {"network.address": f"tcp://127.0.0.1:{line.port}"})
+        self._strangers = contextlib.ExitStack()
         self._passing: list[tuple[float, Callable[[], None]]] = []
         self._held: set[str] = set()
         """Parties that are kept down, while somebody sees to their state."""
@@ -118,6 +119,7 @@ class _Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._strangers.close()
         for line in self._lines.values():
             line.close()
         self.cluster.__exit__()
@@ -203,8 +205,8 @@ class _Stage:
             case Kind.TWIN:
                 self._twin(fault.party)
             case Kind.FLOOD:
-                strangers = _strangers(self.cluster.port, fault.draw)
-                later(lambda: _hang_up(strangers))
+                _send_strangers(self._strangers, self.cluster.port, fault.draw)
+                later(self._strangers.close)
             case Kind.RESTORED:
                 self._restore(fault.party)
             case _:
@@ -355,19 +357,12 @@ def _garbled(draw: int) -> Callable[[bytes, bool], bytes | None]:
     return garble
 
 
-def _strangers(port: int, draw: int) -> list[socket.socket]:
-    made = []
+def _send_strangers(kept: contextlib.ExitStack, port: int, draw: int) -> None:
+    """Connect, talk nonsense, and stay until `kept` is closed."""
     for number in range(40):
         with contextlib.suppress(OSError):
-            stranger = socket.create_connection(("127.0.0.1", port), timeout=1.0)
+            stranger = kept.enter_context(socket.create_connection(("127.0.0.1", port), timeout=1.0))
             stranger.sendall((draw + number).to_bytes(8, "big") * (1 + number))
-            made.append(stranger)
-    return made
-
-
-def _hang_up(strangers: list[socket.socket]) -> None:
-    for each in strangers:
-        each.close()
 
 
 def summary(played: Mapping[int, Played]) -> str:
