@@ -68,8 +68,8 @@ def by_gradients(kernel: Matrix, cross: Vector, ridge: float, groups: Sequence[G
     weights = np.zeros(len(kernel))
     for rows, share in groups:
         weights[rows] = share / len(rows)
-    steps = _Gradients(kernel, cross, ridge, groups)
-    return _descended(steps, weights, kernel @ weights, cross, ridge, groups, _MOST_STEPS)
+    start = Found(weights, kernel @ weights, math.inf)
+    return _descended(_Gradients(kernel, cross, ridge, groups), start, cross, ridge, groups, _MOST_STEPS)
 
 
 def by_landmarks(kernel: Kernel, cross: Vector, ridge: float, groups: Sequence[Group]) -> Found:
@@ -77,31 +77,26 @@ def by_landmarks(kernel: Kernel, cross: Vector, ridge: float, groups: Sequence[G
     steps = _Landmarks(kernel, cross, ridge, groups)
     weights = steps.start()
     within = kernel.times(weights)
-    gap = _gap(weights, within, cross, ridge, groups)
-    if gap <= TOLERANCE:
-        return Found(weights, within, gap)
-    return _descended(steps, weights, within, cross, ridge, groups, _MOST_LONG_STEPS)
+    start = Found(weights, within, _gap(weights, within, cross, ridge, groups))
+    return _descended(steps, start, cross, ridge, groups, _MOST_LONG_STEPS)
 
 
 def _descended(
-    steps: _Steps,
-    weights: Vector,
-    within: Vector,
-    cross: Vector,
-    ridge: float,
-    groups: Sequence[Group],
-    most: int,
+    steps: _Steps, start: Found, cross: Vector, ridge: float, groups: Sequence[Group], most: int
 ) -> Found:
-    """Steps with momentum (Beck and Teboulle 2009), which restarts uphill (O'Donoghue and Candès 2015)."""
+    """The best of steps with momentum (Beck and Teboulle 2009), which restarts uphill.
+
+    The restarts are those of O'Donoghue and Candès (2015).
+    """
+    weights, within, _ = best = start
     ahead, ahead_within, momentum = weights, within, 1.0
-    best: Found | None = None
     for _ in range(most):
+        if best.gap <= TOLERANCE:
+            break
         found, found_within = steps.step(ahead, ahead_within)
         gap = _gap(found, found_within, cross, ridge, groups)
-        if best is None or gap < best.gap:
+        if gap < best.gap:
             best = Found(found, found_within, gap)
-        if gap <= TOLERANCE:
-            break
         if (ahead - found) @ (found - weights) > 0.0:
             momentum, ahead, ahead_within = 1.0, found, found_within
         else:
@@ -111,7 +106,7 @@ def _descended(
             ahead_within = found_within + share * (found_within - within)
             momentum = later
         weights, within = found, found_within
-    return best or Found(weights, within, _gap(weights, within, cross, ridge, groups))
+    return best
 
 
 def _gap(weights: Vector, within: Vector, cross: Vector, ridge: float, groups: Sequence[Group]) -> float:

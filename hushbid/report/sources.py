@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.store import RESULT_FILE
 from hushbid.curator.machine import CuratorMachine
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.errors import ConfigError, DataError
@@ -19,8 +20,10 @@ from hushbid.protocol.transcript.record import Header
 from hushbid.report.course import Course
 from hushbid.transcripts.replay import opened_session, replayed
 
-__all__ = ["Source", "evaluation_in", "open_sources", "transcripts_of"]
+__all__ = ["EVALUATION", "Source", "evaluation_in", "open_sources", "transcripts_of"]
 
+EVALUATION: Final = "evaluation.json"
+"""Name of the file of a run that has what no party can compute."""
 _ORDER: Final = {"curator": 0, "consumer": 1, "owner": 2}
 
 
@@ -74,9 +77,9 @@ def transcripts_of(given: Path) -> list[Path]:
 def evaluation_in(given: Path) -> Path | None:
     """The judgement of the purchase that a run's directory has, or the consumer's, beside transcripts."""
     for place in (given, given / "state"):
-        if (place / f"{CONSUMER}.transcript").is_file() and (place / "result.json").is_file():
-            return place / "result.json"
-    kept = given / "evaluation.json"
+        if (place / f"{CONSUMER}.transcript").is_file() and (place / RESULT_FILE).is_file():
+            return place / RESULT_FILE
+    kept = given / EVALUATION
     return kept if kept.is_file() else None
 
 

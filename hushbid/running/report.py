@@ -17,17 +17,16 @@ from hushbid.report.curves import APPRAISAL, BASELINES, DISPLAY
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.html import FIRST_BYTES, SESSION
 from hushbid.report.own_rows import Wanted, own_rows
-from hushbid.report.sources import open_sources
+from hushbid.report.sources import EVALUATION, open_sources
 from hushbid.text_files import check_file_place
 
 if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
     from hushbid.results.run import RunResult
 
-__all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
+__all__ = ["REPORT", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
-EVALUATION: Final = "evaluation.json"
 _HEAD_BYTES: Final = 1_000
 """Within which a page names its session."""
 

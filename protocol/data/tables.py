@@ -389,7 +389,7 @@ def _why_left_out(name: str, column: Column) -> str:
     kind = column.type
     if is_index(name):
         return f"{listed([name])} (an index of pandas)"
-    if not (is_text(kind)):
+    if not is_text(kind):
         return f"{listed([name])} (of {type_name(kind)})"
     numbers = pc.match_substring_regex(column, _NUMBER)
     if not pc.any(numbers).as_py():

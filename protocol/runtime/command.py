@@ -34,7 +34,7 @@ from hushbid.protocol import platform
 from hushbid.protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
 from hushbid.protocol.finite import finite
 from hushbid.protocol.printable import printable, printable_in, printable_lines, printable_source
-from hushbid.protocol.runtime.interrupts import end_interrupted
+from hushbid.protocol.runtime.interrupts import end_interrupted, print_error
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel, log, logs_json, set_up_logging
 from hushbid.protocol.shortage import as_shortage, shortage_of
@@ -492,7 +492,7 @@ def built(app: typer.Typer) -> Callable[..., Any]:
 def _print_error(kind: str, what: str, advice: str, code: int) -> None:
     """Print an error as JSON; if stdout takes nothing, stderr has the error already."""
     try:
-        _print_json({"error": {"kind": kind, "what": what, "advice": advice, "exit_code": int(code)}})
+        print_error(kind, what, advice, code)
     except OSError:
         _no_more_output()
 

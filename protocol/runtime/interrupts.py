@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 from hushbid.protocol.printable import printable_lines, printable_source
 
-__all__ = ["INTERRUPTED", "LAUNCHED", "end_interrupted", "run_main"]
+__all__ = ["INTERRUPTED", "LAUNCHED", "end_interrupted", "print_error", "run_main"]
 
 INTERRUPTED: Final = 130
 """The exit code that shells expect after Ctrl-C."""
@@ -46,7 +46,7 @@ def run_main(main: Callable[[], NoReturn], *, party: bool = False) -> NoReturn:
             raise
         sys.stderr.write(f"hushbid: {printable_lines(str(short))}\n")
         if "--json" in sys.argv[1:]:
-            _print_error(type(short).__name__, short.what, short.advice, short.exit_code)
+            print_error(type(short).__name__, short.what, short.advice, short.exit_code)
         sys.exit(short.exit_code)
 
 
@@ -107,10 +107,11 @@ def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
 def _say_error(kind: str, what: str, code: int, *, as_json: bool) -> None:
     sys.stderr.write(f"{printable_lines(what)}\n")
     if as_json:
-        _print_error(kind, what, "", code)
+        print_error(kind, what, "", code)
 
 
-def _print_error(kind: str, what: str, advice: str, code: int) -> None:
+def print_error(kind: str, what: str, advice: str, code: int) -> None:
+    """Print an error as one JSON object on stdout; raises `OSError` if that takes nothing."""
     error = {"kind": kind, "what": what, "advice": advice, "exit_code": int(code)}
     sys.stdout.write(printable_source(json.dumps({"error": error})) + "\n")
     sys.stdout.flush()

@@ -25,7 +25,7 @@ from hushbid.protocol.transcript.record import Record
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
 from tests.blackbox.plan import Fault, Kind, Plan
-from tests.blackbox.play import STARTS, Played
+from tests.blackbox.play import STARTS, Played, patience
 from tests.containers.compose import IMAGE, Deployment
 from tests.processes.recovery import broadcasts, noise_drawn, spendings
 from tests.support.transcripts import read_transcript
@@ -65,9 +65,7 @@ time.sleep(seconds)
 
 def settings_of(plan: Plan) -> dict[str, object]:
     """Changes to the demonstration's cluster file: rounds in which nobody is given up."""
-    limits = ("enrolment", "round", "pause", "delivery", "comeback", "abandon")
-    patient: dict[str, object] = {f"timeouts.{name}": 240.0 for name in limits}
-    return patient | {"acquisition.rule": plan.rule, "session.points": POINTS, "session.batch": 1}
+    return patience(240.0) | {"acquisition.rule": plan.rule, "session.points": POINTS, "session.batch": 1}
 
 
 def play_in_containers(plan: Plan, deployment: Deployment, place: Path) -> Played:

@@ -71,6 +71,12 @@ class Played:
     seconds: float = 0.0
 
 
+def patience(seconds: float) -> dict[str, Any]:
+    """Changes to a session's file: how long a party waits for what is to come."""
+    limits = ("enrolment", "round", "pause", "delivery", "comeback", "abandon")
+    return {f"timeouts.{name}": seconds for name in limits}
+
+
 def play(plan: Plan, place: Path) -> Played:
     """Play a session in an empty directory.
 
@@ -96,9 +102,7 @@ class _Stage:
     def __init__(self, plan: Plan, place: Path) -> None:
         self.played = Played(plan)
         self._plan = plan
-        limits = ("enrolment", "round", "pause", "delivery", "comeback", "abandon")
-        patient = {f"timeouts.{name}": 120.0 for name in limits}
-        patient |= {"timeouts.closing": 10.0, "timeouts.silence": 1.5}
+        patient = patience(120.0) | {"timeouts.closing": 10.0, "timeouts.silence": 1.5}
         rule = _TENDER if plan.rule == "tender" else {**KINDS[plan.rule], "session.points": POINTS}
         self.cluster = Cluster(place, OWNERS, rows=POINTS, changes={**patient, **rule})
         self._library = library(place.parent)
