@@ -40,6 +40,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.session.sizes import sealed_weight_bytes
 from hushbid.protocol.session.statement import GAINED
+from hushbid.protocol.wire.bids import PointBid
 from hushbid.protocol.wire.blind import (
     Account,
     Award,
@@ -49,7 +50,7 @@ from hushbid.protocol.wire.blind import (
     Maps,
     SealedBroadcast,
 )
-from hushbid.protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
+from hushbid.protocol.wire.messages import SealedCandidate, boxes_of, fixed
 
 __all__ = ["BlindCurator", "Box"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hushbid.curator.events import CandidatesChecked, CheckCandidates
 from hushbid.curator.ledger import Absence, Fault
+from hushbid.curator.parcels import Parcel
 from hushbid.curator.rounds import Rounds
 from hushbid.curator.seat import Seat
 from hushbid.curator.verification import check_shape, faults_of
@@ -19,14 +20,14 @@ from hushbid.protocol.privacy.acquisition import Standing
 from hushbid.protocol.privacy.acquisition.ranks import bid_ranks
 from hushbid.protocol.session.points import NOT_SIGNED
 from hushbid.protocol.session.prior import prior_of
-from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.space.scoring import NO_SCORE, Best
+from hushbid.protocol.wire.bids import BroughtPoints, PointBid
 from hushbid.protocol.wire.messages import (
     Ask,
     NestedTarget,
     Offer,
-    PointBid,
     SealedCandidate,
+    SealedCandidates,
     fixed,
     unfixed,
 )
@@ -50,25 +51,30 @@ class Choosing(Rounds):
             self._ask_or_decide()
 
     def _on_checked(self, checked: CandidatesChecked) -> None:
-        entries = self._verifying
-        if len(checked.signed) != len(entries):
-            raise LocalProtocolError(f"{len(checked.signed)} points were checked of {len(entries)}.")
+        parcels = self._verifying
+        sizes = [len(parcel) for parcel in parcels]
+        if len(checked.signed) != sum(sizes):
+            raise LocalProtocolError(f"{len(checked.signed)} points were checked of {sum(sizes)}.")
         claimed, faults = faults_of(
-            entries, checked.features, checked.signed, self._space, self._opened.jitter
+            parcels, checked.features, checked.signed, self._space, self._opened.jitter
         )
         self._verifying = ()
-        points = [entry.point for entry in entries]
-        ranks = np.array([self.seats[point.owner].rank for point in points], dtype=np.intp)
-        good = np.array([not fault for fault in faults])
-        self._pool.extend(claimed[good], ranks[good])
-        self.ledger.faults += _counted_once(points, faults)
-        for point, fault in zip(points, faults, strict=True):
-            if fault:
-                self.seats[point.owner].faulty = True
-                continue
-            self._pooled.append(point)
-            if point.bid_round == self.round:
-                self._round.obtained.add(point.owner)
+        ranks = np.repeat([parcel.rank for parcel in parcels], sizes)
+        if faults:
+            good = np.ones(len(claimed), dtype=np.bool_)
+            good[list(faults)] = False
+            claimed, ranks = claimed[good], ranks[good]
+            self.ledger.faults += _counted_once(parcels, faults)
+        self._pool.extend(claimed, ranks)
+        before = 0
+        for parcel, size in zip(parcels, sizes, strict=True):
+            places = [place for place in range(size) if before + place not in faults]
+            before += size
+            self._pooled += [parcel] * len(places)
+            self._places += places
+            self.seats[parcel.owner].faulty |= len(places) < size
+            if places and parcel.bid_round == self.round:
+                self._round.obtained.add(parcel.owner)
         # A point that arrived meanwhile is verified before its owner counts as present.
         self._verify_or_decide()
 
@@ -136,9 +142,10 @@ class Choosing(Rounds):
         bid = seat.bid
         if bid is None or not seat.asked or (offer.round, unfixed(offer.handle)) != (bid.round, seat.asked):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was sent that was not asked for.")
-        check_shape(offer.candidate, self._opened)
+        brought = BroughtPoints(offer.candidate)
+        check_shape(brought, self._opened)
         seat.asked = 0
-        self._hand_over(owner, bid, offer.candidate)
+        self._hand_over(owner, bid.round, [bid.handle], [bid.score], brought)
 
     def _close_asking_if_complete(self) -> None:
         # An owner that missed the time of an earlier stage is not waited for a second time.
@@ -185,19 +192,19 @@ class Choosing(Rounds):
         aim = self._opened.target.aim(wanted, prior_of(target))
         terms = self._opened.terms
         entries = self._pool.herd(aim.statistic.of, aim.mean, count, withheld=withheld, terms=terms)
-        points = [self._pooled[entry] for entry in entries]
         return tuple(
-            Best(entry, point.score)
-            for entry, point in zip(entries, points, strict=True)
-            if point is not None
+            Best(entry, parcel.scores[self._places[entry]])
+            for entry in entries
+            if (parcel := self._pooled[entry]) is not None
         )
 
     def _take(self, found: Sequence[Best]) -> None:
         for best in found:
-            point, self._pooled[best.entry] = self._pooled[best.entry], None
-            if point is None:
+            parcel, self._pooled[best.entry] = self._pooled[best.entry], None
+            if parcel is None:
                 raise LocalProtocolError(f"Entry {best.entry} of the pool was taken twice.")
             self._pool.withdraw(best.entry)
+            point = parcel.point(self._places[best.entry])
             self.ledger.wins.append(replace(point, score=best.score, chosen_round=self.round))
         if found:
             self.weighing.add(np.stack([self._pool.features(best.entry) for best in found]))
@@ -216,22 +223,22 @@ class Choosing(Rounds):
             self._start_round()
 
 
-def _counted_once(points: Sequence[HandedOver], faults: Sequence[str]) -> list[Fault]:
+def _counted_once(parcels: Sequence[Parcel], faults: Mapping[int, str]) -> list[Fault]:
     """The faults of points that were checked together: a signature that does not hold is one fault.
 
     It covers all points of a batch, or of a message of a submission.
 
     Args:
-        faults: What is wrong with each point; empty: nothing.
+        faults: What is wrong with points, by their number among all from 0, in order.
     """
     found: dict[tuple[int, str, str, bytes | int], Fault] = {}
-    for place, (point, what) in enumerate(zip(points, faults, strict=True)):
-        if not what:
-            continue
-        of: bytes | int = place
-        if what == NOT_SIGNED and isinstance(point.candidate, SealedCandidate):
-            of = point.candidate.signature
-        key = point.bid_round, point.owner, what, of
+    parcel_of = [parcel for parcel in parcels for _ in range(len(parcel))]
+    for number, what in faults.items():
+        parcel = parcel_of[number]
+        of: bytes | int = number
+        if what == NOT_SIGNED and isinstance(parcel.brought.held, SealedCandidate | SealedCandidates):
+            of = parcel.brought.held.signature
+        key = parcel.bid_round, parcel.owner, what, of
         count = found[key].points + 1 if key in found else 1
-        found[key] = Fault(point.bid_round, point.owner, what, count)
+        found[key] = Fault(parcel.bid_round, parcel.owner, what, count)
     return list(found.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from hushbid.protocol import limits
@@ -15,6 +17,8 @@ from hushbid.protocol.wire.link import Link
 from hushbid.protocol.wire.messages import Commitment, Hello, NestedTarget, SubspaceTarget, Target
 
 __all__ = ["check_commitment", "check_hello", "check_target"]
+
+_SAME_RELEASE: Final = "Use the same release of hushbid on both sides"
 
 
 def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link | None) -> None:
@@ -38,7 +42,9 @@ def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link
             Offence.VERSION,
             f"No common version: with the rule {session.rule.name} the curator speaks "
             f"{session.protocol_version}, the peer {list(hello.versions)}.",
-            advice="Use the same release of hushbid on both sides.",
+            advice=f"{_SAME_RELEASE}, or `session.numbered = false` in the session file, for all parties."
+            if session.file.numbered
+            else f"{_SAME_RELEASE}.",
         )
     if hello.session != session.digest:
         raise RemoteProtocolError(

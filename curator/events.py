@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hushbid.curator.verification import UncheckedBid, Unverified
+from hushbid.curator.parcels import Parcel
+from hushbid.curator.verification import UncheckedBid
 from hushbid.protocol.machine.machine import Computation, Event
 from hushbid.protocol.space.grid import Features
 
@@ -23,12 +24,12 @@ class CheckCandidates(Computation):
     """Recompute φ of points handed over, or check the signatures of sealed ones."""
 
     KIND: ClassVar[str] = "check-candidates"
-    entries: tuple[Unverified, ...]
+    parcels: tuple[Parcel, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CandidatesChecked(Event):
-    """The results of the last `CheckCandidates`, in its order."""
+    """The results of the last `CheckCandidates`, point by point in its order."""
 
     KIND: ClassVar[str] = "candidates-checked"
     features: Features | None

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.curator.events import BidsChecked, CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
-from hushbid.curator.verification import UncheckedBid, Unverified, bid_holds
+from hushbid.curator.parcels import Parcel
+from hushbid.curator.verification import UncheckedBid, bid_holds
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.machine.machine import Computation, Event
 from hushbid.protocol.machine.weighing import Weigher
@@ -17,7 +18,7 @@ from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.protocol.session.points import Signatures, hash_points
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features
-from hushbid.protocol.wire.messages import Candidate, SealedCandidate, boxes_of
+from hushbid.protocol.wire.messages import boxes_of
 
 __all__ = ["BlindCuratorNumerics", "CuratorNumerics"]
 
@@ -39,7 +40,7 @@ class CuratorNumerics:
 
     def perform(self, effect: Computation) -> Event | None:
         if type(effect) is CheckCandidates:
-            return self._check(effect.entries)
+            return self._check(effect.parcels)
         if type(effect) is DestroyBoxes:
             self._destroy()
         return self._weigher.perform(effect)
@@ -49,28 +50,27 @@ class CuratorNumerics:
         if type(effect) is DestroyBoxes:
             self._destroy()
 
-    def _check(self, entries: Sequence[Unverified]) -> CandidatesChecked:
+    def _check(self, parcels: Sequence[Parcel]) -> CandidatesChecked:
         if self._rule.sealed:
-            return CandidatesChecked(None, tuple(self._is_signed(entry) for entry in entries))
-        return CandidatesChecked(self._hash(entries), (True,) * len(entries))
+            signed = tuple(held for parcel in parcels for held in self._signed(parcel))
+            return CandidatesChecked(None, signed)
+        return CandidatesChecked(self._hash(parcels), (True,) * sum(map(len, parcels)))
 
-    def _is_signed(self, entry: Unverified) -> bool:
-        point, candidate = entry.point, entry.point.candidate
-        if not isinstance(candidate, SealedCandidate):
-            return False
-        return self._signatures.hold(point.owner, point.bid_round, point.handle, candidate)
+    def _signed(self, parcel: Parcel) -> Sequence[bool]:
+        if not parcel.brought.sealed:
+            return [False] * len(parcel)
+        return self._signatures.hold_all(parcel.owner, parcel.bid_round, parcel.handles, parcel.brought)
 
-    def _hash(self, entries: Sequence[Unverified]) -> Features:
+    def _hash(self, parcels: Sequence[Parcel]) -> Features:
         if self._session.public_map is None:
             raise LocalProtocolError("Raw points came to a curator that has no feature map.")
         points: list[npt.NDArray[np.generic]] = []
         attributes: list[bytes] = []
-        for entry in entries:
-            candidate = entry.point.candidate
-            if not isinstance(candidate, Candidate):
+        for parcel in parcels:
+            if parcel.brought.sealed:
                 raise LocalProtocolError("A sealed point is to be hashed.")
-            points.append(candidate.point)
-            attributes.append(candidate.attributes)
+            points += list(parcel.brought.points[: len(parcel)])
+            attributes += parcel.brought.attributes[: len(parcel)]
         return hash_points(self._session.public_map, points, attributes, schema=self._session.file.rows)
 
 

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from hushbid.curator.closing import Closing
+from hushbid.curator.parcels import Parcel
 from hushbid.curator.seat import Seat
 from hushbid.curator.state import Round
-from hushbid.curator.verification import Unverified, check_batch, check_shape
+from hushbid.curator.verification import check_batch, check_shape
 from hushbid.protocol import limits
 from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.wire.bids import BroughtPoints, PointBid, points_of
 from hushbid.protocol.wire.codec import encode_message
 from hushbid.protocol.wire.messages import (
     Batch,
     Bid,
     Broadcast,
     Call,
-    Candidate,
     Next,
-    PointBid,
     SealedBroadcast,
-    SealedCandidate,
-    bids_of,
+    unfixed,
 )
 
 __all__ = ["Rounds"]
@@ -121,17 +120,19 @@ class Rounds(Closing):
     def _take_bid(self, owner: str, message: Bid | Batch) -> None:
         """Check a bid, keep it, and queue its points, if any, for verification."""
         seat = self._due_from(owner, message.round)
-        bids = self._checked_bids(message, seat)
+        brought = points_of(message)
+        bid, handles = self._checked_bids(message, brought, seat)
         seat.parts += 1
         if seat.parts == self._opened.messages:
-            self._answered(owner, bids[0])
+            self._answered(owner, bid)
         elif self.phase == "bidding":
             self._send(owner, Next(round=message.round))
-        for bid in bids:
-            if not bid.exhausted:
-                seat.times[bid.handle] = seat.times.get(bid.handle, 0) + 1
-                if bid.candidate is not None:
-                    self._hand_over(owner, bid, bid.candidate)
+        if brought is None:
+            for handle in handles:
+                seat.times[handle] = seat.times.get(handle, 0) + 1
+        elif handles:
+            scores = message.scores.tolist() if isinstance(message, Batch) else [bid.score]
+            self._hand_over(owner, message.round, handles, scores[: len(handles)], brought)
 
     def _due_from(self, owner: str, number: int) -> Seat:
         """The seat of an owner, whose bid of this round is due."""
@@ -147,40 +148,55 @@ class Rounds(Closing):
         seat.broadcast, seat.bid, seat.late = 0, bid, False
         self._round.awaited.discard(owner)
 
-    def _checked_bids(self, message: Bid | Batch, seat: Seat) -> tuple[PointBid, ...]:
+    def _checked_bids(
+        self, message: Bid | Batch, brought: BroughtPoints | None, seat: Seat
+    ) -> tuple[PointBid, Sequence[int]]:
+        """The first bid of a message, without its point, and the numbers of its points, without padding."""
         check_batch(message, self._opened)
-        bids = bids_of(message)
-        numbers = [bid.handle for bid in bids if not bid.exhausted]
-        for bid in bids:
-            if (bid.candidate is not None) != self._rule.candidate_with_bid:
-                raise RemoteProtocolError(
-                    Offence.MALFORMED,
-                    f"The rule {self._rule.name} wants bids the other way: with or without point.",
-                )
-            if bid.candidate is not None:
-                check_shape(bid.candidate, self._opened)
-        if not all(1 <= number <= limits.MAX_POINTS for number in numbers):
+        if (brought is not None) != self._rule.candidate_with_bid:
+            raise RemoteProtocolError(
+                Offence.MALFORMED,
+                f"The rule {self._rule.name} wants bids the other way: with or without point.",
+            )
+        if brought is not None:
+            check_shape(brought, self._opened)
+        if isinstance(message, Batch):
+            given = message.handles.tolist()
+            handles = [handle for handle in given if handle]
+            bid = PointBid(message.round, not given[0], int(message.scores[0]), given[0], None)
+        else:
+            given = [unfixed(message.handle)]
+            handles = [] if message.exhausted else given
+            bid = PointBid(message.round, message.exhausted, unfixed(message.score), given[0], None)
+        if handles and not 1 <= min(handles) <= max(handles) <= limits.MAX_POINTS:
             raise RemoteProtocolError(Offence.MALFORMED, "A bid's candidate number is out of range.")
-        if len(set(numbers)) < len(numbers) or any(bid.exhausted for bid in bids[: len(numbers)]):
+        if len(set(handles)) < len(handles) or handles != given[: len(handles)]:
             raise RemoteProtocolError(
                 Offence.MALFORMED, "A batch has a point twice under its number, or padding before a point."
             )
-        if not seat.handed_over.isdisjoint(numbers):
+        if not seat.handed_over.isdisjoint(handles):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was handed over before under its number.")
-        return bids
+        return bid, handles
 
-    def _hand_over(self, owner: str, bid: PointBid, candidate: Candidate | SealedCandidate) -> None:
+    def _hand_over(
+        self,
+        owner: str,
+        bid_round: int,
+        handles: Sequence[int],
+        scores: Sequence[int],
+        brought: BroughtPoints,
+    ) -> None:
         seat = self.seats[owner]
         if seat.weights is None:
             raise LocalProtocolError(f"A point of {owner} came without a broadcast before it.")
         # An offer's number needs no check: its owner hands over nothing between the bid and the offer.
-        seat.handed_over.add(bid.handle)
+        seat.handed_over.update(handles)
         if self._boxes_destroyed:
             return  # too late to be useful, and it must not be kept
-        self.ledger.points_accessed += isinstance(candidate, Candidate)
-        self.ledger.candidates += 1
-        point = HandedOver(owner, bid.round, bid.handle, bid.score, candidate)
-        self._unverified.append(Unverified(point, seat.weights))
+        self.ledger.points_accessed += 0 if brought.sealed else len(handles)
+        self.ledger.candidates += len(handles)
+        parcel = Parcel(owner, seat.rank, bid_round, handles, scores, seat.weights, brought)
+        self._unverified.append(parcel)
 
     # -- the end of bidding -----------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hushbid.protocol.space.grid import Weights
-from hushbid.protocol.wire.messages import Commitment, PointBid
+from hushbid.protocol.wire.bids import PointBid
+from hushbid.protocol.wire.messages import Commitment
 
 __all__ = ["Seat"]
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hushbid.curator.ledger import Ledger
+from hushbid.curator.parcels import Parcel
 from hushbid.curator.seat import Seat
-from hushbid.curator.verification import Unverified
 from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.base import Machine
 from hushbid.protocol.machine.weighing import Weighing
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.space.scoring import Pool
-from hushbid.protocol.wire.messages import Broadcast, PointBid, SealedBroadcast, Target
+from hushbid.protocol.wire.bids import PointBid
+from hushbid.protocol.wire.messages import Broadcast, SealedBroadcast, Target
 
 __all__ = ["CuratorState", "Round"]
 
@@ -81,8 +81,8 @@ class CuratorState(Machine):
         self._maps: bytes | None = None
         """The feature map, sealed to each owner; None until it arrives, or if it is public."""
         self._round = Round(0)
-        self._unverified: list[Unverified] = []
-        self._verifying: tuple[Unverified, ...] = ()
+        self._unverified: list[Parcel] = []
+        self._verifying: tuple[Parcel, ...] = ()
         self._pool = Pool(
             self._space.dimension,
             norm_bound=self._space.norm_bound,
@@ -90,8 +90,10 @@ class CuratorState(Machine):
             copies=session.copies(),
             prices=session.prices,
         )
-        self._pooled: list[HandedOver | None] = []
-        """The pool's points, entry by entry; None if the point was chosen or its box destroyed."""
+        self._pooled: list[Parcel | None] = []
+        """What brought the pool's points, entry by entry; None if it was chosen or its box destroyed."""
+        self._places: list[int] = []
+        """The place of each entry in what brought it."""
         self._boxes_destroyed = False
         self.ledger = Ledger()
         self._began = self._decided = 0.0

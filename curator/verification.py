@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.curator.parcels import Parcel
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import blind_bid_statement, blind_digest_of
 from hushbid.protocol.crypto.sealing import verify_signature
 from hushbid.protocol.errors import Offence, RemoteProtocolError
 from hushbid.protocol.session.points import NOT_SIGNED, mapped, matching, what_is_outside
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.space.features import FeatureSpace
-from hushbid.protocol.space.grid import Features, Weights
+from hushbid.protocol.space.grid import Features
 from hushbid.protocol.space.jitter import Jitter, scores_of
+from hushbid.protocol.wire.bids import BroughtPoints
 from hushbid.protocol.wire.blind import BlindBid
-from hushbid.protocol.wire.messages import Batch, Bid, Candidate, SealedCandidate, Submission
+from hushbid.protocol.wire.messages import Batch, Bid, Submission
 
-__all__ = ["UncheckedBid", "Unverified", "bid_holds", "check_batch", "check_shape", "faults_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Unverified:
-    """A point that was handed over and not yet compared with its bid."""
-
-    point: HandedOver
-    weights: Weights
-    """The weight under which it was bid."""
+__all__ = ["UncheckedBid", "bid_holds", "check_batch", "check_shape", "faults_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +51,25 @@ def check_batch(message: Bid | Batch, session: Session) -> None:
         )
 
 
-def check_shape(candidate: Candidate | SealedCandidate, session: Session) -> None:
-    """Raise `RemoteProtocolError` (`MALFORMED`) unless a point has the session's shape, open or sealed."""
+def check_shape(brought: BroughtPoints, session: Session) -> None:
+    """Raise `RemoteProtocolError` (`MALFORMED`) unless points have the session's shape, open or sealed."""
     columns, dimension = session.space.columns, session.space.dimension
     advice = "Check that the data file is the one for this session."
-    if isinstance(candidate, SealedCandidate) is not session.rule.sealed:
+    if brought.sealed is not session.rule.sealed:
         raise RemoteProtocolError(
             Offence.MALFORMED,
             f"The rule {session.rule.name} has points handed over the other way: sealed, or open.",
         )
-    if candidate.features.shape != (dimension,):
+    if brought.features.shape[1] != dimension:
         raise RemoteProtocolError(Offence.MALFORMED, f"A point needs {dimension} features.", advice=advice)
-    if isinstance(candidate, SealedCandidate):
+    if brought.sealed:
         length = session.box_length
-        if len(candidate.box) != length:
+        if len(brought.boxes[0]) != length:
             raise RemoteProtocolError(Offence.MALFORMED, f"A box has {length} bytes in this session.")
         return
-    if candidate.point.shape != (columns,):
+    if brought.points.shape[1] != columns:
         raise RemoteProtocolError(Offence.MALFORMED, f"A point needs {columns} columns.", advice=advice)
-    if len(candidate.attributes) > limits.MAX_ATTRIBUTES:
+    if len(brought.attributes[0]) > limits.MAX_ATTRIBUTES:
         # The type of a single bid sets this limit, and so does the delivery, which would fail otherwise.
         raise RemoteProtocolError(
             Offence.MALFORMED, f"A point's label and identifier take over {limits.MAX_ATTRIBUTES} bytes."
@@ -85,50 +77,47 @@ def check_shape(candidate: Candidate | SealedCandidate, session: Session) -> Non
 
 
 def faults_of(
-    entries: Sequence[Unverified],
+    parcels: Sequence[Parcel],
     recomputed: Features | None,
     signed: Sequence[bool],
     space: FeatureSpace,
     jitter: Jitter | None,
-) -> tuple[Features, list[str]]:
-    """Find the fault of each point.
+) -> tuple[Features, Mapping[int, str]]:
+    """Find the points with a fault.
 
     One forged φ would void the sensitivity. So a point enters the pool only if its φ is one that the map can
     give, is the point's own where the curator sees the point, and scores exactly as bid. A point outside the
     public bounds may have a valid φ, but would spoil whatever the consumer makes of its purchases.
 
     Args:
-        entries: At least one.
+        parcels: At least one; n points in all.
         recomputed: φ of the points as `hash_points` computed it here, shape (n, d); None if they are sealed.
         signed: Whether the owner signed each point, if points are sealed.
 
     Returns:
-        The claimed features, int16 of shape (n, d), and for each point its fault, or nothing.
+        The claimed features, int16 of shape (n, d), and the faults, by the number of the point from 0.
     """
-    claimed = np.stack([entry.point.candidate.features for entry in entries])
-    everything = np.ones(len(entries), dtype=np.bool_)
-    inside = everything if recomputed is None else mapped(recomputed)
-    matches = everything if recomputed is None else matching(recomputed, claimed)
-    admitted = space.admits(claimed)
-    together = all(entry.weights is entries[0].weights for entry in entries)
-    scores = scores_of(claimed, entries[0].weights, jitter) if together else None
-    faults = []
-    for row, entry in enumerate(entries):
-        one = claimed[row : row + 1]
-        score = scores_of(one, entry.weights, jitter)[0] if scores is None else scores[row]
-        if not inside[row]:
-            faults.append(what_is_outside(space))
-        elif not admitted[row]:
-            faults.append("the features are no output of the feature map")
-        elif not matches[row]:
-            faults.append("the features are not those of the point")
-        elif int(score) != entry.point.score:
-            faults.append("the bid is not the score of the features")
-        elif not signed[row]:
-            faults.append(NOT_SIGNED)
-        else:
-            faults.append("")
-    return claimed, faults
+    claimed = np.concatenate([parcel.features for parcel in parcels])
+    if all(
+        parcel.weights is parcels[0].weights for parcel in parcels
+    ):  # as a rule: but for points that came late
+        found = scores_of(claimed, parcels[0].weights, jitter)
+    else:
+        found = np.concatenate([scores_of(parcel.features, parcel.weights, jitter) for parcel in parcels])
+    agree = found == np.array([score for parcel in parcels for score in parcel.scores], dtype=np.int64)
+    checks = [
+        (space.admits(claimed), "the features are no output of the feature map"),
+        (agree, "the bid is not the score of the features"),
+        (np.array(signed, dtype=np.bool_), NOT_SIGNED),
+    ]
+    if recomputed is not None:
+        checks.insert(0, (mapped(recomputed), what_is_outside(space)))
+        checks.insert(2, (matching(recomputed, claimed), "the features are not those of the point"))
+    faults: dict[int, str] = {}
+    for holds, what in checks:
+        for row in np.flatnonzero(~holds).tolist():
+            faults.setdefault(row, what)  # the first one is named
+    return claimed, dict(sorted(faults.items()))
 
 
 def bid_holds(session: Session, entry: UncheckedBid, boxes: Sequence[bytes]) -> bool:

@@ -59,10 +59,10 @@ class BlindOwner(OwnerMachine):
     def _on_blind_scored(self, scored: BlindScored) -> None:
         if scored.round != self.round:
             raise LocalProtocolError(f"Scores of round {scored.round} came in round {self.round}.")
-        for row in scored.rows:
-            if row != NOTHING:
-                self._handles[row] = len(self._handles) + 1
-                self._hand_over(row)
+        sold = tuple(row for row in scored.rows if row != NOTHING)
+        for row in sold:
+            self._handles[row] = len(self._handles) + 1
+        self._hand_over(sold)
         self.phase = "waiting"
         bid = BlindBid(
             round=scored.round,

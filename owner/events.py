@@ -141,11 +141,11 @@ class Scored(Event):
 
 @dataclass(frozen=True, slots=True)
 class Withdraw(Computation):
-    """Stop bidding a row: it has been handed over (DPDS, Algorithm 3, line 16)."""
+    """Stop bidding rows: they have been handed over (DPDS, Algorithm 3, line 16)."""
 
     KIND: ClassVar[str] = "withdraw"
     HAS_OUTCOME: ClassVar[bool] = False
-    row: int
+    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,8 +193,7 @@ class OwnerMachine(Participant):
             if handles and isinstance(scored.handed, Candidate) and not with_point:
                 self._last_bid = (handles[0], scored.rows[0], scored.handed)
         if self._rule.candidate_with_bid:
-            for row in scored.rows:
-                self._hand_over(row)
+            self._hand_over(scored.rows)
         self.phase = "waiting"
         self._send(CURATOR, bid)
         self._sent += 1
@@ -221,12 +220,13 @@ class OwnerMachine(Participant):
             )
         _, row, candidate = self._last_bid
         self._last_bid = None
-        self._hand_over(row)
+        self._hand_over((row,))
         self._send(CURATOR, Offer(round=ask.round, handle=ask.handle, candidate=candidate))
 
-    def _hand_over(self, row: int) -> None:
-        self.handed_over += 1
-        self._do(Withdraw(row))
+    def _hand_over(self, rows: tuple[int, ...]) -> None:
+        self.handed_over += len(rows)
+        if rows:
+            self._do(Withdraw(rows))
 
     def check(self) -> None:
         """A point is handed over at most once, and only after it was bid."""

@@ -40,7 +40,7 @@ from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
     SIGNATURE_BYTES,
     batch_statement,
-    batched_digest,
+    batched_digests,
     candidate_statement,
     pack_content,
     rows_statement,
@@ -119,7 +119,8 @@ class OwnerNumerics:
         if type(effect) is CommitRows:
             return self._commit()
         if type(effect) is Withdraw:
-            self._points().withdraw(effect.row)
+            for row in effect.rows:
+                self._points().withdraw(row)
         elif type(effect) is OpenMap:
             return self._open_map(effect)
         return None
@@ -183,7 +184,7 @@ class OwnerNumerics:
     def _score(self, effect: ScorePoints) -> Scored:
         table, batch = self._points(), self._session.batch
         rows, scores = self._best(effect, batch)
-        features = [table.features(row) for row in rows]
+        features = _read_only(table.rows(np.array(rows, dtype=np.intp)))
         if self._sealer is None:
             points = [self._dataset.features[row] for row in rows]
             attributes = [self._dataset.attributes(row) for row in rows]
@@ -249,26 +250,22 @@ class OwnerNumerics:
         secrets = (ephemeral[at : at + EPHEMERAL_BYTES] for at in range(0, len(ephemeral), EPHEMERAL_BYTES))
         return list(map(seal, contents, repeat(recipient), secrets)), ephemeral
 
-    def _opened(
-        self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]
-    ) -> Candidate:
+    def _opened(self, features: Features, points: Sequence[Array], attributes: Sequence[bytes]) -> Candidate:
         """The only point, or zeros of its size if there is none."""
         blank = self._blank_point, self._blank_features, self._blank_attributes
         point, own, packed = (points[0], features[0], attributes[0]) if points else blank
         return Candidate.model_construct(point=_read_only(point), features=own, attributes=packed)
 
-    def _batch(
-        self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]
-    ) -> Candidates:
+    def _batch(self, features: Features, points: Sequence[Array], attributes: Sequence[bytes]) -> Candidates:
         missing = self._session.batch - len(points)
         return Candidates.model_construct(
             points=_read_only(np.concatenate([*points, *[self._blank_point] * missing])),
-            features=_read_only(np.concatenate([*features, *[self._blank_features] * missing])),
+            features=self._padded(features).reshape(-1),
             attributes=b"".join([*attributes, *[self._blank_attributes] * missing]),
         )
 
     def _sealed(
-        self, sealer: Sealer, effect: ScorePoints, features: Sequence[Features], boxes: Sequence[bytes]
+        self, sealer: Sealer, effect: ScorePoints, features: Features, boxes: Sequence[bytes]
     ) -> SealedCandidate:
         if not boxes:
             return SealedCandidate.model_construct(
@@ -282,13 +279,13 @@ class OwnerNumerics:
         )
 
     def _sealed_batch(
-        self, sealer: Sealer, effect: ScorePoints, features: Sequence[Features], boxes: Sequence[bytes]
+        self, sealer: Sealer, effect: ScorePoints, features: Features, boxes: Sequence[bytes]
     ) -> SealedCandidates:
         missing = self._session.batch - len(boxes)
         handles = [*range(effect.handle, effect.handle + len(boxes)), *[0] * missing]
         boxes = [*boxes, *[self._blank_box] * missing]
-        features = [*features, *[self._blank_features] * missing]
-        leaves = list(map(batched_digest, handles, boxes, features))
+        features = self._padded(features)
+        leaves = batched_digests(handles, boxes, features)
         digests = b"".join(leaves)
         place = self._session.identifier, sealer.name, effect.round
         if self._session.rule.herds:
@@ -297,11 +294,17 @@ class OwnerNumerics:
         else:
             statement = batch_statement(*place, digests)
         return SealedCandidates.model_construct(
-            features=_read_only(np.concatenate(features)),
+            features=features.reshape(-1),
             boxes=b"".join(boxes),
             digests=digests,
             signature=sign(statement, sealer.identity.signing),
         )
+
+    def _padded(self, features: Features) -> Features:
+        """Rows of features, with rows of zeros up to a batch: read-only, shape (b, d)."""
+        missing = self._session.batch - len(features)
+        blank = np.zeros((missing, self._session.space.dimension), dtype=np.int16)
+        return _read_only(np.concatenate([features, blank])) if missing else features
 
     def _points(self) -> Points:
         if self._table is None:

@@ -82,14 +82,17 @@ _BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
 """Six rounds too: one batch without padding, one with it, then padding alone. The last round buys one."""
 _BLIND: Final[Mapping[str, Any]] = {**_BATCHES, "jitter": 25.0}
 """The same rounds: boxes of points alone, with one of nothing, and of nothing alone."""
+_BARE: Final[Mapping[str, Any]] = {"numbered": False}
+"""Boxes with an ephemeral key each, as before version 5."""
 _SUBMISSION: Final[Mapping[str, Any]] = {"points": 7, "batch": 3}
 """Three messages: one of points alone, one with padding, and one of padding alone."""
 GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "ask-all": ("ask-all", _AS_EVER),
     "ask-all-batch": ("ask-all", _BATCHES),
-    "blind": ("blind", _BLIND),
-    "sealed": ("sealed", _AS_EVER),
-    "sealed-batch": ("sealed", _BATCHES),
+    "blind": ("blind", {**_BLIND, **_BARE}),
+    "sealed": ("sealed", {**_AS_EVER, **_BARE}),
+    "sealed-batch": ("sealed", {**_BATCHES, **_BARE}),
+    "sealed-numbered": ("sealed", _BATCHES),
     "tender": ("tender", _SUBMISSION),
     "winner-only": ("winner-only", _AS_EVER),
 }

@@ -32,6 +32,7 @@ from hushbid.protocol.errors import HushbidError, RemoteProtocolError, TimedOut,
 from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.runtime.network.router import Arrival, RouterEndpoint
 from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.bids import bids_of
 from hushbid.protocol.wire.blind import BlindBid
 from hushbid.protocol.wire.codec import (
     HEADER_BYTES,
@@ -53,7 +54,6 @@ from hushbid.protocol.wire.messages import (
     SealedCandidate,
     SealedCandidates,
     Submission,
-    bids_of,
     boxes_of,
 )
 

@@ -229,7 +229,7 @@ def _paths(ours: Any, theirs: Any, at: str = "") -> Iterator[str]:
 
 def _session_file(name: str) -> dict[str, Any]:
     tables: dict[str, dict[str, str]] = {
-        "session": {"name": '"vector"', "points": "10"},
+        "session": {"name": '"vector"', "points": "10", "numbered": "false"},
         "features": {"columns": "2", "gamma": "1.0"},
         "target": {"mechanism": '"filtered-gaussian"', "epsilon": "1.5", "neighbours": '"substitute-one"'},
         "summary": {"mechanism": '"filtered-gaussian"', "epsilon": "2.0", "neighbours": '"add-remove-one"'},

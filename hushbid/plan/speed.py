@@ -19,9 +19,10 @@ from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.scoring import Points
+from hushbid.protocol.wire.bids import bids_of
 from hushbid.protocol.wire.blind import BlindBid
 from hushbid.protocol.wire.codec import Direction, Frame, decode_message, encode_frame, encode_message
-from hushbid.protocol.wire.messages import SealedCandidate, bids_of
+from hushbid.protocol.wire.messages import SealedCandidate
 
 __all__ = ["Speed", "Times", "measure_speed", "times"]
 

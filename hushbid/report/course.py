@@ -12,9 +12,10 @@ from hushbid.owner.events import BlindScored, Scored
 from hushbid.protocol.machine.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
 from hushbid.protocol.machine.weighing import WeightsComputed
 from hushbid.protocol.transcript.record import Header, Record, RecordedItem
+from hushbid.protocol.wire.bids import bids_of
 from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message
-from hushbid.protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, bids_of, boxes_of
+from hushbid.protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, boxes_of
 
 __all__ = ["Connection", "Course"]
 

@@ -30,6 +30,7 @@ BEFORE_THERE_WERE_KEYS: Final[Mapping[str, Any]] = {
     "seed_weight": 1.0,
     "jitter": 0.0,
     "distinct": False,
+    "numbered": False,
 }
 """The settings of sessions from before ``[session]`` had keys for them."""
 

@@ -33,6 +33,11 @@ def check_purchase(file: SessionFile) -> None:
             f"session.batch is {batch}, and an owner submits {file.submission} points in all.",
             advice=f"Set batch to {file.submission} or less, or leave it out.",
         )
+    if file.session.numbered and (rule is None or not rule.sealed):
+        raise ConfigError(
+            f"session.numbered is true, and under the rule {file.acquisition.rule} points have no box.",
+            advice="Leave numbered out, or choose the rule sealed, tender or blind.",
+        )
     if batch > points and not file.herds:
         raise ConfigError(
             f"session.batch is {batch}, and {points} points are to be bought in all.",

@@ -113,6 +113,11 @@ class SessionSection(Section):
     """Whether a point held by several owners is bought once (`hushbid.protocol.space.copies`). Owners that
     miss a round are then out of all later ones. None: see `SessionFile.distinct`.
     """
+    numbered: bool | None = None
+    """Whether the boxes of one message of an owner have one ephemeral key together, and each a number, which
+    takes a ninth of the time (docs/wire.md, "Numbered boxes"); None: see `SessionFile.numbered`. Those of
+    `tender`, and of owners that commit to their rows, have anyway.
+    """
     min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
     """The session pauses with fewer present owners than this."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
@@ -546,6 +551,14 @@ class SessionFile(DraftSession):
         return rule is not None and rule.candidate_with_bid and not rule.blind
 
     @property
+    def numbered(self) -> bool:
+        """Whether boxes have numbers that would have none otherwise; the default is yes."""
+        rule = RULES.get(self.acquisition.rule)
+        if rule is None or not rule.sealed or rule.herds or commitment_depth(self.acquisition.parameters):
+            return False
+        return self.session.numbered is not False
+
+    @property
     def herds(self) -> bool:
         """Whether the rule chooses by running sums, in one round (`AcquisitionRule.herds`)."""
         return herds(self.acquisition.rule)
@@ -570,6 +583,7 @@ class SessionFile(DraftSession):
             "seed_weight": self.seed_weight,
             "jitter": self.jitter,
             "distinct": self.distinct,
+            "numbered": self.numbered,
         }
         if self.herds:
             values["session"]["submission"] = self.submission

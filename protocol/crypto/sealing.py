@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgpack
@@ -50,6 +50,7 @@ __all__ = [
     "SIGNATURE_BYTES",
     "batch_statement",
     "batched_digest",
+    "batched_digests",
     "candidate_statement",
     "content_bytes",
     "default_content_size",
@@ -366,6 +367,33 @@ def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
     """
     parts = (_DIGEST(box).digest(), _DIGEST(pack_array(features)).digest())
     return _DIGEST(b"".join((_BATCHED, handle.to_bytes(8, "big", signed=True), *parts))).digest()
+
+
+def batched_digests(
+    handles: Sequence[int], boxes: Sequence[bytes | memoryview], features: Array
+) -> list[bytes]:
+    """`batched_digest` of many points at once.
+
+    Args:
+        handles: n numbers.
+        boxes: At least n boxes.
+        features: φ on the grid, shape (at least n, d).
+
+    Returns:
+        n digests.
+    """
+    count = len(handles)
+    rows = np.ascontiguousarray(features[:count])
+    # One row as `pack_array` writes it, its values apart.
+    head = pack_array(rows[0])[: -rows[0].nbytes] if count else b""
+    data, width = memoryview(rows.data).cast("B"), rows.nbytes // max(1, count)
+    digests = []
+    for place, (handle, box) in enumerate(zip(handles, boxes, strict=False)):
+        phi = _DIGEST(head)
+        phi.update(data[place * width : (place + 1) * width])
+        number = handle.to_bytes(8, "big", signed=True)
+        digests.append(_DIGEST(_BATCHED + number + _DIGEST(box).digest() + phi.digest()).digest())
+    return digests
 
 
 def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> bytes:

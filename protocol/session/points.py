@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     batch_statement,
     batched_digest,
+    batched_digests,
     candidate_statement,
     head_statement,
     rows_statement,
@@ -28,8 +29,15 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureMap, FeatureSpace
 from hushbid.protocol.space.grid import WEIGHT_BITS, Features
 from hushbid.protocol.space.labels import Labels, one_each
+from hushbid.protocol.wire.bids import BroughtPoints
 from hushbid.protocol.wire.merkle import NODE_BYTES, root_of
-from hushbid.protocol.wire.messages import BatchedCandidate, Commitment, SealedCandidate, SubmittedCandidate
+from hushbid.protocol.wire.messages import (
+    BatchedCandidate,
+    Commitment,
+    SealedCandidate,
+    SealedCandidates,
+    SubmittedCandidate,
+)
 
 __all__ = [
     "NOT_SIGNED",
@@ -112,11 +120,16 @@ def what_is_outside(space: FeatureSpace) -> str:
     return f"the point is outside the public bounds{label}"
 
 
-class _SignedBatch(NamedTuple):
-    """The scope of one signature, and whether it holds."""
+_Signed: TypeAlias = tuple[str, int, bytes, bytes]
+"""The scope of one signature: owner, round of the bid, digests or root, and signature."""
 
-    of: tuple[str, int, bytes, bytes]
-    """Owner, round of the bid, digests or root, and signature."""
+_MOST_CHECKED: Final = 256
+"""Batches whose signature is remembered: more than the owners whose points come in turn, as a rule."""
+
+
+class _SignedBatch(NamedTuple):
+    """Whether a signature holds, and the digests that it covers."""
+
     held: bool
     digests: frozenset[bytes]
 
@@ -127,8 +140,8 @@ class Signatures:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._owners: dict[str, PublicIdentity] = {}
-        self._last: _SignedBatch | None = None
-        """The batch checked last."""
+        self._checked: dict[_Signed, _SignedBatch] = {}
+        """The batches checked last: a purchase of a round is of several owners in turn."""
 
     def hold(self, owner: str, bid_round: int, handle: int, candidate: SealedCandidate) -> bool:
         """Whether an owner signed a sealed point under this number (`handle`) of its own."""
@@ -138,25 +151,60 @@ class Signatures:
         if not isinstance(candidate, BatchedCandidate):
             statement = candidate_statement(self._session.identifier, owner, bid_round, handle, box, features)
             return self._signed(owner, statement, candidate.signature)
-        # Points of a batch come one after the other, and one signature covers them all.
+        # One signature covers all points of a batch.
         batch = owner, bid_round, candidate.digests, candidate.signature
-        if self._last is None or self._last.of != batch:
+        if (checked := self._checked.get(batch)) is None:
             statement = batch_statement(self._session.identifier, owner, bid_round, candidate.digests)
-            held = self._signed(owner, statement, candidate.signature)
-            self._last = _SignedBatch(batch, held, frozenset(_digests(candidate.digests)))
-        return self._last.held and batched_digest(handle, box, features) in self._last.digests
+            checked = self._remembered(batch, statement, frozenset(_digests(candidate.digests)))
+        return checked.held and batched_digest(handle, box, features) in checked.digests
+
+    def hold_all(
+        self, owner: str, bid_round: int, handles: Sequence[int], brought: BroughtPoints
+    ) -> Sequence[bool]:
+        """Whether an owner signed each sealed point of one message.
+
+        Args:
+            handles: The owner's number of each, without padding, n of them.
+            brought: The points, padding after them.
+
+        Returns:
+            Shape (n,).
+        """
+        held = brought.held
+        if isinstance(held, SealedCandidate):
+            return [self.hold(owner, bid_round, handle, held) for handle in handles]
+        assert isinstance(held, SealedCandidates), "points in the open have no signature"
+        place = self._session.identifier, owner, bid_round
+        if (tree := brought.tree) is not None:
+            statement = submission_statement(*place, tree.depth, tree.root)
+        else:
+            statement = batch_statement(*place, held.digests)
+        if not self._signed(owner, statement, held.signature):
+            return [False] * len(handles)
+        # The place of a point of a batch is not signed, that of a submission's is.
+        found = batched_digests(handles, brought.boxes, brought.features)
+        if brought.tree is None:
+            signed = frozenset(brought.digests)
+            return [digest in signed for digest in found]
+        return [digest == leaf for digest, leaf in zip(found, brought.digests, strict=False)]
 
     def _submitted(self, owner: str, bid_round: int, handle: int, candidate: SubmittedCandidate) -> bool:
         """Whether a submitted point leads to a root that its owner signed."""
         leaf = batched_digest(handle, candidate.box, candidate.features)
         root = root_of(leaf, candidate.place, candidate.path)
         of = owner, bid_round, root, candidate.signature
-        if self._last is None or self._last.of != of:
+        if (checked := self._checked.get(of)) is None:
             depth = len(candidate.path) // NODE_BYTES
             statement = submission_statement(self._session.identifier, owner, bid_round, depth, root)
-            held = self._signed(owner, statement, candidate.signature)
-            self._last = _SignedBatch(of, held, frozenset())
-        return self._last.held
+            checked = self._remembered(of, statement, frozenset())
+        return checked.held
+
+    def _remembered(self, of: _Signed, statement: bytes, digests: frozenset[bytes]) -> _SignedBatch:
+        while len(self._checked) >= _MOST_CHECKED:
+            del self._checked[next(iter(self._checked))]
+        owner, *_, signature = of
+        found = self._checked[of] = _SignedBatch(self._signed(owner, statement, signature), digests)
+        return found
 
     def _signed(self, owner: str, statement: bytes, signature: bytes) -> bool:
         identity = self._owners.get(owner)

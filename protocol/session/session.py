@@ -37,7 +37,12 @@ from hushbid.protocol.space.features import FeatureMap, FeatureSpace, feature_sp
 from hushbid.protocol.space.jitter import Jitter
 from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.terms import NO_TERMS, Terms
-from hushbid.protocol.wire.messages import BLIND_VERSION, COMMITTED_VERSION, PROTOCOL_VERSION
+from hushbid.protocol.wire.messages import (
+    BLIND_VERSION,
+    COMMITTED_VERSION,
+    NUMBERED_VERSION,
+    PROTOCOL_VERSION,
+)
 
 __all__ = ["MOST_SHARED", "Session", "feature_space_of", "objections", "open_session"]
 
@@ -258,6 +263,8 @@ class Session:
         """The version of the protocol that every party of the session must speak."""
         if self.commitment_depth:
             return COMMITTED_VERSION
+        if self.file.numbered:
+            return NUMBERED_VERSION
         return BLIND_VERSION if self.rule.blind else PROTOCOL_VERSION
 
     @property
@@ -268,7 +275,7 @@ class Session:
     @property
     def numbered_boxes(self) -> bool:
         """Whether the boxes of one message have one ephemeral key together (`seal_numbered`)."""
-        return self.rule.herds or self.commitment_depth > 0
+        return self.rule.herds or self.commitment_depth > 0 or self.file.numbered
 
     @property
     def unlinked(self) -> bool:

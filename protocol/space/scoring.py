@@ -427,7 +427,12 @@ def _first(
         return tuple(Best(entry, score) for entry, score in scores.items())
     firsts = scores if worth is None else {entry: worth(entry, score) for entry, score in scores.items()}
     tie = tie or np.ndarray.tobytes
-    entries = sorted(scores, key=lambda entry: (-firsts[entry], tie(features[entry]), *last_resort(entry)))
+    if len(set(firsts.values())) == len(firsts):
+        entries = sorted(firsts, key=firsts.__getitem__, reverse=True)  # as a rule there is no tie
+    else:
+        entries = sorted(
+            scores, key=lambda entry: (-firsts[entry], tie(features[entry]), *last_resort(entry))
+        )
     return tuple(Best(entry, scores[entry]) for entry in entries[:count])
 
 

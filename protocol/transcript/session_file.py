@@ -14,13 +14,18 @@ from hushbid.protocol.faults import faults
 from hushbid.protocol.machine.machine import Started
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.transcript.record import RecordedItem
-from hushbid.protocol.wire.messages import BLIND_VERSION, COMMITTED_VERSION, PROTOCOL_VERSION
+from hushbid.protocol.wire.messages import (
+    BLIND_VERSION,
+    COMMITTED_VERSION,
+    NUMBERED_VERSION,
+    PROTOCOL_VERSION,
+)
 
 __all__ = ["check_same_start", "check_version", "recorded_digest", "recorded_session", "started"]
 
 _SEEDED = ("features", "noise")
 """Sections of the session file with a seed, which a redacted transcript hides."""
-_SAME_DIGEST = (PROTOCOL_VERSION, BLIND_VERSION, COMMITTED_VERSION)
+_SAME_DIGEST = (PROTOCOL_VERSION, BLIND_VERSION, COMMITTED_VERSION, NUMBERED_VERSION)
 """Versions of the protocol with the same digests and feature maps. The first transcripts of `blind` named the
 former, although their parties spoke the latter.
 """
@@ -109,9 +114,9 @@ def recorded_digest(event: RecordedItem, version: int) -> bytes:
         DataError: The event has no session file, or one that this version cannot read; or the version is
             later than ours.
     """
-    if version > COMMITTED_VERSION:
+    if version > NUMBERED_VERSION:
         raise DataError(
-            f"The transcript is of protocol version {version}; this hushbid knows {COMMITTED_VERSION}.",
+            f"The transcript is of protocol version {version}; this hushbid knows {NUMBERED_VERSION}.",
             advice="Read it with the version of hushbid that recorded it.",
         )
     file = recorded_session(event)

@@ -8,8 +8,8 @@ with their value.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import (
@@ -35,13 +35,13 @@ from hushbid.protocol.wire.blind import (
 )
 from hushbid.protocol.wire.committed import Commitment, Roots
 from hushbid.protocol.wire.fields import Array, Message, Part, fixed, sizes, unfixed
-from hushbid.protocol.wire.merkle import Tree
 from hushbid.protocol.wire.unlinked import Choice, Picked, Picks, RoundOpening
 
 __all__ = [
     "BLIND_VERSION",
     "COMMITTED_VERSION",
     "CONTROL_SEQUENCE",
+    "NUMBERED_VERSION",
     "PROTOCOL_VERSION",
     "Account",
     "Array",
@@ -72,7 +72,6 @@ __all__ = [
     "Next",
     "Offer",
     "OwnerToCurator",
-    "PointBid",
     "Purchase",
     "Ready",
     "Receipt",
@@ -87,9 +86,9 @@ __all__ = [
     "SubspaceTarget",
     "Target",
     "Welcome",
-    "bids_of",
     "boxes_of",
     "candidate_of",
+    "equal_parts",
     "fixed",
     "sizes",
     "unfixed",
@@ -105,6 +104,9 @@ BLIND_VERSION = 3
 
 COMMITTED_VERSION = 4
 """The version of sessions in which owners commit to their rows first (`acquisition.commitment_depth`)."""
+
+NUMBERED_VERSION = 5
+"""The version of other sessions whose boxes have numbers (`session.numbered`)."""
 
 CONTROL_SEQUENCE = 0
 """Sequence number of the messages that establish a link rather than travel on it."""
@@ -464,58 +466,7 @@ _KINDS: Final[Mapping[str, type[Candidate | SealedCandidate]]] = {
 }
 
 
-class PointBid(NamedTuple):
-    """The bid for one point."""
-
-    round: int
-    exhausted: bool
-    """It is padding, without a point."""
-    score: int
-    """In units of 2^-37."""
-    handle: int
-    """The owner's number of the point; 0 for padding."""
-    candidate: Candidate | SealedCandidate | None
-
-
-def bids_of(message: Bid | Batch) -> tuple[PointBid, ...]:
-    """The bids of a message: a batch's one by one, padding as exhausted bids.
-
-    Args:
-        message: The lengths of a batch's arrays must match its handles.
-    """
-    if isinstance(message, Bid):
-        score, handle = unfixed(message.score), unfixed(message.handle)
-        return (PointBid(message.round, message.exhausted, score, handle, message.candidate),)
-    scores, handles = message.scores.tolist(), message.handles.tolist()
-    return tuple(
-        PointBid(message.round, handle == 0, score, handle, candidate)
-        for score, handle, candidate in zip(scores, handles, _candidates_of(message), strict=True)
-    )
-
-
-def _candidates_of(message: Batch) -> Iterator[Candidate | SealedCandidate]:
-    candidates, rows = message.candidates, len(message.handles)
-    features = _parts(candidates.features, rows)
-    if isinstance(candidates, Candidates):
-        opened = _parts(candidates.points, rows), features, _parts(candidates.attributes, rows)
-        for point, own, packed in zip(*opened, strict=True):
-            yield Candidate.model_construct(point=point, features=own, attributes=packed)
-        return
-    boxes, signature, digests = _parts(candidates.boxes, rows), candidates.signature, candidates.digests
-    if not isinstance(message, Submission):
-        for own, box in zip(features, boxes, strict=True):
-            yield BatchedCandidate.model_construct(
-                features=own, box=box, signature=signature, digests=digests
-            )
-        return
-    tree = Tree(_parts(digests, rows))
-    for place, (own, box) in enumerate(zip(features, boxes, strict=True)):
-        yield SubmittedCandidate.model_construct(
-            features=own, box=box, signature=signature, place=place, path=tree.path(place)
-        )
-
-
-def _parts(whole: Any, rows: int) -> list[Any]:
+def equal_parts(whole: Any, rows: int) -> list[Any]:
     """`rows` equal parts of an array or of bytes; copies, so that none keeps the rest alive."""
     length = len(whole) // rows
     parts = [whole[at : at + length] for at in range(0, length * rows, length)] if length else [whole] * rows
@@ -531,9 +482,9 @@ def boxes_of(message: Message) -> tuple[bytes, ...]:
     if isinstance(message, Bid) and isinstance(message.candidate, SealedCandidate):
         return (message.candidate.box,)
     if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
-        return tuple(_parts(message.candidates.boxes, len(message.handles)))
+        return tuple(equal_parts(message.candidates.boxes, len(message.handles)))
     if isinstance(message, BlindBid):
-        return tuple(_parts(message.boxes, len(message.digests) // 32 - 1))
+        return tuple(equal_parts(message.boxes, len(message.digests) // 32 - 1))
     return ()
 
 

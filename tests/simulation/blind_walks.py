@@ -77,7 +77,7 @@ class BlindOwnerWalk(OwnerWalk):
             return super().compute(job)
         if self.rng.random() < 0.1:
             return BroadcastRefused("It does not open.", "Ask.")
-        withdrawn = {effect.row for effect in self.done if isinstance(effect, Withdraw)}
+        withdrawn = {row for effect in self.done if isinstance(effect, Withdraw) for row in effect.rows}
         row = int(self.rng.integers(-1, 5))
         rows = (-1 if row in withdrawn else row,)
         signature = bytes(SIGNATURE_BYTES)

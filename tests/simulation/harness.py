@@ -158,6 +158,7 @@ def session_file(
     seed_weight: float = 1.0,
     jitter: float = 0.0,
     distinct: bool = False,
+    numbered: bool | None = None,
     wishes: Mapping[str, Any] | None = None,
     labels: Mapping[str, Any] | None = None,
     **rule_parameters: Any,
@@ -176,6 +177,7 @@ def session_file(
                 seed_weight=seed_weight,
                 jitter=jitter,
                 distinct=distinct,
+                numbered=numbered,
             ),
             "features": FeatureSection(
                 dimension=dimension,
@@ -444,7 +446,7 @@ class CuratorBench:
         """Recompute the features of the points that were handed over, or see who signed sealed ones."""
         effect = self.job(CheckCandidates)
         assert isinstance(effect, CheckCandidates)
-        candidates = [entry.point.candidate for entry in effect.entries]
+        candidates = [parcel.brought.at(place) for parcel in effect.parcels for place in range(len(parcel))]
         points = [candidate.point for candidate in candidates if isinstance(candidate, Candidate)]
         signed = tuple(
             isinstance(candidate, Candidate) or candidate.signature == SIGNED for candidate in candidates

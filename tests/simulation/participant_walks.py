@@ -234,7 +234,7 @@ class OwnerWalk(ParticipantWalk):
             return MapOpened() if self.rng.random() < 0.8 else MapRefused("It does not open.", "Ask.")
         if not isinstance(job, ScorePoints):
             return None
-        withdrawn = {effect.row for effect in self.done if isinstance(effect, Withdraw)}
+        withdrawn = {row for effect in self.done if isinstance(effect, Withdraw) for row in effect.rows}
         row = int(self.rng.integers(-1, 5))
         if row in withdrawn:
             row = -1

@@ -30,7 +30,7 @@ from hushbid.evidence.sweep.invariants import INVARIANTS, broken, invariants_of
 from hushbid.evidence.sweep.plan import Plan, plan_of
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, Mask
-from hushbid.protocol.crypto.sealing import open_sealed, unpack_content
+from hushbid.protocol.crypto.sealing import unpack_content
 from hushbid.protocol.errors import ExitCode, RemoteProtocolError
 from hushbid.protocol.machine.weighing import Weighing
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -38,6 +38,7 @@ from hushbid.protocol.privacy.releases import RELEASES
 from hushbid.protocol.wire.arrays import pack_array, unpack_array
 from hushbid.protocol.wire.blind import Account
 from hushbid.protocol.wire.messages import boxes_of
+from tests.support.boxes import opened_by
 
 BLIND = ("blind",)
 SEEDS, SHARES, QUICK = 120, 8, 1
@@ -169,8 +170,9 @@ def void_boxes_exclude(patch: pytest.MonkeyPatch) -> None:
 
     def opened(self: BlindCuratorNumerics, entry: UncheckedBid) -> bool:
         try:
-            for box in filter(any, boxes_of(entry.bid)):
-                unpack_content(open_sealed(box, self._session.simulated_identity(CONSUMER).sealing))
+            for handle, box in enumerate(boxes_of(entry.bid), start=entry.first):
+                if any(box):
+                    unpack_content(opened_by(self._session, CONSUMER, box, handle))
         except RemoteProtocolError:
             return False
         return holds(self, entry)

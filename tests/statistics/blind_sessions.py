@@ -24,9 +24,10 @@ from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.space.grid import Features, exact_scores
 from hushbid.protocol.transcript.journal import MemoryJournal
 from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.wire.bids import bids_of
 from hushbid.protocol.wire.blind import BlindBid
 from hushbid.protocol.wire.codec import Direction, decode_message
-from hushbid.protocol.wire.messages import Batch, bids_of
+from hushbid.protocol.wire.messages import Batch
 from hushbid.simulation.simulator import Simulation
 from tests.simulation.harness import names, session_file
 from tests.statistics.recorded_sessions import items_of, read_image

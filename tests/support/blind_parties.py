@@ -83,7 +83,7 @@ class BlindOwnerParty:
         self.bids += 1
         for row in scored.rows:
             if row >= 0:
-                self.numerics.perform(Withdraw(row))
+                self.numerics.perform(Withdraw((row,)))
         return scored
 
 

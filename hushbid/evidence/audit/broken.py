@@ -224,7 +224,7 @@ class _BelievesFeatures(OtherOutcomes):
     def _reported(self, effect: Computation, outcome: Event | None) -> Event | None:
         if type(effect) is not CheckCandidates or not isinstance(outcome, CandidatesChecked):
             return outcome
-        claimed = np.stack([entry.point.candidate.features for entry in effect.entries])
+        claimed = np.concatenate([parcel.features for parcel in effect.parcels])
         return replace(outcome, features=claimed)
 
 

@@ -42,9 +42,9 @@ class _CallsByThePool(CuratorMachine):
     """A curator whose call counts what was submitted before, as a summary of the purchase would."""
 
     def _broadcast(self, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None) -> None:
-        submitted = [entry.point.candidate.features for entry in self._unverified]
+        submitted = [parcel.features for parcel in self._unverified]
         if submitted and isinstance(message, Call):
-            total = message.seed_total + np.sum(submitted, axis=0, dtype=np.int64)
+            total = message.seed_total + np.concatenate(submitted).sum(axis=0, dtype=np.int64)
             message, body = message.model_copy(update={"seed_total": total}), None
         super()._broadcast(owner, message, body)
 
@@ -86,7 +86,8 @@ class _AsksForEnough(CuratorMachine):
     def _take_bid(self, owner: str, message: Bid | Batch) -> None:
         super()._take_bid(owner, message)
         more, self._withheld = self._withheld, None
-        if more is not None and len(self._unverified) < self._session.session.points:
+        submitted = sum(map(len, self._unverified))
+        if more is not None and submitted < self._session.session.points:
             super()._send(owner, more)
 
 

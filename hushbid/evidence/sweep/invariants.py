@@ -45,6 +45,7 @@ from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.settling import HandedOver
 from hushbid.protocol.transcript.record import RecordedItem
 from hushbid.protocol.transcript.verify import Verification
+from hushbid.protocol.wire.bids import PointBid, bids_of
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import (
     Ask,
@@ -54,11 +55,9 @@ from hushbid.protocol.wire.messages import (
     Call,
     Candidate,
     Offer,
-    PointBid,
     SealedCandidate,
     SecretMap,
     Target,
-    bids_of,
     unfixed,
 )
 from hushbid.protocol.wire.values import pack_value

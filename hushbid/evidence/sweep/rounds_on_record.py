@@ -20,6 +20,7 @@ from hushbid.protocol.session.points import hash_points
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.transcript.record import Record, RecordedItem
+from hushbid.protocol.wire.bids import PointBid, bids_of
 from hushbid.protocol.wire.codec import Direction, read_message
 from hushbid.protocol.wire.messages import (
     Batch,
@@ -27,9 +28,7 @@ from hushbid.protocol.wire.messages import (
     Broadcast,
     Candidate,
     Offer,
-    PointBid,
     SealedCandidate,
-    bids_of,
 )
 
 __all__ = ["PointOnRecord", "Reading", "Round", "Rounds", "SentBroadcast", "mismatch", "rounds_on_record"]

@@ -18,13 +18,13 @@ from hushbid.protocol.session.points import hash_dataset
 from hushbid.protocol.session.prior import prior_of
 from hushbid.protocol.space.grid import Features
 from hushbid.protocol.space.jitter import scores_of
+from hushbid.protocol.wire.bids import bids_of
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import (
     NestedTarget,
     SealedCandidates,
     Submission,
     SubmittedCandidate,
-    bids_of,
 )
 
 __all__ = ["choice_is_herded", "submissions_are_herded", "submissions_are_signed"]

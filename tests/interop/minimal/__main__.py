@@ -135,7 +135,7 @@ class Owner(Party):
 
     def _ephemeral(self) -> PrivateKey | None:
         """The key of all numbered boxes of a message."""
-        return PrivateKey.generate() if self.session.rule == "tender" or self.session.depth else None
+        return PrivateKey.generate() if self.session.numbered else None
 
     def _one(self, round_: int, handle: int, row: int) -> Message:
         if self.session.rule != "sealed":

@@ -148,7 +148,7 @@ class Consumer(Party):
 
     def _opened(self, box: bytes, number: int) -> bytes:
         own = self._key.to_curve25519_private_key()
-        if self.session.rule != "tender" and not self.session.depth:
+        if not self.session.numbered:
             return bytes(SealedBox(own).decrypt(box))
         nonce = formats.box_nonce(box[:32], own.public_key, number)
         return bytes(Box(own, PublicKey(box[:32])).decrypt(box[32:], nonce))

@@ -60,7 +60,13 @@ class Session:
         tables |= {name: {**known, **tables.get(name, {})} for name, known in DEFAULTS.items()}
         _settle(tables)
         meaning = {name: table for name, table in tables.items() if name not in ("network", "timeouts")}
-        as_ever = {("batch", 1), ("seed_weight", 1.0), ("jitter", 0), ("distinct", False)}
+        as_ever = {
+            ("batch", 1),
+            ("seed_weight", 1.0),
+            ("jitter", 0),
+            ("distinct", False),
+            ("numbered", False),
+        }
         meaning["session"] = dict(tables["session"].items() - as_ever)
         meaning["owners"] = sorted((roster := meaning.pop("roster"))["owners"])
         meaning |= {"keys": roster} if tables["noise"]["source"] == "secure" else {}
@@ -88,7 +94,14 @@ class Session:
     @property
     def version(self) -> int:
         """Of the protocol."""
-        return 4 if self.depth else 2
+        if self.depth:
+            return 4
+        return 5 if self.tables["session"]["numbered"] else 2
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the boxes of a message have one ephemeral key, and each a number."""
+        return self.version > 2 or self.rule == "tender"
 
     def verify_key(self, party: str) -> nacl.signing.VerifyKey:
         """What a party's signatures hold by."""
@@ -129,7 +142,10 @@ def _settle(tables: Any) -> None:
         batch, jitter, uneven = -(-submission // -(-submission // room)), 0.0, False
     defaults = {"batch": (1, batch), "jitter": (0.0, jitter), "distinct": (False, not (apart or uneven))}
     here = acquisition["rule"] in WITH_POINTS
+    boxed = acquisition["rule"] in SEALED and acquisition["rule"] != "tender"
+    numbered = boxed and "commitment_depth" not in acquisition and session.get("numbered", True)
     tables["session"] = {key: values[here] for key, values in defaults.items()} | session
+    tables["session"]["numbered"] = numbered
 
 
 def _canonical(key: str, value: Any) -> Any:

@@ -25,7 +25,7 @@ from tests.interop.minimal.formats import Session, parts
 from tests.interop.minimal.purchase import Choice, Entry
 from tests.interop.minimal.transcript import Record, Transcript, Wrong
 
-BEFORE = {"batch": 1, "seed_weight": 1.0, "jitter": 0.0, "distinct": False}
+BEFORE = {"batch": 1, "seed_weight": 1.0, "jitter": 0.0, "distinct": False, "numbered": False}
 """What transcripts of older versions mean."""
 Purchase = tuple[int, str, int]
 """Round, owner and number of a bought point."""

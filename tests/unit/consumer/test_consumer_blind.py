@@ -28,7 +28,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.blind import Account, Award, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import (
-    BLIND_VERSION,
+    NUMBERED_VERSION,
     PROTOCOL_VERSION,
     Broadcast,
     Close,
@@ -61,7 +61,7 @@ class Bench:
         self.sequence = 0
         self.effects: list[Effect] = []
         self.feed(Started())
-        self.receive(Welcome(version=BLIND_VERSION, feature_map=None, sent=0, received=0), 0)
+        self.receive(Welcome(version=NUMBERED_VERSION, feature_map=None, sent=0, received=0), 0)
 
     def feed(self, event: Event) -> tuple[Effect, ...]:
         effects = self.machine.step(event, 0.0)

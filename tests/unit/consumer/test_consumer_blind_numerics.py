@@ -29,7 +29,7 @@ from hushbid.protocol.crypto.blinding import (
     blind_digest,
     broadcast_statement,
 )
-from hushbid.protocol.crypto.sealing import pack_content, seal, sign, verify_signature
+from hushbid.protocol.crypto.sealing import pack_content, sign, verify_signature
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.names import CONSUMER
@@ -49,10 +49,10 @@ from tests.support.blind_parties import (
     mask_of,
     purchase_of,
 )
+from tests.support.boxes import sealed_to
 from tests.support.sealed_parties import COLUMNS, DIMENSION, OWNERS, Consumer, W, points_of
 
 A, B = OWNERS
-EPHEMERAL = bytes(range(32))
 
 
 # -- broadcasts ----------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def signed(
 
 
 def sealed(consumer: Consumer, content: bytes, receiver: str = CONSUMER) -> bytes:
-    return seal(content, consumer.session.public_identity(receiver).sealing, EPHEMERAL)
+    return sealed_to(consumer.session, receiver, content)
 
 
 def content_of(consumer: Consumer, *point: float) -> bytes:
@@ -229,7 +229,7 @@ VOID: dict[str, tuple[Callable[[Consumer, BlindScored], BlindPurchase], str, boo
     "another owner's signature": (by_another, SIGNATURE, False),
     "another owner's name": (sold_as_anothers, SIGNATURE, False),
     "another round of the bid": (another_round, SIGNATURE, False),
-    "another number": (another_number, SIGNATURE, False),
+    "another number": (another_number, "the box does not open", False),
     "another box": (another_box, SIGNATURE, False),
     "a score that somebody made up": (made_up, SCORE, True),
     "a score that is off by one": (one_more, SCORE, True),
@@ -289,7 +289,8 @@ def test_signatures_hold_for_each_box_of_a_batch_and_for_none_of_another() -> No
         purchase_of(A, first, 1).model_copy(update={"handle": fixed(1)}),
         honest[1].model_copy(update={"owner": A}),
     ]
-    assert [entry.dispute for entry in check_award(consumer, *swapped)] == [SIGNATURE] * 3
+    closed = "the box does not open"
+    assert [entry.dispute for entry in check_award(consumer, *swapped)] == [closed, closed, SIGNATURE]
 
 
 def test_an_older_box_is_checked_by_the_score_of_this_round(consumer: Consumer) -> None:

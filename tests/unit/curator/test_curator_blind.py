@@ -23,6 +23,7 @@ from hushbid.protocol.session.sizes import sealed_weight_bytes
 from hushbid.protocol.wire.blind import Account, BlindBid, Maps, SealedBroadcast
 from hushbid.protocol.wire.messages import (
     BLIND_VERSION,
+    NUMBERED_VERSION,
     PROTOCOL_VERSION,
     Message,
     Ready,
@@ -80,12 +81,12 @@ def test_who_speaks_the_older_version_alone_is_refused_by_name(peer: str) -> Non
     offence = bench.offend(peer, bench.hello(peer, versions=(PROTOCOL_VERSION,)))
     assert offence.offence is Offence.VERSION
     assert "blind" in offence.what
-    assert str(BLIND_VERSION) in offence.what
+    assert str(NUMBERED_VERSION) in offence.what
     assert str(PROTOCOL_VERSION) in offence.what
     refused = bench.last(peer)
     assert isinstance(refused, Refused)
     assert (refused.code, refused.detail) == (Offence.VERSION.value, offence.what)
-    bench.say(peer, bench.hello(peer, versions=(PROTOCOL_VERSION, BLIND_VERSION)))
+    bench.say(peer, bench.hello(peer, versions=(PROTOCOL_VERSION, NUMBERED_VERSION)))
     assert told(bench, peer) == ["refused", "welcome"], "who speaks both is welcomed"
 
 

@@ -10,8 +10,8 @@ import pytest
 from hushbid.curator.events import CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
 from hushbid.curator.ledger import Dispute, Fault
 from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.parcels import Parcel
 from hushbid.curator.party import curator_party
-from hushbid.curator.verification import Unverified
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.sealing import candidate_statement, sign
 from hushbid.protocol.errors import ExitCode, Offence
@@ -20,7 +20,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.session import open_session
-from hushbid.protocol.session.settling import HandedOver
+from hushbid.protocol.wire.bids import BroughtPoints
 from hushbid.protocol.wire.messages import Delivery, Ready, Receipt, SealedCandidate, SecretMap, fixed
 from tests.simulation.harness import (
     FORGED,
@@ -278,12 +278,10 @@ def test_a_signature_is_checked_with_the_owners_own_key_and_over_the_place_of_th
     blank = sealed_candidate_of(CORNERS[BEST], session)
     statement = candidate_statement(session.identifier, A, 2, 7, blank.box, blank.features)
 
-    def entry(
-        owner: str = A, number: int = 2, handle: int = 7, signer: str = A, **changes: Any
-    ) -> Unverified:
+    def entry(owner: str = A, number: int = 2, handle: int = 7, signer: str = A, **changes: Any) -> Parcel:
         signature = sign(statement, session.simulated_identity(signer).signing)
         candidate = blank.model_copy(update={"signature": signature} | changes)
-        return Unverified(HandedOver(owner, number, handle, 0, candidate), W)
+        return Parcel(owner, 0, number, [handle], [0], W, BroughtPoints(candidate))
 
     other_box = bytes([1]) + blank.box[1:]
     entries = (

@@ -14,13 +14,14 @@ from hushbid.owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind, Wi
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.owner.party import owner_party
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, broadcast_statement
-from hushbid.protocol.crypto.sealing import open_sealed, sign, unpack_content
+from hushbid.protocol.crypto.sealing import sign, unpack_content
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.space.scoring import score_bound
 from tests.simulation.harness import weights_of
+from tests.support.boxes import opened_by
 from tests.support.sealed_parties import COLUMNS, DIMENSION, OWNERS, Consumer, sealed_session
 
 SESSION = sealed_session(rule="blind")
@@ -68,11 +69,11 @@ class Sender:
         assert isinstance(scored, BlindScored)
         for row in scored.rows:
             if row >= 0:
-                self._numerics.perform(Withdraw(row))
+                self._numerics.perform(Withdraw((row,)))
         assert len(scored.boxes) == SESSION.box_length
         point = b""
         if any(scored.boxes):
-            point = unpack_content(open_sealed(scored.boxes, IDENTITY.sealing))[0].tobytes()
+            point = unpack_content(opened_by(SESSION, CONSUMER, scored.boxes, number))[0].tobytes()
         self._points.append(point)
         masked = [scored.scores[at : at + MASK_BYTES] for at in range(0, len(scored.scores), MASK_BYTES)]
         return dict(zip(self._points, masked, strict=True))

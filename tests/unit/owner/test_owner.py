@@ -85,7 +85,7 @@ def test_with_ask_all_a_bid_carries_its_point_which_is_withdrawn() -> None:
     assert isinstance(bid, Bid)
     assert bid.candidate is not None
     assert np.array_equal(bid.candidate.features, CORNERS[7])
-    assert Withdraw(7) in effects
+    assert Withdraw((7,)) in effects
     assert bench.machine.handed_over == 1
 
 
@@ -114,7 +114,7 @@ def test_with_winner_only_a_point_is_handed_over_when_it_is_asked_for() -> None:
     offer = sent(effects)
     assert isinstance(offer, Offer)
     assert np.array_equal(offer.candidate.features, CORNERS[7])
-    assert Withdraw(7) in effects
+    assert Withdraw((7,)) in effects
 
 
 def test_a_point_keeps_its_number_from_round_to_round() -> None:
@@ -219,7 +219,7 @@ def test_numerics_find_the_best_point_until_none_is_left() -> None:
         if row >= 0:
             assert np.array_equal(candidate.point, points[row])
             assert scored.scores[0] == int(CORNERS[row].astype(int) @ W)
-            assert numerics.perform(Withdraw(row)) is None
+            assert numerics.perform(Withdraw((row,))) is None
         sizes.add((candidate.point.dtype, candidate.point.size, len(candidate.attributes)))
     assert len(sizes) == 1, "a blank is of the same type and size"
 

@@ -23,7 +23,6 @@ from hushbid.protocol.crypto.blinding import (
 from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     EPHEMERAL_BYTES,
-    open_sealed,
     sign,
     unpack_content,
     verify_signature,
@@ -38,7 +37,7 @@ from hushbid.protocol.space.jitter import scores_of
 from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import (
-    BLIND_VERSION,
+    NUMBERED_VERSION,
     PROTOCOL_VERSION,
     Ask,
     Broadcast,
@@ -49,6 +48,7 @@ from hushbid.protocol.wire.messages import (
 )
 from tests.simulation.harness import weights_of
 from tests.support.blind_parties import BlindOwnerParty, blind_session, broadcast_of, mask_of
+from tests.support.boxes import opened_by
 from tests.support.sealed_parties import COLUMNS, OWNERS, Consumer, W, owner_of, points_of
 
 A, B = OWNERS
@@ -67,7 +67,7 @@ class Bench:
         self.machine = BlindOwner(self.session, name=A)
         self.sequence = 0
         self.machine.step(Started(), 0.0)
-        self.receive(Welcome(version=BLIND_VERSION, feature_map=None, sent=0, received=0), 0)
+        self.receive(Welcome(version=NUMBERED_VERSION, feature_map=None, sent=0, received=0), 0)
         if mapped:
             self.say(SecretMap(box=BOX))
             self.machine.step(MapOpened(), 0.0)
@@ -98,7 +98,9 @@ def test_a_broadcast_is_scored_and_answered_with_a_bid_and_boxes_are_numbered_in
     assert charge.KIND == "charge", "the session is charged before the first bid"
     assert effect == ScoreBlind(1, b"a box", SIGNATURE, 1)
     effects = bench.scored(1, 3, -1)
-    assert [each.row for each in effects if isinstance(each, Withdraw)] == [3], "a box of nothing is no point"
+    assert [each.rows for each in effects if isinstance(each, Withdraw)] == [(3,)], (
+        "a box of nothing is no point"
+    )
     (frame,) = [each for each in effects if isinstance(each, Send)]
     bid = decode_message(Direction.OWNER_TO_CURATOR, frame.body)
     assert isinstance(bid, BlindBid)
@@ -174,9 +176,11 @@ def consumer() -> Consumer:
     return Consumer(blind_session(batch=2))
 
 
-def opened(consumer: Consumer, box: bytes) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], bytes]:
+def opened(
+    consumer: Consumer, box: bytes, handle: int
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], bytes]:
     """What the consumer finds in a box."""
-    return unpack_content(open_sealed(box, consumer.session.simulated_identity(CONSUMER).sealing))
+    return unpack_content(opened_by(consumer.session, CONSUMER, box, handle))
 
 
 def boxes_in(consumer: Consumer, scored: BlindScored) -> list[bytes]:
@@ -211,12 +215,12 @@ def test_a_bid_has_the_best_points_sealed_to_the_consumer_with_their_masked_scor
     scored = BlindOwnerParty(consumer, A).bid()
     scores, data = true_scores(consumer, A, W), points_of(A)
     assert list(scored.rows) == sorted(range(6), key=lambda row: -scores[row])[:2]
-    for row, box in zip(scored.rows, boxes_in(consumer, scored), strict=True):
-        point, attributes = opened(consumer, box)
+    for handle, (row, box) in enumerate(zip(scored.rows, boxes_in(consumer, scored), strict=True), start=1):
+        point, attributes = opened(consumer, box, handle)
         assert np.array_equal(point, data.features[row])
         assert attributes == data.attributes(row)
         with pytest.raises(RemoteProtocolError):
-            open_sealed(box, consumer.session.simulated_identity(A).sealing)
+            opened_by(consumer.session, A, box, handle)
     assert scores_in(scored) == masked_rows(consumer, scored.rows, mask_of(consumer), W)
 
 
@@ -280,14 +284,17 @@ def test_an_owner_without_any_point_bids_nothing_but_boxes_of_nothing(consumer: 
     assert second.ephemeral == b""
 
 
-def test_every_box_has_an_ephemeral_key_of_its_own_on_record(consumer: Consumer) -> None:
+@pytest.mark.parametrize(("numbered", "keys"), [(True, 1), (False, 2)])
+def test_every_bid_or_box_has_an_ephemeral_key_of_its_own_on_record(numbered: bool, keys: int) -> None:
+    consumer = Consumer(blind_session(batch=2, numbered=numbered))
     party = BlindOwnerParty(consumer, A)
-    keys = []
+    found = []
     for _ in range(3):
         scored = party.bid()
         assert scored.item().private["ephemeral"] == scored.ephemeral
-        keys += [scored.ephemeral[:EPHEMERAL_BYTES], scored.ephemeral[EPHEMERAL_BYTES:]]
-    assert len(set(keys)) == 6
+        assert len(scored.ephemeral) == keys * EPHEMERAL_BYTES
+        found += [scored.ephemeral[:EPHEMERAL_BYTES], scored.ephemeral[-EPHEMERAL_BYTES:]]
+    assert len(set(found)) == 3 * keys
 
 
 def test_neither_bid_nor_public_record_shows_point_label_or_score(consumer: Consumer) -> None:
@@ -307,7 +314,7 @@ def test_a_restored_owner_goes_on_with_the_same_boxes_and_scores(consumer: Consu
     sealed = broadcast_of(consumer)
     again.numerics.restore(ScoreBlind(1, sealed.box, sealed.signature, 1), first)
     for row in first.rows:
-        again.numerics.restore(Withdraw(row), None)
+        again.numerics.restore(Withdraw((row,)), None)
     again.bids = 1
     one, other = party.bid(), again.bid()
     assert one.boxes == other.boxes

@@ -12,7 +12,6 @@ from hushbid.protocol import limits
 from hushbid.protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
     candidate_statement,
-    open_sealed,
     unpack_content,
     verify_signature,
 )
@@ -30,7 +29,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message
 from hushbid.protocol.wire.messages import (
-    PROTOCOL_VERSION,
+    NUMBERED_VERSION,
     Bid,
     Broadcast,
     Message,
@@ -38,6 +37,7 @@ from hushbid.protocol.wire.messages import (
     SecretMap,
     Welcome,
 )
+from tests.support.boxes import opened_by
 from tests.support.sealed_parties import OWNERS, Consumer, W, owner_of, points_of, sealed_session
 
 A, B = OWNERS
@@ -51,7 +51,7 @@ class Bench:
         self.machine = OwnerMachine(sealed_session(), name=A)
         self.sequence = 0
         self.machine.step(Started(), 0.0)
-        welcome = Welcome(version=PROTOCOL_VERSION, feature_map=None, sent=0, received=0)
+        welcome = Welcome(version=NUMBERED_VERSION, feature_map=None, sent=0, received=0)
         self.machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)
 
     def say(self, message: Message) -> tuple[Effect, ...]:
@@ -109,7 +109,7 @@ def test_a_second_map_is_refused(opened: bool) -> None:
 def test_a_curator_that_has_the_map_is_of_another_session() -> None:
     machine = OwnerMachine(sealed_session(), name=A)
     machine.step(Started(), 0.0)
-    welcome = Welcome(version=PROTOCOL_VERSION, feature_map=bytes(32), sent=0, received=0)
+    welcome = Welcome(version=NUMBERED_VERSION, feature_map=bytes(32), sent=0, received=0)
     (finish,) = machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)
     assert isinstance(finish, Finish)
     assert finish.code is ExitCode.USAGE
@@ -143,13 +143,13 @@ def test_a_point_is_sealed_to_the_consumer_and_signed_with_its_place() -> None:
     candidate = scored.handed
     assert isinstance(candidate, SealedCandidate)
     data = points_of(A)
-    content = open_sealed(candidate.box, session.simulated_identity(CONSUMER).sealing)
+    content = opened_by(session, CONSUMER, candidate.box, 9)
     point, attributes = unpack_content(content)
     assert np.array_equal(point, data.features[scored.rows[0]])
     assert attributes == data.attributes(scored.rows[0])
     assert len(candidate.box) == session.box_length
     with pytest.raises(RemoteProtocolError):
-        open_sealed(candidate.box, session.simulated_identity(A).sealing)
+        opened_by(session, A, candidate.box, 9)
     key = session.public_identity(A).verify
     for place, holds in (((4, 9), True), ((5, 9), False), ((4, 8), False)):
         statement = candidate_statement(session.identifier, A, *place, candidate.box, candidate.features)
@@ -183,7 +183,7 @@ def test_every_box_has_an_ephemeral_key_of_its_own_on_record() -> None:
         assert len(scored.ephemeral) == EPHEMERAL_BYTES
         assert scored.item().private["ephemeral"] == scored.ephemeral
         keys.add(scored.ephemeral)
-        numerics.perform(Withdraw(scored.rows[0]))
+        numerics.perform(Withdraw(scored.rows[:1]))
     assert len(keys) == 6
 
 

@@ -25,7 +25,7 @@ from hushbid.protocol.transcript.session_file import (
     recorded_session,
     started,
 )
-from hushbid.protocol.wire.messages import BLIND_VERSION, COMMITTED_VERSION, PROTOCOL_VERSION
+from hushbid.protocol.wire.messages import BLIND_VERSION, NUMBERED_VERSION, PROTOCOL_VERSION
 from hushbid.protocol.wire.values import Item
 from tests.docs.test_configs import CLUSTERS, path_of, separate_session, session_of
 from tests.simulation.harness import names, session_file
@@ -72,26 +72,29 @@ def test_without_its_seeds_it_still_makes_a_session(rule: str) -> None:
     assert back.features.seed == (None if RULES[rule].sealed else 0)
     assert open_session(back).rule.name == rule
     # Time-outs are not recorded, and the defaults of `tender` are its own.
-    hidden = {"features": {"seed"}, "noise": {"seed"}, "timeouts": {"round"}}
+    hidden = {"features": {"seed"}, "noise": {"seed"}, "timeouts": {"round"}, "session": {"numbered"}}
     assert back.model_dump(exclude=hidden) == file.model_dump(exclude=hidden)
+    assert back.session.numbered == file.numbered, "it says what is in force"
 
 
 @pytest.mark.parametrize("rule", sorted(RULES.keys() - {Logistic.name}))
 def test_a_header_says_the_version_that_the_parties_speak(rule: str) -> None:
     session = open_session(session_file(owners=names(2), points=3, rule=rule))
     header = transcript_header(session, "owner", names(2)[0])
-    assert header.protocol == (BLIND_VERSION if RULES[rule].blind else PROTOCOL_VERSION)
+    numbered = RULES[rule].sealed and not RULES[rule].herds
+    assert header.protocol == (NUMBERED_VERSION if numbered else PROTOCOL_VERSION)
     check_version(header.protocol)
     assert recorded_digest(recorded(session.file), header.protocol) == session.digest
 
 
 def test_a_blind_transcript_that_says_the_version_before_is_read_and_a_later_one_refused() -> None:
     """Parties of `blind` wrote 2 in their headers at first, and spoke 3."""
-    session = open_session(session_file(owners=names(2), points=3, rule="blind"))
+    session = open_session(session_file(owners=names(2), points=3, rule="blind", numbered=False))
+    assert session.protocol_version == BLIND_VERSION
     check_version(PROTOCOL_VERSION)
     assert recorded_digest(recorded(session.file), PROTOCOL_VERSION) == session.digest
-    with pytest.raises(DataError, match="is of protocol version 5; this hushbid knows 4"):
-        recorded_digest(recorded(session.file), COMMITTED_VERSION + 1)
+    with pytest.raises(DataError, match="is of protocol version 6; this hushbid knows 5"):
+        recorded_digest(recorded(session.file), NUMBERED_VERSION + 1)
 
 
 def test_a_session_before_there_were_batches_means_what_it_meant() -> None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from hushbid.protocol import limits
 from hushbid.protocol.wire import messages
+from hushbid.protocol.wire.bids import bids_of
 from hushbid.protocol.wire.blind import BlindBid
 from hushbid.protocol.wire.codec import HEADER_BYTES, Direction, decode_message, encode_message
 from hushbid.protocol.wire.messages import (
@@ -30,7 +31,6 @@ from hushbid.protocol.wire.messages import (
     SealedCandidates,
     SecretMap,
     Target,
-    bids_of,
     boxes_of,
     candidate_of,
     fixed,
