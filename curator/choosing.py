@@ -55,17 +55,18 @@ class Choosing(Rounds):
         sizes = [len(parcel) for parcel in parcels]
         if len(checked.signed) != sum(sizes):
             raise LocalProtocolError(f"{len(checked.signed)} points were checked of {sum(sizes)}.")
-        claimed, faults = faults_of(
-            parcels, checked.features, checked.signed, self._space, self._opened.jitter
-        )
+        claimed = np.concatenate([parcel.features for parcel in parcels])
+        jitters = None if self._opened.jitter is None else self._opened.jitter.of(claimed)
+        faults = faults_of(parcels, claimed, jitters, checked.features, checked.signed, self._space)
         self._verifying = ()
         ranks = np.repeat([parcel.rank for parcel in parcels], sizes)
         if faults:
             good = np.ones(len(claimed), dtype=np.bool_)
             good[list(faults)] = False
             claimed, ranks = claimed[good], ranks[good]
+            jitters = None if jitters is None else jitters[good]
             self.ledger.faults += _counted_once(parcels, faults)
-        self._pool.extend(claimed, ranks)
+        self._pool.extend(claimed, ranks, jitters)
         before = 0
         for parcel, size in zip(parcels, sizes, strict=True):
             places = [place for place in range(size) if before + place not in faults]

@@ -33,7 +33,7 @@ def parts_of(wins: Sequence[HandedOver]) -> tuple[Delivery, ...]:
             groups.append([])
             size = 0
         groups[-1].append(
-            Purchase(
+            Purchase.model_construct(
                 owner=win.owner,
                 round=win.chosen_round,
                 bid_round=win.bid_round,
@@ -43,7 +43,7 @@ def parts_of(wins: Sequence[HandedOver]) -> tuple[Delivery, ...]:
         )
         size += points + OVERHEAD_BYTES
     return tuple(
-        Delivery(part=number, parts=len(groups), purchases=tuple(group))
+        Delivery.model_construct(part=number, parts=len(groups), purchases=tuple(group))
         for number, group in enumerate(groups, start=1)
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from hushbid.curator.parcels import Parcel
 from hushbid.protocol import limits
@@ -17,7 +18,7 @@ from hushbid.protocol.session.points import NOT_SIGNED, mapped, matching, what_i
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.features import FeatureSpace
 from hushbid.protocol.space.grid import Features
-from hushbid.protocol.space.jitter import Jitter, scores_of
+from hushbid.protocol.space.jitter import Jitters, scores_with
 from hushbid.protocol.wire.bids import BroughtPoints
 from hushbid.protocol.wire.blind import BlindBid
 from hushbid.protocol.wire.messages import Batch, Bid, Submission
@@ -78,11 +79,12 @@ def check_shape(brought: BroughtPoints, session: Session) -> None:
 
 def faults_of(
     parcels: Sequence[Parcel],
+    claimed: Features,
+    jitters: Jitters | None,
     recomputed: Features | None,
     signed: Sequence[bool],
     space: FeatureSpace,
-    jitter: Jitter | None,
-) -> tuple[Features, Mapping[int, str]]:
+) -> Mapping[int, str]:
     """Find the points with a fault.
 
     One forged φ would void the sensitivity. So a point enters the pool only if its φ is one that the map can
@@ -91,23 +93,17 @@ def faults_of(
 
     Args:
         parcels: At least one; n points in all.
+        claimed: Their features, int16 of shape (n, d).
+        jitters: Jitter of these, shape (n,); None if the session has none.
         recomputed: φ of the points as `hash_points` computed it here, shape (n, d); None if they are sealed.
         signed: Whether the owner signed each point, if points are sealed.
 
     Returns:
-        The claimed features, int16 of shape (n, d), and the faults, by the number of the point from 0.
+        What is wrong, by the number of the point from 0.
     """
-    claimed = np.concatenate([parcel.features for parcel in parcels])
-    if all(
-        parcel.weights is parcels[0].weights for parcel in parcels
-    ):  # as a rule: but for points that came late
-        found = scores_of(claimed, parcels[0].weights, jitter)
-    else:
-        found = np.concatenate([scores_of(parcel.features, parcel.weights, jitter) for parcel in parcels])
-    agree = found == np.array([score for parcel in parcels for score in parcel.scores], dtype=np.int64)
     checks = [
         (space.admits(claimed), "the features are no output of the feature map"),
-        (agree, "the bid is not the score of the features"),
+        (_agree(parcels, claimed, jitters), "the bid is not the score of the features"),
         (np.array(signed, dtype=np.bool_), NOT_SIGNED),
     ]
     if recomputed is not None:
@@ -117,7 +113,22 @@ def faults_of(
     for holds, what in checks:
         for row in np.flatnonzero(~holds).tolist():
             faults.setdefault(row, what)  # the first one is named
-    return claimed, dict(sorted(faults.items()))
+    return dict(sorted(faults.items()))
+
+
+def _agree(parcels: Sequence[Parcel], claimed: Features, jitters: Jitters | None) -> npt.NDArray[np.bool_]:
+    """Whether points score exactly as bid, shape (n,)."""
+    bids = np.array([score for parcel in parcels for score in parcel.scores], dtype=np.int64)
+    if all(parcel.weights is parcels[0].weights for parcel in parcels):  # else some came late
+        together: npt.NDArray[np.bool_] = scores_with(claimed, parcels[0].weights, jitters) == bids
+        return together
+    found, before = [], 0
+    for parcel in parcels:
+        rows = slice(before, before := before + len(parcel))
+        own = None if jitters is None else jitters[rows]
+        found.append(scores_with(claimed[rows], parcel.weights, own))
+    apart: npt.NDArray[np.bool_] = np.concatenate(found) == bids
+    return apart
 
 
 def bid_holds(session: Session, entry: UncheckedBid, boxes: Sequence[bytes]) -> bool:

@@ -42,7 +42,7 @@ from hushbid.protocol.crypto.sealing import (
     batch_statement,
     batched_digests,
     candidate_statement,
-    pack_content,
+    pack_contents,
     rows_statement,
     seal,
     seal_numbered,
@@ -222,11 +222,9 @@ class OwnerNumerics:
 
     def _contents(self, rows: Sequence[int]) -> list[bytes]:
         """What the boxes of rows hold."""
-        dataset, size = self._dataset, self._session.box_bytes
-        return [
-            opening + pack_content(_read_only(dataset.features[row]), self._attributes(row), size)
-            for row, opening in zip(rows, self._openings(rows), strict=True)
-        ]
+        points = np.asarray(self._dataset.features[np.array(rows, dtype=np.intp)])
+        contents = pack_contents(points, [self._attributes(row) for row in rows], self._session.box_bytes)
+        return [opening + content for opening, content in zip(self._openings(rows), contents, strict=True)]
 
     def _attributes(self, row: int) -> bytes:
         """A row's label and identifier in its box, which has one size anyway.

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgpack
@@ -58,6 +58,7 @@ __all__ = [
     "open_between",
     "open_sealed",
     "pack_content",
+    "pack_contents",
     "rows_statement",
     "seal",
     "seal_between",
@@ -96,6 +97,7 @@ _SESSION_BYTES: Final = 16
 _LENGTH: Final = struct.Struct(">I")
 _PLACE: Final = struct.Struct(">QqB")
 _NUMBER: Final = struct.Struct(">Q")
+_pack_attributes: Final[Callable[[object], bytes]] = msgpack.Packer(use_bin_type=True).pack
 _SIZE_STEP: Final = 64
 _SIZE_SPARE: Final = 256
 """Bytes in a default content for attributes and framing."""
@@ -265,7 +267,10 @@ def pack_content(point: Array, attributes: bytes, size: int) -> bytes:
         DataError: They need more; the message says how many and which key of the session file to raise.
         LocalProtocolError: They are not from a dataset.
     """
-    packed = _packed(point, attributes)
+    return _padded(_packed(point, attributes), size)
+
+
+def _padded(packed: bytes, size: int) -> bytes:
     needed = _LENGTH.size + len(packed)
     if needed > size:
         raise DataError(
@@ -274,6 +279,38 @@ def pack_content(point: Array, attributes: bytes, size: int) -> bytes:
             "or store the points in a smaller number type.",
         )
     return (_LENGTH.pack(len(packed)) + packed).ljust(size, b"\0")
+
+
+def pack_contents(points: Array, attributes: Sequence[bytes], size: int) -> list[bytes]:
+    """`pack_content` of many points at once.
+
+    Args:
+        points: Raw, shape (n, columns).
+        attributes: Those of each point, n of them.
+
+    Returns:
+        n contents.
+
+    Raises:
+        DataError, LocalProtocolError: As `pack_content`.
+    """
+    if not len(points):
+        return []
+    first = _packed(points[0], attributes[0])
+    try:
+        whole = memoryview(pack_array(points))
+    except ArrayError as error:
+        raise LocalProtocolError(f"A point cannot be packed: {error}.") from None
+    # All but its columns and attributes is the same of every point.
+    width, data = points[0].nbytes, whole[len(whole) - points.nbytes :]
+    head = first[: len(first) - width - len(_pack_attributes(attributes[0]))]
+    contents = []
+    for row, own in enumerate(attributes):
+        if len(own) > limits.MAX_ATTRIBUTES:
+            return [pack_content(point, each, size) for point, each in zip(points, attributes, strict=True)]
+        packed = b"".join((head, data[row * width : (row + 1) * width], _pack_attributes(own)))
+        contents.append(_padded(packed, size))
+    return contents
 
 
 def unpack_content(content: bytes) -> tuple[Array, bytes]:

@@ -272,7 +272,7 @@ class Session:
         """Depth of the trees by which owners commit to their rows first; 0: they do not."""
         return getattr(self.rule.parameters, "commitment_depth", None) or 0
 
-    @property
+    @cached_property
     def numbered_boxes(self) -> bool:
         """Whether the boxes of one message have one ephemeral key together (`seal_numbered`)."""
         return self.rule.herds or self.commitment_depth > 0 or self.file.numbered

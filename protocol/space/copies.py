@@ -45,26 +45,43 @@ class Copies:
         self._points = np.zeros(_SMALLEST, dtype=np.intp)
         """For each entry: the number of its point."""
 
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> Sequence[int]:
+        """Take in the pool's next entries; returns those of points that have earlier entries.
+
+        Args:
+            features: φ, int16 of shape (n, d).
+            ranks: Ranks of their owners, shape (n,).
+        """
+        rows = np.ascontiguousarray(features, dtype="<i2")
+        whole, width = rows.tobytes(), rows.shape[1] * rows.itemsize
+        numbers, held, first = self._numbers, self._held, len(self._ranks)
+        points, repeated = [], []
+        for row, rank in enumerate(ranks.tolist()):
+            phi = whole[row * width : (row + 1) * width]
+            place = held.get((phi, rank), 0)
+            held[phi, rank] = place + 1
+            point = numbers.setdefault((phi, place), len(self._entries))
+            if point == len(self._entries):
+                self._entries.append([first + row])
+                self._places.append(place)
+            else:
+                self._entries[point].append(first + row)
+                repeated.append(first + row)
+            points.append(point)
+        self._ranks += ranks.tolist()
+        while len(self._ranks) > len(self._points):
+            self._points = np.concatenate([self._points, np.zeros_like(self._points)])
+        self._points[first : len(self._ranks)] = points
+        return repeated
+
     def append(self, features: Features, *, rank: int) -> Sequence[int]:
-        """Take in the pool's next entry, and return all entries of the same point, this one last.
+        """Take in one entry, and return all entries of the same point, this one last.
 
         Args:
             features: φ, int16 of shape (d,).
         """
-        phi = np.ascontiguousarray(features, dtype="<i2").tobytes()
-        place = self._held.get((phi, rank), 0)
-        self._held[phi, rank] = place + 1
-        point: int = self._numbers.setdefault((phi, place), len(self._entries))
-        if point == len(self._entries):
-            self._entries.append([])
-            self._places.append(place)
-        entry = len(self._ranks)
-        if entry == len(self._points):
-            self._points = np.concatenate([self._points, np.zeros_like(self._points)])
-        self._points[entry] = point
-        self._ranks.append(rank)
-        self._entries[point].append(entry)
-        return self._entries[point]
+        self.extend(features[None], np.array([rank], dtype=np.intp))
+        return self.same_as(len(self._ranks) - 1)
 
     def same_as(self, entry: int) -> Sequence[int]:
         """All entries of this entry's point, including itself."""

@@ -18,7 +18,15 @@ import numpy.typing as npt
 from hushbid.protocol.space.grid import Features, Scores, Weights, exact_scores
 from hushbid.protocol.space.mapped import let_go
 
-__all__ = ["JITTER_DEVIATION", "LARGEST_JITTER", "Jitter", "Jitters", "jitter_weight", "scores_of"]
+__all__ = [
+    "JITTER_DEVIATION",
+    "LARGEST_JITTER",
+    "Jitter",
+    "Jitters",
+    "jitter_weight",
+    "scores_of",
+    "scores_with",
+]
 
 Jitters: TypeAlias = npt.NDArray[np.int64]
 """The jitter of each point, in units of 2^-15. Shape (n,)."""
@@ -32,6 +40,7 @@ LARGEST_JITTER: Final = _SCALE * _MEAN
 """Largest magnitude of a point's jitter, in units of 2^-15."""
 _READ_ROWS: Final = 2**14
 """Rows read at a time: a large memory-mapped table must not become resident as a whole."""
+_NONE: Final = np.zeros(0, dtype=np.int64)
 _MOST: Final = 2.0
 """Upper limit of jitter's deviation, in deviations of the noise."""
 
@@ -94,7 +103,14 @@ def scores_of(features: Features, weights: Weights, jitter: Jitter | None) -> Sc
     """
     if jitter is None:
         return exact_scores(features, weights)
+    return scores_with(features, weights, jitter.of(features) if weights[-1] else _NONE)
+
+
+def scores_with(features: Features, weights: Weights, jitters: Jitters | None) -> Scores:
+    """`scores_of` points whose jitter is known: shape (n,), or (0,) where its weight is 0."""
+    if jitters is None:
+        return exact_scores(features, weights)
     scores: Scores = exact_scores(features, weights[:-1])
     if weights[-1]:
-        scores += int(weights[-1]) * jitter.of(features)
+        scores += int(weights[-1]) * jitters
     return scores

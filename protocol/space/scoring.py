@@ -193,12 +193,13 @@ class Pool:
         """φ of an entry, int16 of shape (d,), read-only."""
         return _read_only(self._features[entry])
 
-    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> None:
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp], jitters: Jitters | None = None) -> None:
         """Add points, numbered on from the existing ones. A copy of a withdrawn point is withdrawn.
 
         Args:
             features: φ, int16 of shape (n, d).
             ranks: Ranks of their owners, shape (n,).
+            jitters: Their jitter where it is known, shape (n,); None: it is computed.
         """
         if not len(ranks):
             return
@@ -208,14 +209,14 @@ class Pool:
             self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)])
             self._jitters = np.concatenate([self._jitters, np.zeros_like(self._jitters)])
         if self._jitter is not None:
-            self._jitters[first : self._count] = self._jitter.of(features)
+            self._jitters[first : self._count] = self._jitter.of(features) if jitters is None else jitters
         self._features[first : self._count] = features
         self._ranks[first : self._count] = ranks
         self._screen.extend(features)
         if self._copies is None:
             return
-        for entry, (row, rank) in enumerate(zip(features, ranks.tolist(), strict=True), start=first):
-            if self._copies.append(row, rank=rank)[0] in self._withdrawn:
+        for entry in self._copies.extend(features, ranks):
+            if self._copies.same_as(entry)[0] in self._withdrawn:
                 self._withdrawn.add(entry)
 
     def withdraw(self, entry: int) -> None:

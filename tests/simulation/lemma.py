@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hushbid.protocol.errors import Offence, RemoteProtocolError
 from hushbid.protocol.space.copies import Copies
 from hushbid.protocol.space.grid import Features, Weights
-from hushbid.protocol.space.jitter import Jitter, scores_of
+from hushbid.protocol.space.jitter import Jitter, Jitters, scores_of
 from hushbid.protocol.space.labels import LabelCode
 from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.scoring import Best, Pool
@@ -138,9 +138,9 @@ class TiesByArrival(Pool):
         self.entries: list[tuple[Features, int]] = []
         self.out: set[int] = set()
 
-    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> None:
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp], jitters: Jitters | None = None) -> None:
         self.entries.extend(zip(features, ranks.tolist(), strict=True))
-        super().extend(features, ranks)
+        super().extend(features, ranks, jitters)
 
     def withdraw(self, entry: int) -> None:
         self.out.add(entry)
@@ -180,9 +180,9 @@ class RestsTheLabelItBought(TiesByArrival):
 class JitterByArrival(Pool):
     """A broken control: jitter is of the place at which a point came, and not of the point."""
 
-    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> None:
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp], jitters: Jitters | None = None) -> None:
         first = len(self)
-        super().extend(features, ranks)
+        super().extend(features, ranks, jitters)
         if self._jitter is not None and len(ranks):
             places = np.arange(first, len(self), dtype=np.int16)[:, None]
             self._jitters[first : len(self)] = self._jitter.of(np.broadcast_to(places, features.shape))
@@ -253,9 +253,12 @@ class PricesBySales(Pool):
 class OneOfEachPhi(Copies):
     """A broken control: of each φ one point is bought, also where one owner has several."""
 
-    def append(self, features: Features, *, rank: int) -> Sequence[int]:
-        self._held.clear()
-        return super().append(features, rank=rank)
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> Sequence[int]:
+        repeated: list[int] = []
+        for row in range(len(ranks)):
+            self._held.clear()
+            repeated += super().extend(features[row : row + 1], ranks[row : row + 1])
+        return repeated
 
 
 class BidsItsBestAlone(Player):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
@@ -111,7 +111,9 @@ class Status:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | platform.NO_LINK
         try:
             with os.fdopen(platform.open_file(scratch, flags), "wb") as file:
-                file.write(json.dumps(asdict(self)).encode())
+                file.write(
+                    json.dumps({each.name: getattr(self, each.name) for each in fields(self)}).encode()
+                )
             scratch.replace(path)
         except OSError:
             scratch.unlink(missing_ok=True)

@@ -20,6 +20,8 @@ from hushbid.protocol.crypto.sealing import (
     BETWEEN_BYTES,
     SEAL_BYTES,
     SIGNATURE_BYTES,
+    batched_digest,
+    batched_digests,
     candidate_statement,
     content_bytes,
     default_content_size,
@@ -27,6 +29,7 @@ from hushbid.protocol.crypto.sealing import (
     open_between,
     open_sealed,
     pack_content,
+    pack_contents,
     seal,
     seal_between,
     sign,
@@ -215,6 +218,44 @@ def test_a_point_comes_back_bit_for_bit_from_a_content_of_the_size_asked(
     assert back_attributes == attributes
     assert not back.flags.writeable
     assert pack_content(back, back_attributes, size) == content
+
+
+@given(points(), st.lists(st.binary(max_size=300), max_size=5))
+def test_many_points_are_packed_as_each_by_itself(point: Array, attributes: list[bytes]) -> None:
+    rows = np.array([np.roll(point, place) for place in range(len(attributes))]).reshape(-1, len(point))
+    rows, size = rows.astype(point.dtype), content_bytes(len(point), point.dtype, 300)
+    alone = [pack_content(row, own, size) for row, own in zip(rows, attributes, strict=True)]
+    assert pack_contents(rows, attributes, size) == alone
+
+
+@pytest.mark.parametrize(
+    ("rows", "attributes", "error"),
+    [
+        (np.array([[0.5], [np.nan]]), [b"", b""], LocalProtocolError),
+        (np.zeros((2, 2)), [b"", bytes(limits.MAX_ATTRIBUTES + 1)], LocalProtocolError),
+        (np.zeros((2, 2)), [b"", bytes(100)], DataError),
+    ],
+    ids=["a second that is not finite", "long attributes of the second", "a second that does not fit"],
+)
+def test_one_of_many_that_cannot_be_packed_is_refused_as_by_itself(
+    rows: Array, attributes: list[bytes], error: type[Exception]
+) -> None:
+    with pytest.raises(error) as together:
+        pack_contents(rows, attributes, 64)
+    with pytest.raises(error) as alone:
+        pack_content(rows[1], attributes[1], 64)
+    assert str(together.value) == str(alone.value)
+
+
+@given(st.integers(0, 6), st.integers(1, 40), st.integers(0, 2**32))
+def test_digests_of_a_batch_are_those_of_its_points(count: int, dimension: int, seed: int) -> None:
+    drawn = np.random.Generator(np.random.PCG64(seed))
+    features = drawn.integers(-(2**15), 2**15, (count + 1, dimension)).astype(np.int16)
+    boxes = [drawn.bytes(48) for _ in range(count + 1)]
+    handles = drawn.integers(-(2**63), 2**63 - 1, count).tolist()
+    alone = [batched_digest(*each) for each in zip(handles, boxes, features, strict=False)]
+    assert batched_digests(handles, boxes, features) == alone, "padding at the end is left out"
+    assert batched_digests(handles, list(map(memoryview, boxes)), features[::1]) == alone
 
 
 def test_sizes_do_not_depend_on_values() -> None:
