@@ -419,11 +419,12 @@ def batched_digests(
     Returns:
         n digests.
     """
-    count = len(handles)
+    if not (count := len(handles)):
+        return []
     rows = np.ascontiguousarray(features[:count])
     # One row as `pack_array` writes it, its values apart.
-    head = pack_array(rows[0])[: -rows[0].nbytes] if count else b""
-    data, width = memoryview(rows.data).cast("B"), rows.nbytes // max(1, count)
+    head = pack_array(rows[0])[: -rows[0].nbytes]
+    data, width = memoryview(rows.data).cast("B"), rows.nbytes // count
     digests = []
     for place, (handle, box) in enumerate(zip(handles, boxes, strict=False)):
         phi = _DIGEST(head)
