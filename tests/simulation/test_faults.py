@@ -26,7 +26,6 @@ from hushbid.curator.choosing import Choosing
 from hushbid.curator.ledger import Dispute
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.rounds import Rounds
-from hushbid.curator.verification import faults_of
 from hushbid.evidence.sweep import course, plan
 from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.fault_sweep import AGAIN, FaultSweep, check_seed, seeds_of, sweep_faults
@@ -253,10 +252,7 @@ def fewer_are_enough(patch: pytest.MonkeyPatch) -> None:
 
 
 def all_is_believed(patch: pytest.MonkeyPatch) -> None:
-    def nothing_wrong(entries: Any, *seen: Any) -> Any:
-        return faults_of(entries, *seen)[0], [""] * len(entries)
-
-    patch.setattr(choosing, "faults_of", nothing_wrong)
+    patch.setattr(choosing, "faults_of", lambda *seen: {})
 
 
 def paid_double(patch: pytest.MonkeyPatch) -> None:
