@@ -1,0 +1,51 @@
+"""Rounds of Dask: `Client.run` on a local cluster with a worker, a process of one thread, for each owner.
+
+`Client.run` hands a function with its arguments to all workers and gathers what they return. The dashboard is
+left out, and so is the state that it would compute.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import distributed
+from distributed import Client, LocalCluster
+
+
+def answer(_broadcast: bytes, reply_bytes: int) -> bytes:
+    """What an owner does in a round."""
+    return b"b" * reply_bytes
+
+
+def gate(word: str) -> None:
+    """Say where this is, and wait until the clocks are read."""
+    print("hushbid-bench", word, flush=True)
+    sys.stdin.readline()
+
+
+def main() -> None:
+    """Start the cluster, and make the rounds."""
+    owners, rounds, warm_up, broadcast_bytes, reply_bytes = map(int, sys.argv[1:])
+    broadcast = b"w" * broadcast_bytes
+    with (
+        LocalCluster(
+            n_workers=owners, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(owners)
+
+        def scatter_gather(times: int) -> None:
+            for _ in range(times):
+                replies = client.run(answer, broadcast, reply_bytes)
+                if [len(reply) for reply in replies.values()] != [reply_bytes] * owners:
+                    raise RuntimeError("the answers are not one of each owner, of the bytes that it should have")
+
+        scatter_gather(warm_up)
+        gate(f"ready {distributed.__version__}")
+        scatter_gather(rounds)
+        gate("done")
+
+
+if __name__ == "__main__":
+    main()
