@@ -1,8 +1,8 @@
 """The bare ceiling: a ROUTER/DEALER scatter-gather between processes that does nothing but pass bytes.
 
 Plain pyzmq as its manual shows it, none of hushbid's code: what a real session loses against this is
-hushbid's own cost. As a script the module imports nothing but pyzmq, for it is also what the owners' processes
-run.
+hushbid's own cost. As a script, which the owners' processes run, the module imports nothing but
+pyzmq.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _END: Final = b""
 
 
 def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int, curve: bool) -> RoundCost:
-    """What rounds of a bare scatter-gather over TCP on this machine cost, this process and the owners' together.
+    """What rounds of a bare scatter-gather over TCP on this machine cost this process and the owners'.
 
     In a round one frame goes to each of the owners, every one a process of its own, and one comes back from
     each. `rounds` are timed, after a short warm-up; `curve` is whether to encrypt, as a session does.
@@ -60,7 +60,7 @@ def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int
         broadcast = b"w" * broadcast_bytes
         _scatter_gather(socket, routes, broadcast, min(rounds, WARM_UP_ROUNDS))
         parties = [os.getpid(), *(process.pid for process in processes)]
-        began, spent = time.perf_counter(), sum(filter(None, map(processor_seconds, parties)))
+        spent, began = sum(filter(None, map(processor_seconds, parties))), time.perf_counter()
         _scatter_gather(socket, routes, broadcast, rounds)
         seconds = time.perf_counter() - began
         processor = sum(filter(None, map(processor_seconds, parties))) - spent

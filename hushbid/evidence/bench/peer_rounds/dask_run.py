@@ -7,8 +7,8 @@ left out, and so is the state that it would compute.
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 
-import distributed
 from distributed import Client, LocalCluster
 
 
@@ -27,22 +27,20 @@ def main() -> None:
     """Start the cluster, and make the rounds."""
     owners, rounds, warm_up, broadcast_bytes, reply_bytes = map(int, sys.argv[1:])
     broadcast = b"w" * broadcast_bytes
-    with (
-        LocalCluster(
-            n_workers=owners, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    cluster = LocalCluster(  # type: ignore[no-untyped-call]
+        n_workers=owners, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
         client.wait_for_workers(owners)
 
         def scatter_gather(times: int) -> None:
             for _ in range(times):
                 replies = client.run(answer, broadcast, reply_bytes)
                 if [len(reply) for reply in replies.values()] != [reply_bytes] * owners:
-                    raise RuntimeError("the answers are not one of each owner, of the bytes that it should have")
+                    raise RuntimeError("not every owner answered with as many bytes as it should")
 
         scatter_gather(warm_up)
-        gate(f"ready {distributed.__version__}")
+        gate(f"ready {version('distributed')}")
         scatter_gather(rounds)
         gate("done")
 

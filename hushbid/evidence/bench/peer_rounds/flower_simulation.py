@@ -48,12 +48,10 @@ def main() -> None:
 
         def scatter_gather(times: int) -> None:
             for _ in range(times):
-                replies = grid.send_and_receive(
-                    [Message(framed(broadcast), node, "query") for node in nodes]
-                )
+                replies = grid.send_and_receive([Message(framed(broadcast), node, "query") for node in nodes])
                 sizes = [len(reply.content[RECORD][RECORD]) for reply in replies if not reply.has_error()]
                 if sizes != [reply_bytes] * owners:
-                    raise RuntimeError("the answers are not one of each owner, of the bytes that it should have")
+                    raise RuntimeError("not every owner answered with as many bytes as it should")
 
         scatter_gather(warm_up)
         gate(f"ready {version('flwr')}")

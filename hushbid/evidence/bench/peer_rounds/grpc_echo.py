@@ -55,7 +55,7 @@ async def ask(ports: list[str], rounds: int, warm_up: int, broadcast_bytes: int,
             message = BytesValue(value=broadcast)
             replies = await asyncio.gather(*(call(message) for call in calls))
             if any(len(reply.value) != reply_bytes for reply in replies):
-                raise RuntimeError("an owner's answer has not the bytes that it should have")
+                raise RuntimeError("not every owner answered with as many bytes as it should")
 
     await scatter_gather(warm_up)
     gate(f"ready {grpc.__version__}")
