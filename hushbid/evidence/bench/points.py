@@ -13,7 +13,7 @@ import numpy as np
 from hushbid.evidence.bench.bare import bare_rounds
 from hushbid.evidence.bench.rules import BOX_BYTES, with_setting
 from hushbid.evidence.bench.session import DIMENSION, write_cluster
-from hushbid.evidence.bench.session_cost import SessionCost, session_cost
+from hushbid.evidence.bench.session_cost import SessionCost, check_python, session_cost
 from hushbid.evidence.bench.spent import RoundCost
 from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES
 from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
@@ -57,6 +57,8 @@ def bench_points(
     Raises:
         ConfigError: The other checkout cannot run a session.
     """
+    if against is not None:
+        check_python(against)
     broadcast = Broadcast(round=1000, weights=np.zeros(DIMENSION, dtype=np.int32), noise="secure")
     candidate = SealedCandidate(
         features=np.zeros(DIMENSION, dtype=np.int16),

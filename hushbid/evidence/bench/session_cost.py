@@ -19,12 +19,13 @@ from hushbid.evidence.bench.spent import RoundCost, Spending
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.machine.machine import Send
 from hushbid.protocol.names import CONSUMER, CURATOR
+from hushbid.protocol.printable import printable_lines
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.wire.codec import HEADER_BYTES
 from hushbid.running.directory import prepare, redirect
 from hushbid.running.launcher import run_parties
 
-__all__ = ["SessionCost", "session_cost", "times_of"]
+__all__ = ["SessionCost", "check_python", "session_cost", "times_of"]
 
 _BROADCASTS: Final = frozenset({"broadcast", "sealed-broadcast"})
 _REPLIES: Final = frozenset({"bid", "batch", "blind-bid"})
@@ -106,26 +107,7 @@ def session_cost(
         with Spending(os.getpid()) as spending:
             ended = _run_here(file, runs, delay, say)
     else:
-        command = [str(python), "-P", "-c", _ELSEWHERE, str(file), str(runs)]
-        try:
-            with (
-                subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                ) as process,
-                Spending(process.pid) as spending,
-            ):
-                out, err = process.communicate()
-        except OSError as error:
-            raise _refused(python, str(error)) from None
-        if process.returncode:
-            raise _refused(python, err.strip()[-_SHOWN_CHARACTERS:])
-        told = json.loads(out.splitlines()[-1])
-        transcripts = {party: Path(told[party]) for party in ("curator", "consumer", "owner")}
-        ended = _Ended(told["began"], told["seconds"], **transcripts)
+        ended, spending = _run_elsewhere(python, file, runs)
     broadcasts = _broadcasts(ended.curator)
     starts = list(broadcasts.values())
     start, end = starts[warm_up], starts[0] + ended.seconds
@@ -139,11 +121,46 @@ def session_cost(
     )
 
 
+def check_python(python: Path) -> None:
+    """Refuse a Python that has no hushbid, before anything is measured.
+
+    Raises:
+        ConfigError: It does not run, or cannot import what a session needs.
+    """
+    command = [str(python), "-P", "-c", "import hushbid.running.launcher"]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except subprocess.CalledProcessError as error:
+        raise _refused(python, error.stderr.strip()[-_SHOWN_CHARACTERS:]) from None
+    except OSError as error:
+        raise _refused(python, str(error)) from None
+
+
 def _refused(python: Path, why: str) -> ConfigError:
     return ConfigError(
-        f"{python} could not run a session: {why}.",
+        f"{python} could not run a session: {printable_lines(why) or 'it said nothing'}.",
         advice="Name the Python of another checkout's environment, such as ../before/.venv/bin/python.",
     )
+
+
+def _run_elsewhere(python: Path, file: Path, runs: Path) -> tuple[_Ended, Spending]:
+    """Have the Python of another checkout run a session, and read the clocks of its parties."""
+    with (
+        subprocess.Popen(
+            [str(python), "-P", "-c", _ELSEWHERE, str(file), str(runs)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        Spending(process.pid) as spending,
+    ):
+        out, err = process.communicate()
+    if process.returncode:
+        raise _refused(python, err.strip()[-_SHOWN_CHARACTERS:])
+    told = json.loads(out.splitlines()[-1])
+    transcripts = {party: Path(told[party]) for party in ("curator", "consumer", "owner")}
+    return _Ended(told["began"], told["seconds"], **transcripts), spending
 
 
 def _run_here(file: Path, runs: Path, delay: float, say: Callable[[str], None]) -> _Ended:
