@@ -7,5 +7,6 @@ Each is run on its own, by the Python of an environment that has the library (`h
 In a round one message goes to each of the owners, and one comes back from each. After WARM_UP rounds the
 script prints ``hushbid-bench ready`` with the library's version, and waits for a line. Then it makes ROUNDS
 rounds, prints ``hushbid-bench done``, waits for a line, and ends. While it waits its processes are idle, and
-whoever started it reads their clocks.
+whoever started it reads their clocks. The library is imported where it is used: every module of
+hushbid can be imported, whatever is installed.
 """

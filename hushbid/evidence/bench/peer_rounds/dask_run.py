@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 from importlib.metadata import version
 
-from distributed import Client, LocalCluster
-
 
 def answer(_broadcast: bytes, reply_bytes: int) -> bytes:
     """What an owner does in a round."""
@@ -25,6 +23,8 @@ def gate(word: str) -> None:
 
 def main() -> None:
     """Start the cluster, and make the rounds."""
+    from distributed import Client, LocalCluster
+
     owners, rounds, warm_up, broadcast_bytes, reply_bytes = map(int, sys.argv[1:])
     broadcast = b"w" * broadcast_bytes
     cluster = LocalCluster(  # type: ignore[no-untyped-call]

@@ -1,8 +1,8 @@
 """Rounds of Flower's simulation engine: a virtual SuperNode for each owner, run by Ray's actors.
 
 A `ServerApp` sends a message to each node and waits for all replies (`Grid.send_and_receive`), as Flower's
-guide to its message API shows. Each actor has one processor, so that no more run at once than there are:
-Flower's default is two for each.
+guide to its message API shows. An actor has one processor: as many owners answer at once as there are
+processors. `run_simulation` starts the engine here, which `flwr run` will do alone in a later version of Flower.
 """
 
 from __future__ import annotations
@@ -10,11 +10,6 @@ from __future__ import annotations
 import sys
 import time
 from importlib.metadata import version
-
-from flwr.app import ConfigRecord, Context, Message, RecordDict
-from flwr.clientapp import ClientApp
-from flwr.serverapp import Grid, ServerApp
-from flwr.simulation import run_simulation
 
 RECORD = "frame"
 BETWEEN_LOOKS = 0.1
@@ -26,15 +21,19 @@ def gate(word: str) -> None:
     sys.stdin.readline()
 
 
-def framed(content: bytes) -> RecordDict:
-    """What a message holds: one field of bytes."""
-    return RecordDict({RECORD: ConfigRecord({RECORD: content})})
-
-
 def main() -> None:
     """Start the simulation, and make the rounds."""
+    from flwr.app import ConfigRecord, Context, Message, RecordDict
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import Grid, ServerApp
+    from flwr.simulation import run_simulation
+
     owners, rounds, warm_up, broadcast_bytes, reply_bytes = map(int, sys.argv[1:])
     client, server = ClientApp(), ServerApp()
+
+    def framed(content: bytes) -> RecordDict:
+        """What a message holds: one field of bytes."""
+        return RecordDict({RECORD: ConfigRecord({RECORD: content})})
 
     @client.query()
     def answer(message: Message, _context: Context) -> Message:

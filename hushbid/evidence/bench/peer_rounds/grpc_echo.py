@@ -12,14 +12,14 @@ import subprocess
 import sys
 from concurrent import futures
 
-import grpc
-from google.protobuf.wrappers_pb2 import BytesValue
-
 SERVICE, METHOD = "hushbid.bench.Peer", "Answer"
 
 
 def serve(reply_bytes: int) -> None:
     """An owner: answer every call, until stdin ends."""
+    import grpc
+    from google.protobuf.wrappers_pb2 import BytesValue
+
     reply = b"b" * reply_bytes
 
     def answer(_broadcast: BytesValue, _context: grpc.ServicerContext) -> BytesValue:
@@ -39,6 +39,9 @@ def serve(reply_bytes: int) -> None:
 
 async def ask(ports: list[str], rounds: int, warm_up: int, broadcast_bytes: int, reply_bytes: int) -> None:
     """The one that asks: a channel to each owner, kept through all rounds."""
+    import grpc
+    from google.protobuf.wrappers_pb2 import BytesValue
+
     channels = [grpc.aio.insecure_channel(f"127.0.0.1:{port}") for port in ports]
     calls = [
         channel.unary_unary(
