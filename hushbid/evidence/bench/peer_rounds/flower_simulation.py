@@ -2,7 +2,7 @@
 
 A `ServerApp` sends a message to each node and waits for all replies (`Grid.send_and_receive`), as Flower's
 guide to its message API shows. An actor has one processor: as many owners answer at once as there are
-processors. `run_simulation` starts the engine here, which `flwr run` will do alone in a later version of Flower.
+processors. `run_simulation` starts the engine; later versions of Flower are to leave that to `flwr run`.
 """
 
 from __future__ import annotations
