@@ -25,6 +25,7 @@ OTHERS: Final = {
     "distributed": ("distributed", "dask"),
     "goodpoints": ("goodpoints", "rivals"),
     "apricot": ("apricot-select", "rivals"),
+    "grpc": ("grpcio", "peers"),
 }
 """Module name → the package that installs it, and its extra."""
 

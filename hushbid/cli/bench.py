@@ -119,14 +119,24 @@ def _show_points(result: Mapping[str, Any]) -> None:
         title += f", {result['delay']:g} s each way"
     ratio = "–" if result["ratio"] is None else f"{result['ratio']:.2f}"
     blind = f"{result['blind_ratio']:.2f} of that"
-    rows = (
-        ("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1"),
-        ("the private session, points", f"{result['points_per_second']:.0f}", ratio),
-        ("the same with a blind curator, points", f"{result['blind_points_per_second']:.0f}", blind),
-    )
+    names = {"": ("private session", ratio), "blind_": ("blind curator", blind), "sealed_": ("exact", "")}
+    bare = result["bare_rounds_per_second"], result["bare_processor_seconds_per_round"]
+    rows = [("bare loop, rounds", f"{bare[0]:.0f}", "1", _milliseconds(bare[1]))]
+    for where, figures in (("", result), (", other", result["against"])):
+        for prefix, (name, beside) in names.items() if figures else ():
+            rate = f"{figures[f'{prefix}points_per_second']:.0f}"
+            spent = _milliseconds(figures[f"{prefix}processor_seconds_per_point"])
+            rows.append((f"{name}{where}, points", rate, "" if where else beside, spent))
     rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"
     said = f"The rounds took {rounds}; from the start of processes to the last points it was {whole}."
-    _print(title, ("a second", "", "ratio to bare"), rows, below=said)
+    if result["against"]:
+        told = [result["against"]["processor_seconds_per_point"], result["processor_seconds_per_point"]]
+        said += f"\nA private point takes {told[1] / told[0]:.2f} of the other checkout's processor time."
+    _print(title, ("", "a second", "ratio to bare", "processor, ms each"), rows, below=said)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.3f}"
 
 
 @bench_app.command("points")
@@ -147,10 +157,18 @@ def _points(
             help="One-way delay of the network between the curator and the others. The bare loop has none.",
         ),
     ] = 0.0,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PYTHON", help="The Python of another checkout, whose sessions take turns with these."
+        ),
+    ] = None,
 ) -> dict[str, Any]:
     """Compare the points that a private session buys a second with a bare loop's rounds.
 
-    With --delay the session is one of parties that are far apart, and is not compared with the bare loop.
+    Processor time is that of all parties in the rounds, the least of all sessions; `exact` is without noise
+    and without fsync. With --delay the session is one of parties that are far apart, and is not compared
+    with the bare loop.
     """
     from hushbid.evidence.bench.points import bench_points
 
@@ -158,6 +176,10 @@ def _points(
         raise ConfigError(
             f"{bought} points are not bought in rounds of {batch}.",
             advice="Give a number of points that the batch divides.",
+        )
+    if against is not None and delay:
+        raise ConfigError(
+            "Sessions of another checkout have no delay.", advice="Leave out --delay, or --against."
         )
     return bench_points(
         owners=owners,
@@ -167,6 +189,82 @@ def _points(
         batch=batch,
         repeats=repeats,
         delay=delay,
+        against=against,
+        say=_say,
+    )
+
+
+_PEERS: Final = (
+    "| a round of {owners} owners | processor, ms | to the bare loop | wall, ms | rounds a second "
+    "| processor, ms a point |",
+    "|---|---|---|---|---|---|",
+)
+
+
+def _show_peers(result: Mapping[str, Any]) -> None:
+    """The table in Markdown, as docs/scale.md has it."""
+    for batch in dict.fromkeys(row["batch"] for row in result["rows"]):
+        rows = [row for row in result["rows"] if row["batch"] == batch]
+        down, up = rows[0]["broadcast_bytes"], rows[0]["reply_bytes"]
+        typer.echo(f"b = {batch}: {down:,} bytes to each owner, {up:,} back\n")
+        for line in _PEERS:
+            typer.echo(line.format(owners=result["owners"]))
+        for row in rows:
+            typer.echo(f"| {' | '.join(_peer_cells(row))} |")
+        typer.echo("")
+
+
+def _peer_cells(row: Mapping[str, Any]) -> list[str]:
+    what = row["what"] if row["version"] is None else f"{row['what']} ({row['version']})"
+    if row["note"] is not None:
+        return [what, row["note"], "", "", "", ""]
+    return [
+        what,
+        f"{1e3 * row['processor_seconds_per_round']:.2f}",
+        f"{row['bare_ratio']:.1f} ×",
+        f"{1e3 * row['seconds_per_round']:.2f}",
+        f"{1 / row['seconds_per_round']:,.0f}",
+        f"{1e3 * row['processor_seconds_per_point']:.2f}",
+    ]
+
+
+@bench_app.command("peers")
+@verb(show=_show_peers)
+def _peers(
+    owners: _Owners = 5,
+    points: _Points = 11_000,
+    columns: _Bytes = 784,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that are measured, each time.")] = 100,
+    batches: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--batch", min=1, help="Points that a round buys; give it again for more. [default: 1, 20]"
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Measurements of each; the least counts.")] = 3,
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            "--peer-python",
+            metavar="PYTHON",
+            help="The Python of an environment that has peers which this one has not, such as Flower.",
+        ),
+    ] = None,
+) -> dict[str, Any]:
+    """Compare a round of a session with the same bytes by ZeroMQ alone, gRPC, Dask and Flower.
+
+    Peers that are not installed are left out, and their rows say so. The first rounds do not count.
+    """
+    from hushbid.evidence.bench.peers import bench_peers
+
+    return bench_peers(
+        owners=owners,
+        points=points,
+        columns=columns,
+        rounds=rounds,
+        batches=list(dict.fromkeys(batches or (1, 20))),
+        repeats=repeats,
+        python=python,
         say=_say,
     )
 

@@ -10,7 +10,9 @@ from hushbid.evidence.bench.bare import bare_rounds
 @pytest.mark.parametrize("curve", [False, True], ids=["plain", "curve"])
 def test_bare_rounds_run_between_processes_and_leave_none(curve: bool) -> None:
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    assert bare_rounds(owners=2, rounds=20, broadcast_bytes=640, reply_bytes=6700, curve=curve) > 0
+    cost = bare_rounds(owners=2, rounds=20, broadcast_bytes=640, reply_bytes=6700, curve=curve)
+    assert cost.rate == 20 / cost.seconds > 0
+    assert cost.processor_seconds > 0
     assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
 
 

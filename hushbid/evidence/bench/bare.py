@@ -1,19 +1,24 @@
 """The bare ceiling: a ROUTER/DEALER scatter-gather between processes that does nothing but pass bytes.
 
 Plain pyzmq as its manual shows it, none of hushbid's code: what a real session loses against this is
-hushbid's own cost. The module imports nothing but pyzmq, for it is also what the owners' processes run.
+hushbid's own cost. As a script, which the owners' processes run, the module imports nothing but
+pyzmq.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import zmq
+
+if TYPE_CHECKING:
+    from hushbid.evidence.bench.spent import RoundCost
 
 __all__ = ["bare_rounds"]
 
@@ -22,8 +27,8 @@ WARM_UP_ROUNDS: Final = 50
 _END: Final = b""
 
 
-def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int, curve: bool) -> float:
-    """Rounds per second of a bare scatter-gather over TCP on this machine.
+def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int, curve: bool) -> RoundCost:
+    """What rounds of a bare scatter-gather over TCP on this machine cost this process and the owners'.
 
     In a round one frame goes to each of the owners, every one a process of its own, and one comes back from
     each. `rounds` are timed, after a short warm-up; `curve` is whether to encrypt, as a session does.
@@ -32,6 +37,8 @@ def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int
         ValueError: If `owners`, `rounds` or `broadcast_bytes` is not positive.
         TimeoutError: If an owner's process does not answer.
     """
+    from hushbid.evidence.bench.spent import RoundCost, processor_seconds
+
     if min(owners, rounds, broadcast_bytes) < 1:
         raise ValueError("owners, rounds and broadcast_bytes are at least 1")
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -52,14 +59,16 @@ def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int
         routes = [socket.recv_multipart()[0] for _ in range(owners)]
         broadcast = b"w" * broadcast_bytes
         _scatter_gather(socket, routes, broadcast, min(rounds, WARM_UP_ROUNDS))
-        start = time.perf_counter()
+        parties = [os.getpid(), *(process.pid for process in processes)]
+        spent, began = sum(filter(None, map(processor_seconds, parties))), time.perf_counter()
         _scatter_gather(socket, routes, broadcast, rounds)
-        elapsed = time.perf_counter() - start
+        seconds = time.perf_counter() - began
+        processor = sum(filter(None, map(processor_seconds, parties))) - spent
         for route in routes:
             socket.send_multipart([route, _END])
         for process in processes:
             process.wait(PATIENCE_MS / 1000)
-        return rounds / elapsed
+        return RoundCost(rounds, seconds, processor)
     except (zmq.Again, subprocess.TimeoutExpired):
         raise TimeoutError(f"an owner's process did not answer within {PATIENCE_MS / 1000:g} s") from None
     finally:

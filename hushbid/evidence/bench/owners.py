@@ -13,6 +13,7 @@ from hushbid.cluster.file import open_cluster
 from hushbid.cluster.parties import Party
 from hushbid.evidence.bench.rules import with_setting
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.evidence.bench.spent import descendants
 from hushbid.protocol import platform
 from hushbid.protocol.names import CURATOR
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
@@ -114,12 +115,7 @@ class _Memory:
 
     def _look(self) -> None:
         while not self._ended.wait(_BETWEEN_LOOKS):
-            self.most = max(self.most, sum(map(_share, _children())))
-
-
-def _children() -> list[int]:
-    tasks = Path("/proc/self/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+            self.most = max(self.most, sum(map(_share, descendants(os.getpid()))))
 
 
 def _share(process: int) -> int:

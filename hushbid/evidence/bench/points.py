@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median_high
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from hushbid.cluster.file import open_cluster
-from hushbid.consumer.events import PurchasesChecked
 from hushbid.evidence.bench.bare import bare_rounds
-from hushbid.evidence.bench.relay import relay
 from hushbid.evidence.bench.rules import BOX_BYTES, with_setting
 from hushbid.evidence.bench.session import DIMENSION, write_cluster
+from hushbid.evidence.bench.session_cost import SessionCost, check_python, session_cost
+from hushbid.evidence.bench.spent import RoundCost
 from hushbid.protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES
-from hushbid.protocol.names import CONSUMER
-from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.wire.codec import HEADER_BYTES, encode_message
 from hushbid.protocol.wire.messages import Bid, Broadcast, SealedCandidate, fixed
-from hushbid.running.directory import prepare, redirect
-from hushbid.running.launcher import run_parties
 
-__all__ = ["bench_points", "times_of"]
+__all__ = ["SETTINGS", "bench_points"]
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """What one session took, in seconds.
-
-    Attributes:
-        session: From the first broadcast to the end of the last round.
-        whole: From the start of the parties' processes until the consumer had the last points.
-    """
-
-    session: float
-    whole: float
+SETTINGS: Final = ("private", "blind", "sealed")
+"""Sessions that take turns (`hushbid.evidence.bench.rules`): `sealed` is without noise and without fsync."""
 
 
 def bench_points(
@@ -52,12 +35,14 @@ def bench_points(
     batch: int,
     repeats: int,
     delay: float = 0.0,
+    against: Path | None = None,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Measure points bought a second, from the first broadcast to the end of the last round.
 
     The session is sealed and filtered, with secure noise, fsync, CURVE and recording; then the same with a
-    curator that is blind. The bare loop passes frames of one point each; it is measured before and after.
+    curator that is blind, and one without noise and fsync. The bare loop passes frames of one point each; it
+    is measured before and after. Processor time is that of all parties in the rounds, the least of several.
 
     With a delay, owners and the consumer reach the curator through a relay on loopback that hands every byte
     on so much later, in both directions. The bare loop is never delayed, so that a delayed session has no
@@ -67,7 +52,13 @@ def bench_points(
         bought: p, which `batch` divides.
         repeats: Sessions; their median counts.
         delay: Delay of a byte on its way through the network, in seconds; 0: no relay.
+        against: The Python of another checkout, whose sessions take turns with these.
+
+    Raises:
+        ConfigError: The other checkout cannot run a session.
     """
+    if against is not None:
+        check_python(against)
     broadcast = Broadcast(round=1000, weights=np.zeros(DIMENSION, dtype=np.int32), noise="secure")
     candidate = SealedCandidate(
         features=np.zeros(DIMENSION, dtype=np.int16),
@@ -77,29 +68,36 @@ def bench_points(
     bid = Bid(round=1000, exhausted=False, score=fixed(0), handle=fixed(1), candidate=candidate)
     down, up = (HEADER_BYTES + len(encode_message(message)) for message in (broadcast, bid))
 
-    def bare() -> float:
+    def bare() -> RoundCost:
         say("bare ROUTER/DEALER scatter-gather")
         return bare_rounds(owners, 1000, down, up, curve=True)
 
     rounds = bought // batch
+    checkouts = [None] if against is None else [None, against]
+    found: dict[tuple[Path | None, str], list[SessionCost]] = {}
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
         place = Path(name)
         plain = write_cluster(
             place, owners=owners, points=points, columns=columns, rounds=rounds, batch=batch, whole=True
         )
         before = bare()
-        measured: dict[str, list[_Measured]] = {"private": [], "blind": []}
-        files = {setting: with_setting(plain, setting) for setting in measured}
-        for _ in range(repeats):
-            for setting, found in measured.items():
-                say(
-                    f"session ({setting}), {rounds} rounds of {batch}"
-                    + (f", {delay:g} s each way" if delay else "")
-                )
-                found.append(_measure(files[setting], place / "runs", delay, say))
+        files = {setting: with_setting(plain, setting) for setting in SETTINGS}
+        for repeat in range(repeats):
+            for setting in SETTINGS:
+                for python in checkouts[:: -1 if repeat % 2 else 1]:
+                    say(
+                        f"session ({setting}), {rounds} rounds of {batch}"
+                        + (f", {delay:g} s each way" if delay else "")
+                        + ("" if python is None else ", the other checkout")
+                    )
+                    cost = session_cost(files[setting], place / "runs", python=python, delay=delay, say=say)
+                    found.setdefault((python, setting), []).append(cost)
         after = bare()
-    rates, blind = ([rounds * batch / each.session for each in found] for found in measured.values())
-    rate, reference = median_high(rates), (before + after) / 2
+    reference = (before.rate + after.rate) / 2
+    bare_seconds = min(each.processor_seconds / each.rounds for each in (before, after))
+    own = _figures(batch, found, None, bare_seconds)
+    rates = [batch * cost.rate for cost in found[None, "private"]]
+    blind = [batch * cost.rate for cost in found[None, "blind"]]
     return {
         "owners": owners,
         "points": points,
@@ -108,38 +106,46 @@ def bench_points(
         "batch": batch,
         "rounds": rounds,
         "bare_rounds_per_second": reference,
-        "bare_spread": abs(before - after) / reference,
-        "points_per_second": rate,
+        "bare_spread": abs(before.rate - after.rate) / reference,
+        "bare_processor_seconds_per_round": bare_seconds,
+        "points_per_second": own["points_per_second"],
         "points_per_second_low": min(rates),
         "points_per_second_high": max(rates),
-        "ratio": None if delay else rate / reference,
-        "blind_points_per_second": median_high(blind),
+        "ratio": None if delay else own["points_per_second"] / reference,
+        "blind_points_per_second": own["blind_points_per_second"],
         "blind_points_per_second_low": min(blind),
         "blind_points_per_second_high": max(blind),
-        "blind_ratio": median_high(blind) / rate,
+        "blind_ratio": own["blind_points_per_second"] / own["points_per_second"],
+        "sealed_points_per_second": own["sealed_points_per_second"],
+        "processor_seconds_per_point": own["processor_seconds_per_point"],
+        "blind_processor_seconds_per_point": own["blind_processor_seconds_per_point"],
+        "sealed_processor_seconds_per_point": own["sealed_processor_seconds_per_point"],
+        "processor_ratio": own["processor_ratio"],
         "delay": delay,
-        "session_seconds": median_high([each.session for each in measured["private"]]),
-        "whole_seconds": median_high([each.whole for each in measured["private"]]),
-        "blind_whole_seconds": median_high([each.whole for each in measured["blind"]]),
+        "session_seconds": own["session_seconds"],
+        "whole_seconds": own["whole_seconds"],
+        "blind_whole_seconds": own["blind_whole_seconds"],
+        "against": None if against is None else _figures(batch, found, against, bare_seconds),
     }
 
 
-def _measure(file: Path, runs: Path, delay: float, say: Callable[[str], None]) -> _Measured:
-    prepared = prepare(open_cluster(file), runs)
-    with contextlib.ExitStack() as stack:
-        if delay:
-            redirect(prepared, stack.enter_context(relay(prepared.session.network.address, delay=delay)))
-        started = time.monotonic()
-        ended = run_parties(prepared, say=say)
-    place = next(party.directory for party in prepared.parties if party.name == CONSUMER)
-    delivered = max(times_of(place / ended.consumer.transcript, PurchasesChecked.KIND))
-    return _Measured(session=ended.curator.wall_seconds, whole=delivered - started)
-
-
-def times_of(transcript: Path, kind: str) -> list[float]:
-    """When the records of a party were made that have an item of this kind.
-
-    All parties' records have the time of one clock: it is the machine's.
-    """
-    with TranscriptReader(transcript) as records:
-        return [record.now for record in records if any(item.kind == kind for item in record.items)]
+def _figures(
+    batch: int,
+    found: Mapping[tuple[Path | None, str], Sequence[SessionCost]],
+    python: Path | None,
+    bare_seconds: float,
+) -> dict[str, float]:
+    """The figures of one checkout: medians of times, and the least processor time."""
+    figures: dict[str, float] = {}
+    for setting in SETTINGS:
+        costs = found[python, setting]
+        prefix = "" if setting == "private" else f"{setting}_"
+        figures |= {
+            f"{prefix}points_per_second": batch * median_high([cost.rate for cost in costs]),
+            f"{prefix}processor_seconds_per_point": min(
+                cost.processor_seconds / (batch * cost.rounds) for cost in costs
+            ),
+            f"{prefix}session_seconds": median_high([cost.seconds for cost in costs]),
+            f"{prefix}whole_seconds": median_high([cost.whole for cost in costs]),
+        }
+    return figures | {"processor_ratio": bare_seconds / figures["processor_seconds_per_point"]}

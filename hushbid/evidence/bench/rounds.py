@@ -36,7 +36,7 @@ def bench_rounds(
 
     def bare() -> float:
         say("bare ROUTER/DEALER scatter-gather")
-        return bare_rounds(owners, 2 * rounds, broadcast, reply, curve=True)
+        return bare_rounds(owners, 2 * rounds, broadcast, reply, curve=True).rate
 
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
         cluster = write_cluster(Path(name), owners=owners, points=points, columns=columns, rounds=rounds)

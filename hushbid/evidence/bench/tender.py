@@ -14,12 +14,12 @@ import tomli_w
 
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.events import PurchasesChecked
-from hushbid.evidence.bench.points import times_of
 from hushbid.evidence.bench.relay import relay
 from hushbid.evidence.bench.rules import BOX_BYTES
 from hushbid.evidence.bench.scale import in_own_process
 from hushbid.evidence.bench.scale_cell import ScaleCell
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.evidence.bench.session_cost import times_of
 from hushbid.plan.submissions import ALIKE
 from hushbid.protocol.machine.weighing import WeightsComputed
 from hushbid.protocol.names import CONSUMER, CURATOR

@@ -97,6 +97,7 @@ RESULTS: Final[dict[str, Made]] = {
     "consumer": partial(record, ConsumerResult),
     "bench rounds": partial(returned, "hushbid/evidence/bench/rounds.py:bench_rounds"),
     "bench points": partial(returned, "hushbid/evidence/bench/points.py:bench_points"),
+    "bench peers": partial(returned, "hushbid/evidence/bench/peers.py:bench_peers"),
     "bench tender": partial(returned, "hushbid/evidence/bench/tender.py:bench_tender"),
     "bench rules": partial(returned, "hushbid/evidence/bench/rules.py:bench_rules"),
     "bench owners": partial(returned, "hushbid/evidence/bench/owners.py:bench_owners"),
