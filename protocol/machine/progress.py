@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple, Self
 
 __all__ = ["COMPARING", "MOST_NAMED", "Pace", "Progress"]
@@ -71,7 +71,7 @@ class Progress:
         return max(0, self.round - 1) if self.phase == "rounds" else self.round
 
     def as_line(self) -> bytes:
-        return json.dumps(asdict(self)).encode() + b"\n"
+        return json.dumps({each.name: getattr(self, each.name) for each in fields(self)}).encode() + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> Self:
