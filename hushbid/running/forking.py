@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
+from hushbid.protocol.runtime.interrupts import end_at_once
+
 __all__ = ["main"]
 
 _IMPORTED: Final = (
@@ -71,6 +73,7 @@ class _Task:
 
 def main() -> None:
     """Serve until the launcher is gone; in a forked process, become what was asked for."""
+    end_at_once()  # before what is imported has anything to do at the end
     with socket.socket(fileno=int(sys.argv[1])) as control:
         control.set_inheritable(False)
         gc.disable()  # what is imported stays

@@ -1,7 +1,6 @@
 """Models trained in a process of their own, forked from one that has imported scikit-learn already.
 
-``python -m hushbid.running.training`` is that process: it is told a function on its stdin, a socket, and
-answers there with what it returns or raises. Its launcher holds all data of a run anyway, and is nobody's party.
+The process (`hushbid.running.training_process`) is the launcher's, who holds all data of a run, and no party's.
 """
 
 from __future__ import annotations
@@ -9,19 +8,17 @@ from __future__ import annotations
 import os
 import pickle
 import socket
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from hushbid.protocol.errors import HushbidError
-from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 from hushbid.running.fork_server import ForkServer
 
-__all__ = ["ForkedTraining"]
+__all__ = ["ForkedTraining", "read_all"]
 
 _T = TypeVar("_T")
-_MODULE: Final = "hushbid.running.training"
+_MODULE: Final = "hushbid.running.training_process"
 _STDERR: Final = 2
 _ENDING_SECONDS: Final = 5.0
 
@@ -53,7 +50,7 @@ class ForkedTraining:
             try:
                 ours.sendall(pickle.dumps(function, pickle.HIGHEST_PROTOCOL))
                 ours.shutdown(socket.SHUT_WR)
-                said = _all(ours)
+                said = read_all(ours)
             except (BrokenPipeError, ConnectionResetError):
                 said = b""
         process.wait(_ENDING_SECONDS)
@@ -68,25 +65,9 @@ class ForkedTraining:
         return result  # type: ignore[no-any-return]
 
 
-def _all(stream: socket.socket) -> bytes:
+def read_all(stream: socket.socket) -> bytes:
+    """What comes until its other end is shut for writing."""
     parts: list[bytes] = []
     while part := stream.recv(1 << 20):
         parts.append(part)
     return b"".join(parts)
-
-
-def _main() -> None:
-    keep_one_blas_thread()  # as the launcher itself: the same sums in the same order
-    with socket.socket(fileno=os.dup(0)) as stream:
-        answer: tuple[Any, BaseException | None]
-        try:
-            answer = pickle.loads(_all(stream))(), None
-        except Exception as error:
-            if not isinstance(error, HushbidError):
-                error.add_note(traceback.format_exc())
-            answer = None, error
-        stream.sendall(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
-
-
-if __name__ == "__main__":
-    _main()
