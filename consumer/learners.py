@@ -26,7 +26,17 @@ from hushbid.consumer.estimators import check_model_seed
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import missing, need
 
-__all__ = ["MODELS", "Learned", "Learner", "Training", "check_model", "counted", "learner", "modules_of", "train_here"]
+__all__ = [
+    "MODELS",
+    "Learned",
+    "Learner",
+    "Training",
+    "check_model",
+    "counted",
+    "learner",
+    "modules_of",
+    "train_here",
+]
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[Any]

@@ -133,8 +133,8 @@ class Rehearsing:
         """
         session.file.check_wanted_labels(given.validation)  # else nothing could be played
         played = self._played(session, given)
-        return played if played.refused else replace(
-            played, prospect=prospect_of(session, given, self.training)
+        return (
+            played if played.refused else replace(played, prospect=prospect_of(session, given, self.training))
         )
 
     def _played(self, session: Session, given: Sets) -> Verdict:

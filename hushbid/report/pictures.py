@@ -336,7 +336,7 @@ def _map(rows: OwnRows) -> PrincipalMap | None:
     first, second = (shortened(float(value) / spread) for value in found.eigenvalues_)
     offered = None
     if rows.offered is not None:
-        from scipy.spatial.distance import cdist  # noqa: PLC0415
+        from scipy.spatial.distance import cdist
 
         beside = np.exp(-space.gamma * cdist(scaled(rows.offered), points, "sqeuclidean"))
         offered = _places(found.transform(beside))

@@ -1,4 +1,4 @@
-"""The launcher's side of a fork server: one process imports what parties need, and every party is forked from it.
+"""A fork server, from the launcher's side: one process imports what parties need, and each is forked from it.
 
 A party's Python imports for .4 s before its first line runs. The fork server (`hushbid.running.forking`) does
 it once, while the launcher reads the cluster. It is started with a party's environment and is given nothing

@@ -46,7 +46,7 @@ _IMPORTED: Final = (
 )
 """What parties import before their session begins, or in it."""
 _NOT_FOR_ARRAYS: Final = "pandas"
-"""scikit-learn imports it where it is installed, to take its tables. It takes as long as all of parties' own."""
+"""scikit-learn imports it where it is installed, to take its tables; that takes longer than all of ours."""
 _LONGEST: Final = 65_536
 """Bytes of a request, at most."""
 _DESCRIPTORS: Final = 4
@@ -102,11 +102,12 @@ class _Server:
         task: _Task | None = None
         try:
             while task is None:
-                ready = select.select([self._control, woken], [], [])[0]
+                control = self._control.fileno()
+                ready = select.select([control, woken], [], [])[0]
                 if woken in ready:
                     os.read(woken, _LONGEST)
                     self._tell_ended()
-                if self._control in ready:
+                if control in ready:
                     said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST, _DESCRIPTORS)
                     if not said:
                         break
@@ -164,10 +165,11 @@ class _Server:
 
 
 def _load(modules: Sequence[str]) -> None:
-    """Import what only some sessions need. What cannot be imported fails in who needs it, and says so there."""
+    """Import what only some sessions need. What cannot be imported fails later, in who needs it."""
     absent = _NOT_FOR_ARRAYS not in sys.modules
     if absent:
-        sys.modules[_NOT_FOR_ARRAYS] = None  # type: ignore[assignment] - as if it were not installed
+        without: dict[str, Any] = sys.modules
+        without[_NOT_FOR_ARRAYS] = None  # as if it were not installed
     try:
         for module in modules:
             with contextlib.suppress(ImportError):

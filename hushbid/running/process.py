@@ -18,6 +18,7 @@ __all__ = ["PartyFailed", "PartyProcess"]
 _RESULT: Final = "result.json"
 _LOG: Final = "log.txt"
 
+
 class PartyFailed(HushbidError):
     """A party's process failed, and the run with it, with the exit code of the party."""
 

@@ -1,6 +1,6 @@
 """Models trained in a process of their own, forked from one that has imported scikit-learn already.
 
-The process (`hushbid.running.training_process`) is the launcher's, who holds all data of a run, and no party's.
+The process (`hushbid.running.training_process`) is the launcher's, who holds all data of a run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ForkedTraining:
                 "A process that trains models ended without an answer.",
                 advice="If nobody ended it, see whether the machine ran out of memory.",
             )
-        result, error = pickle.loads(said)
+        result, error = pickle.loads(said)  # noqa: S301 - of a process of our own
         if error is not None:
             raise error
         return result  # type: ignore[no-any-return]

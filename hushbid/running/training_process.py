@@ -25,7 +25,7 @@ def _main() -> NoReturn:
     with socket.socket(fileno=os.dup(0)) as stream:
         answer: tuple[Any, BaseException | None]
         try:
-            answer = pickle.loads(read_all(stream))(), None
+            answer = pickle.loads(read_all(stream))(), None  # noqa: S301 - of the process that forked us
         except Exception as error:
             if not isinstance(error, HushbidError):
                 error.add_note(traceback.format_exc())

@@ -175,7 +175,7 @@ def _enter(network: Path) -> None:
 
 
 class _ForkedServer:
-    """What `hushbid.running.fork_server` uses of `subprocess.Popen`, forked from the process that asks for it."""
+    """What `hushbid.running.fork_server` uses of `subprocess.Popen`, forked from who asks for it."""
 
     def __init__(self, control: int) -> None:
         self._code: int | None = None
