@@ -50,7 +50,7 @@ SHORT: Final[Mapping[str, str]] = {
 
 
 def import_rich_help() -> None:
-    """Import what Typer draws help with, but not what draws Markdown and tracebacks, which takes as long again.
+    """Import what Typer draws help with, but not what draws Markdown and tracebacks: half of it.
 
     Typer names these at the top of a module, and we have it draw neither.
     """

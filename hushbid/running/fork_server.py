@@ -138,6 +138,8 @@ class ForkServer:
         """End it, and whatever was forked from it and still runs."""
         if not self._used:
             self._process.kill()  # it may be importing still, and has nobody to look after
+        for forked in tuple(self._forked.values()):
+            forked.send_signal(signal.SIGKILL)
         self._ours.close()
         try:
             self._process.wait(_CLOSING_SECONDS)

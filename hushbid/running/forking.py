@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -47,6 +48,9 @@ _IMPORTED: Final = (
 """What parties import before their session begins, or in it."""
 _NOT_FOR_ARRAYS: Final = "pandas"
 """scikit-learn imports it where it is installed, to take its tables; that takes longer than all of ours."""
+_LEAVE_SECONDS: Final = 10.0
+"""Seconds that parties get to stop in good order when their launcher is gone."""
+_LOOK_SECONDS: Final = 0.02
 _LONGEST: Final = 65_536
 """Bytes of a request, at most."""
 _DESCRIPTORS: Final = 4
@@ -157,7 +161,11 @@ class _Server:
             self._control.send(json.dumps(what).encode())
 
     def _end_all(self) -> None:
-        """End what still runs: the launcher did, or is gone."""
+        """End what still runs once it had its time: a party stops when it sees that its launcher is gone."""
+        deadline = time.monotonic() + _LEAVE_SECONDS
+        while self._running and time.monotonic() < deadline:
+            self._tell_ended()
+            time.sleep(_LOOK_SECONDS)
         for pid in self._running:
             os.kill(pid, signal.SIGKILL)
         for pid in (*self._running, *self._ended):

@@ -111,7 +111,8 @@ def test_the_help_lists_the_verbs_and_the_exit_codes(hushbid: Any) -> None:
 
 @pytest.mark.parametrize("verb", LISTED)
 def test_what_help_says_of_a_verb_begins_what_its_own_help_says(verb: str) -> None:
-    command = get_command(app).commands[verb]
+    group: Any = get_command(app)
+    command = group.commands[verb]
     assert " ".join((command.help or "").split("\n\n")[0].split()) == listing.SHORT[verb]
 
 
