@@ -142,7 +142,8 @@ class ForkServer:
             forked.send_signal(signal.SIGKILL)
         self._ours.close()
         try:
-            self._process.wait(_CLOSING_SECONDS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_CLOSING_SECONDS)
         finally:
             self._process.kill()
             self._process.wait()
@@ -169,7 +170,7 @@ class ForkServer:
             self._forked.clear()
             return {}
         answer: dict[str, Any] = json.loads(said)
-        if "ended" in answer:
+        if answer.get("ended") in self._forked:  # else an interrupt kept us from hearing that it was forked
             self._forked.pop(answer["ended"]).code = answer["code"]
         return answer
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -41,7 +42,7 @@ from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, prepare
 from hushbid.running.fork_server import ForkServer
 from hushbid.running.process import PartyFailed, PartyProcess
-from hushbid.running.report import with_report
+from hushbid.running.report import import_page, with_report
 from hushbid.running.simulate import AfterRound, Follow, baselines, both
 from hushbid.running.training import ForkedTraining
 from hushbid.text_files import check_directory_place
@@ -142,6 +143,7 @@ def run(
     try:
         session = open_session(prepared.session)
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
+        Thread(target=import_page, daemon=True).start()  # while the parties have the session
         ended = run_parties(prepared, told := both(progress, follow), say, server)
         last = _over(session, ended.curator)
         if told is not None:
