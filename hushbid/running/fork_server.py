@@ -219,7 +219,8 @@ def start(control: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         # -P: a party's working directory holds data, and is no place to import from.
         [sys.executable, "-P", "-m", _MODULE, str(control)],
-        env=party_environment(os.environ) | {LAUNCHED: "1"},
+        # One thread of BLAS, whatever was asked for: a fork copies one alone, and parties use no more.
+        env=party_environment(os.environ) | _ONE_THREAD | {LAUNCHED: "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=(control,),

@@ -192,7 +192,7 @@ class _ForkedServer:
                     os.close(number)
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
-            environment = fork_server.party_environment(os.environ) | {LAUNCHED: "1"}
+            environment = fork_server.party_environment(os.environ) | {LAUNCHED: "1"}  # as `start` does
             _run("hushbid.running.forking", [str(control)], Path.cwd(), environment)
             code = 0
         except SystemExit as end:

@@ -36,6 +36,7 @@ def server() -> Iterator[ForkServer]:
         patch.setenv("OPERATOR_TOKEN", "kept-from-parties")
         patch.setenv("HUSHBID_KEY", "/operator/key")
         patch.setenv("TZ", "Europe/Zurich")
+        patch.setenv("OPENBLAS_NUM_THREADS", "4")
         with ForkServer() as made:
             yield made
 
