@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -94,7 +93,7 @@ def _processor_seconds() -> float:
 
 
 class _Memory:
-    """Looks at the memory of this process's descendants from time to time, in a thread of its own.
+    """Looks at the memory of this process's children from time to time, in a thread of its own.
 
     A page that several processes share counts for each by its part (``Pss`` of Linux), so that the sum is
     what the machine has to have.
@@ -115,16 +114,12 @@ class _Memory:
 
     def _look(self) -> None:
         while not self._ended.wait(_BETWEEN_LOOKS):
-            self.most = max(self.most, sum(map(_share, _descendants(os.getpid()))))
+            self.most = max(self.most, sum(map(_share, _children())))
 
 
-def _descendants(process: int) -> list[int]:
-    found: list[int] = []
-    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-        for task in Path(f"/proc/{process}/task").iterdir():
-            for child in map(int, (task / "children").read_text().split()):
-                found += [child, *_descendants(child)]
-    return found
+def _children() -> list[int]:
+    tasks = Path("/proc/self/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
 
 def _share(process: int) -> int:
