@@ -14,7 +14,7 @@ from hushbid.cluster.evaluation import Baselines, Told, evaluate, too_large
 from hushbid.cluster.file import Cluster
 from hushbid.consumer.appraisal import Evaluation
 from hushbid.consumer.events import StorePurchases
-from hushbid.consumer.learners import check_model
+from hushbid.consumer.learners import Training, check_model, train_here
 from hushbid.consumer.own_figures import own_view
 from hushbid.consumer.result import Purchase
 from hushbid.consumer.store import PurchaseFile, keep_table, keep_verdict
@@ -212,11 +212,13 @@ def baselines(
     last: Progress,
     told: Follow | None,
     say: Callable[[str], object] | None,
+    training: Training = train_here,
 ) -> Baselines:
     """The greedy and the uniform choice on the same data (DESIGN §7): a step of the operator only.
 
     Args:
         last: How the session ended; `told` gets it with what is computed, and again at the end.
+        training: Trains the models that choices are judged by.
     """
     p, wanted = session.file.session.points, cluster.file.run.greedy
     rows = sum(map(len, data.owners.values()))
@@ -237,6 +239,7 @@ def baselines(
         session=session,
         with_greedy=wanted,
         told=None if told is None else _comparing(told, last),
+        training=training,
     )
     if told is not None:
         told(last)

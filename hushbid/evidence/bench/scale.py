@@ -20,7 +20,7 @@ from scipy.optimize import nnls
 
 from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost, default_batch
 from hushbid.protocol.errors import ExitCode, HushbidError
-from hushbid.running.process import party_environment
+from hushbid.running.fork_server import party_environment
 
 __all__ = ["TERMS", "Fit", "bench_scale", "cells_around", "extended", "fitted"]
 
