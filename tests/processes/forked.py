@@ -17,6 +17,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ from typing import Final, Protocol
 from hushbid.protocol.runtime.interrupts import LAUNCHED
 from hushbid.running import fork_server
 
-__all__ = ["ForkedProcess", "PartyProcess"]
+__all__ = ["ForkedProcess", "PartyProcess", "ran"]
 
 _FORKS: Final = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
@@ -134,6 +135,28 @@ class ForkedProcess:
     def kill(self) -> None:
         """End it."""
         self.send_signal(signal.SIGKILL)
+
+
+def ran(
+    module: str, arguments: Sequence[str], directory: Path, *, seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """What `subprocess.run` says of ``python -P -m MODULE ARGUMENTS``, forked, in this process's environment.
+
+    Raises:
+        subprocess.TimeoutExpired: It has not ended in so many seconds.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        out, err = Path(place, "out"), Path(place, "err")
+        for stream in (out, err):
+            stream.touch()
+        process = ForkedProcess(
+            module, arguments, directory=directory, environment=os.environ, out=out, err=err
+        )
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess([module, *arguments], code, out.read_text(), err.read_text())
 
 
 def _become(
