@@ -99,12 +99,12 @@ def test_what_is_no_cell_is_refused_with_a_reason(text: str, why: str) -> None:
 def test_the_process_of_a_cell_says_why_it_cannot_measure_it() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hushbid.evidence.bench.scale_cell"],
-        input='{"rule": "logistic", "owners": 5, "batch": 2}',
+        input='{"rule": "loudest", "owners": 5}',
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stderr.startswith("hushbid: session.batch is 2"), done.stderr
+    assert done.stderr.startswith("hushbid: acquisition.rule: no rule is named 'loudest'"), done.stderr
     assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (4, "ConfigError")
 
 
