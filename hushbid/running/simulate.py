@@ -56,6 +56,7 @@ def simulate(
     owners: int | None = None,
     owner_points: int | None = None,
     record: Path | None = None,
+    report: bool = True,
     progress: AfterRound | None = None,
     follow: Follow | None = None,
     say: Callable[[str], object] | None = None,
@@ -67,6 +68,7 @@ def simulate(
         owners: Spread the owners' points over this many owners (`hushbid.cluster.data.spread`).
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
+        report: Whether a report is drawn of what is recorded, which takes as long as a small session.
         progress: Called after every round.
         follow: Called as often, while the result is compared with other choices, and at the end, with all
             that is known (`hushbid.protocol.machine.progress`).
@@ -173,7 +175,7 @@ def simulate(
         data=None if kept is None or kept.purchases is None else kept.path.resolve(),
         directory=record.resolve() if record is not None else None,
     )
-    return result if record is None else with_report(result, reference, record, say)
+    return with_report(result, reference, record, say) if record is not None and report else result
 
 
 def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
