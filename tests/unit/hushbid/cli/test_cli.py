@@ -68,6 +68,8 @@ def hushbid(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     """`hushbid("keys", "new", "bob")` runs the command line."""
     for name in [name for name in os.environ if name.startswith("HUSHBID_")]:
         monkeypatch.delenv(name)
+    # Else the program's name is `python -m pytest`, where that is how the tests are run.
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)
 
     def run(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["hushbid", *arguments])
