@@ -141,7 +141,7 @@ class OwnerNumerics:
         key = rows_key(self._require_sealer().identity.seed, dataset_digest(self._dataset))
         return RowTree(
             self._dataset.features,
-            self._dataset.own_attributes,
+            self._dataset.each_own_attributes(),
             key=key,
             depth=self._session.commitment_depth,
         )
