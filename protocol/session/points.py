@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol import limits
+from hushbid.protocol.crypto.identity import PublicIdentity
 from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     batch_statement,
@@ -125,6 +126,7 @@ class Signatures:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._owners: dict[str, PublicIdentity] = {}
         self._last: _SignedBatch | None = None
         """The batch checked last."""
 
@@ -157,7 +159,10 @@ class Signatures:
         return self._last.held
 
     def _signed(self, owner: str, statement: bytes, signature: bytes) -> bool:
-        return verify_signature(statement, signature, self._session.public_identity(owner).verify)
+        identity = self._owners.get(owner)
+        if identity is None:
+            identity = self._owners[owner] = self._session.public_identity(owner)
+        return verify_signature(statement, signature, identity.verify)
 
 
 def _digests(joined: bytes) -> Iterator[bytes]:
