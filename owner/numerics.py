@@ -179,6 +179,8 @@ class OwnerNumerics:
         self._table = Points(
             self._hashed(feature_map), norm_bound=feature_map.space.norm_bound, jitter=self._session.jitter
         )
+        if not self._session.rule.herds:
+            self._table.prepare()  # before a broadcast is here, and time counts
 
     def _score(self, effect: ScorePoints) -> Scored:
         table, batch = self._points(), self._session.batch

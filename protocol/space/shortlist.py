@@ -127,6 +127,9 @@ class GrowingScreen:
         self._rows = np.zeros((_SMALLEST, dimension), dtype=np.float32)
         self._count = 0
 
+    def __len__(self) -> int:
+        return self._count
+
     def extend(self, features: Features) -> None:
         """Add points, int16 of shape (n, d)."""
         first, self._count = self._count, self._count + len(features)
