@@ -144,7 +144,7 @@ class Points:
         features: Features = np.asarray(self._features[found])
         before = whole_numbers(values, np.asarray(self._features[self._withdrawn.entries]))
         count = min(count, MOST_HERDED - len(before))
-        chosen = herd(whole_numbers(values, features), mean, count, features=features, before=before)
+        chosen = herd(values, mean, count, features=features, before=before)
         return tuple(found[list(chosen)].tolist())
 
     def first(
@@ -318,7 +318,7 @@ class Pool:
         purse = Purse(
             terms, ranks[entries], copies=None if copies is None else copies.points(entries), seller=seller
         )
-        chosen = herd(whole_numbers(values, features), mean, count, features=features, purse=purse)
+        chosen = herd(values, mean, count, features=features, purse=purse)
         return tuple(entries[list(chosen)].tolist())
 
     def _last_resort(self, entry: int) -> tuple[int, ...]:
