@@ -18,7 +18,9 @@ from hushbid.protocol.wire.messages import Commitment, Hello, NestedTarget, Subs
 
 __all__ = ["check_commitment", "check_hello", "check_target"]
 
-_SAME_RELEASE: Final = "Use the same release of hushbid on both sides"
+_THE_FILE: Final = "Get the curator's session file. If it is that already, the peer's release is older:"
+_SAME_RELEASE: Final = "use the same release of hushbid on both sides"
+_NUMBERED: Final = ", or `session.numbered = false` in the session file of all parties"
 
 
 def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link | None) -> None:
@@ -37,14 +39,14 @@ def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link
             f"The key is that of the {role} {peer}, the hello says {hello.role} {hello.name}.",
             advice="Use the key that the roster names for this party.",
         )
-    if session.protocol_version not in hello.versions:
+    # Who offers a later version has a release that knows ours: its session file asks for the other one.
+    is_later = max(hello.versions) > session.protocol_version and hello.session != session.digest
+    if session.protocol_version not in hello.versions and not is_later:
         raise RemoteProtocolError(
             Offence.VERSION,
             f"No common version: with the rule {session.rule.name} the curator speaks "
             f"{session.protocol_version}, the peer {list(hello.versions)}.",
-            advice=f"{_SAME_RELEASE}, or `session.numbered = false` in the session file, for all parties."
-            if session.file.numbered
-            else f"{_SAME_RELEASE}.",
+            advice=f"{_THE_FILE} {_SAME_RELEASE}{_NUMBERED if session.file.numbered else ''}.",
         )
     if hello.session != session.digest:
         raise RemoteProtocolError(

@@ -27,6 +27,7 @@ from hushbid.protocol.errors import ConfigError
 
 __all__ = [
     "ENDING",
+    "KILL",
     "NO_LINK",
     "NO_WAIT",
     "PRIVATE",
@@ -35,6 +36,7 @@ __all__ = [
     "check_linux",
     "cores",
     "forbid_core_dumps",
+    "fork",
     "has_modes",
     "is_mounted_for_us",
     "is_running",
@@ -47,6 +49,7 @@ __all__ = [
     "open_nowhere",
     "others_may_use",
     "peak_memory",
+    "send_signal",
     "set_mode",
     "stop_this_process",
     "sync_directory",
@@ -64,6 +67,8 @@ ENDING: Final = tuple(
     signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__
 )
 """Signals that ask a process to end, besides Ctrl-C; a closing terminal sends SIGHUP."""
+KILL: Final = signal.Signals.__members__.get("SIGKILL", signal.SIGTERM)
+"""The signal that ends a process at once."""
 
 _LOCKED_BYTE: Final = 2**31 - 2
 """Windows locks bytes of a file, which nobody else can then read: this one is beyond all real bytes."""
@@ -378,6 +383,20 @@ def lock_in_memory(secret: bytes) -> bool:
 def user() -> str:
     """This process's user for messages: a number, which works for a user without a name."""
     return f"user {os.geteuid()}" if has_modes() else "this user"
+
+
+def send_signal(process: int, number: int) -> None:
+    """Send another process a signal (POSIX).
+
+    Raises:
+        OSError: There is no such process, or it is another user's.
+    """
+    os.kill(process, number)
+
+
+def fork() -> int:
+    """As `os.fork` (POSIX): 0 in the new process, and its number in this one."""
+    return os.fork()
 
 
 def is_running(process: int) -> bool:

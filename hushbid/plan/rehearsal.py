@@ -349,7 +349,7 @@ def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
         "allow_nonprivate": True,
         "distinct": False,
     }
-    for key in ("fixed_cadence", "column_values", "labels"):
+    for key in ("fixed_cadence", "column_values", "labels", "numbered"):
         values["session"].pop(key, None)
     if file.herds:  # sealed, as it is: the consumer draws the map, by the seeded noise
         values["acquisition"] = {"rule": file.acquisition.rule}

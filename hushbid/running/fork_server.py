@@ -139,7 +139,7 @@ class ForkServer:
         if not self._used:
             self._process.kill()  # it may be importing still, and has nobody to look after
         for forked in tuple(self._forked.values()):
-            forked.send_signal(signal.SIGKILL)
+            forked.send_signal(platform.KILL)
         self._ours.close()
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -166,7 +166,7 @@ class ForkServer:
             said = b""
         if not said:
             for forked in self._forked.values():
-                forked.code = -signal.SIGKILL  # each asked the system for it
+                forked.code = -platform.KILL  # each asked the system for it
             self._forked.clear()
             return {}
         answer: dict[str, Any] = json.loads(said)
@@ -211,7 +211,7 @@ class Forked:
     def send_signal(self, number: signal.Signals) -> None:
         """Send it a signal, if it runs. Its id is nobody else's before the fork server has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            platform.send_signal(self.pid, number)
 
 
 def start(control: int) -> subprocess.Popen[bytes]:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
+from hushbid.protocol import platform
 from hushbid.protocol.runtime.interrupts import end_at_once
 
 __all__ = ["main"]
@@ -133,7 +134,7 @@ class _Server:
         ours = os.getpid()
         gc.freeze()  # the collector of a forked process would write to all objects, and so copy their memory
         try:
-            pid = os.fork()
+            pid = platform.fork()
         except OSError as error:
             pid = -1
             self._say({"errno": error.errno})
@@ -167,7 +168,7 @@ class _Server:
             self._tell_ended()
             time.sleep(_LOOK_SECONDS)
         for pid in self._running:
-            os.kill(pid, signal.SIGKILL)
+            platform.send_signal(pid, platform.KILL)
         for pid in (*self._running, *self._ended):
             os.waitpid(pid, 0)
 
@@ -189,7 +190,7 @@ def _load(modules: Sequence[str]) -> None:
 
 def _die_with(parent: int) -> None:
     """Have the system end this process with its parent, however that ends."""
-    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, int(platform.KILL))
     if os.getppid() != parent:
         os._exit(1)
 

@@ -85,7 +85,7 @@ class PartyProcess:
     def kill(self) -> None:
         if self.running:
             self.stopped = True
-            self._process.send_signal(signal.SIGKILL)
+            self._process.send_signal(platform.KILL)
 
     def wait(self, seconds: float) -> bool:
         return self._process.wait(seconds)

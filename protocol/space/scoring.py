@@ -187,12 +187,12 @@ class Pool:
         copies: Copies | None = None,
         prices: Prices | None = None,
     ) -> None:
-        self._features: Features = np.empty((_SMALLEST, dimension), dtype=np.int16)
-        self._ranks = np.empty(_SMALLEST, dtype=np.intp)
+        self._features: Features = np.zeros((_SMALLEST, dimension), dtype=np.int16)
+        self._ranks = np.zeros(_SMALLEST, dtype=np.intp)
         self._jitter = jitter
         self._copies = copies
         self._prices = prices
-        self._jitters: Jitters = np.empty(_SMALLEST, dtype=np.int64)
+        self._jitters: Jitters = np.zeros(_SMALLEST, dtype=np.int64)
         self._count = 0
         self._screen = GrowingScreen(dimension, norm_bound=norm_bound)
         self._withdrawn = _Withdrawals()
@@ -455,7 +455,7 @@ def _first(
 
 def _grown(table: npt.NDArray[_T], used: int, room: int) -> npt.NDArray[_T]:
     """A table with room for so many rows, of which the first are those in use."""
-    grown = np.empty((room, *table.shape[1:]), dtype=table.dtype)
+    grown = np.zeros((room, *table.shape[1:]), dtype=table.dtype)
     grown[:used] = table[:used]
     return grown
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -171,8 +171,8 @@ def without_refusals(bench: CuratorBench) -> None:
 
 
 class Forgetful(set[int]):
-    def add(self, number: int) -> None:
-        """Forget it."""
+    def update(self, *_: Iterable[int]) -> None:
+        """Forget them."""
 
 
 def with_disputes(disputes: Disputes) -> Totals:

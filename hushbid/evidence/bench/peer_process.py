@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from hushbid.evidence.bench.spent import RoundCost, descendants, processor_seconds, tree_seconds
+from hushbid.protocol import platform
 from hushbid.protocol.closing import Closing
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.extras import OTHERS, missing
@@ -218,4 +218,4 @@ class _Running(Closing):
 def _kill(processes: Iterable[int]) -> None:
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+            platform.send_signal(process, platform.KILL)

@@ -142,10 +142,9 @@ def _settle(tables: Any) -> None:
         batch, jitter, uneven = -(-submission // -(-submission // room)), 0.0, False
     defaults = {"batch": (1, batch), "jitter": (0.0, jitter), "distinct": (False, not (apart or uneven))}
     here = acquisition["rule"] in WITH_POINTS
-    boxed = acquisition["rule"] in SEALED and acquisition["rule"] != "tender"
-    numbered = boxed and "commitment_depth" not in acquisition and session.get("numbered", True)
+    boxed = acquisition["rule"] in {*SEALED} - {"tender"} and "commitment_depth" not in acquisition
+    session["numbered"] = boxed and session.get("numbered", True)
     tables["session"] = {key: values[here] for key, values in defaults.items()} | session
-    tables["session"]["numbered"] = numbered
 
 
 def _canonical(key: str, value: Any) -> Any:

@@ -29,7 +29,6 @@ from hushbid.protocol.wire.codec import (
     said_to,
 )
 from hushbid.protocol.wire.messages import (
-    PROTOCOL_VERSION,
     Bid,
     Hello,
     Message,
@@ -99,7 +98,7 @@ class Bench:
 
     def greeting(self, peer: str, session: bytes) -> Hello:
         return Hello(
-            versions=(PROTOCOL_VERSION,),
+            versions=(self.session.protocol_version,),
             role="consumer" if peer == CONSUMER else "owner",
             name=peer,
             session=session,
