@@ -83,10 +83,9 @@ def knowledge_of(rule: str) -> Mapping[str, Knowledge]:
 
 
 def _curator(cells: Mapping[str, str]) -> Knowledge:
-    knows = [
-        "Who takes part, and who is absent in which round.",
-        f"Of the validation set: {cells['target']}.",
-    ]
+    knows = ["Who takes part, and who is absent in which round."]
+    released = "g̃, the released mean of the validation set's features, and " if "g̃" in cells["target"] else ""
+    knows.append(f"Of the consumer: {released}m, the number of the validation set's rows.")
     hidden = ["The rows of the validation set: they never leave the consumer."]
     if cells["raw"] == "0":
         hidden.append("Any raw point: they travel in boxes that only the consumer can open.")
@@ -116,7 +115,7 @@ def _owner(rule: str, cells: Mapping[str, str]) -> Knowledge:
         f"By {seen}: the released summary of the validation set"
         + ("." if rule == "tender" else " less that of what was bought so far."),
     ]
-    hidden = ["Other owners' rows, their bids, and who they are in the purchase."]
+    hidden = ["Other owners' rows and bids, and what they sold."]
     if cells["asked"] == "nothing":
         hidden.append("Which of its points were chosen: nobody tells it.")
     else:

@@ -73,6 +73,9 @@
   const kindOf = (step) => facts.kinds[steps.kind[step]];
   const noteOf = (step) => facts.notes[steps.note[step]];
 
+  // What happened as it should: a party came back, or ended well.
+  const isQuiet = (step) => kindOf(step) === "returned" || (kindOf(step) === "finish" && /^exit code 0\b/.test(noteOf(step)));
+
   function marksOf(step) {
     const found = [];
     if (steps.again[step]) found.push("sent again");
@@ -165,13 +168,13 @@
     const controls = make(
       "div",
       { class: "controls", role: "group", "aria-label": "Play the session" },
-      button("first", "⏮ Start", "Home", stopAnd(() => seek(0))),
+      button("first", "Start", "Home", stopAnd(() => seek(0))),
       button("round-back", "« Round", "Shift and left arrow, or page up", stopAnd(() => byRounds(-1))),
       button("back", "‹ Message", "Left arrow", stopAnd(() => seek(at - 1))),
       playing,
       button("forward", "Message ›", "Right arrow", stopAnd(() => seek(at + 1))),
       button("round-forward", "Round »", "Shift and right arrow, or page down", stopAnd(() => byRounds(1))),
-      button("last", "End ⏭", "End", stopAnd(() => seek(total))),
+      button("last", "End", "End", stopAnd(() => seek(total))),
       make("label", {}, "Speed ", speed),
     );
     const help = make(
@@ -355,13 +358,13 @@
   }
 
   function head() {
-    const mark = { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" };
+    const mark = { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" };
     return make("svg:defs", {}, make("svg:marker", mark, make("svg:path", { d: "M0,0 L8,4 L0,8 z" })));
   }
 
   function drawStep(step, lanes, y, width) {
     const state = step === at - 1 ? "now" : step < at ? "past" : "future";
-    const group = make("svg:g", { class: `step ${state}${steps.event[step] ? " event" : ""}`, "data-step": step });
+    const group = make("svg:g", { class: `step ${state}${steps.event[step] ? (isQuiet(step) ? " event quiet" : " event") : ""}`, "data-step": step });
     const fresh = step === 0 || steps.round[step] !== steps.round[step - 1];
     if (fresh) {
       const number = steps.round[step];
@@ -397,9 +400,9 @@
     const count = steps.count[step] > 1 ? `${steps.count[step]} × ` : "";
     const marks = steps.again[step] ? " again" : steps.late[step] ? " late" : "";
     const size = steps.size[step] === null ? "" : ` ${bytes(steps.size[step])}`;
-    const who = together === undefined ? "" : ` · ${parties[together]}`;
-    const room = Math.abs((to[0]?.x ?? 0) - (from[0]?.x ?? 0)) + 20;
-    group.append(make("svg:text", { x: middle, y: y, "text-anchor": "middle" }, short(`${count}${kindOf(step)}${size}${marks}${who}`, room)));
+    const who = together === undefined ? "" : `${parties[together]}: `;
+    const room = 2 * Math.min(middle, width - middle) - 4;
+    group.append(make("svg:text", { x: middle, y: y, "text-anchor": "middle" }, short(`${who}${count}${kindOf(step)}${size}${marks}`, room)));
     return group;
   }
 
@@ -510,7 +513,7 @@
       make("svg:path", { class: "part", d: path(count) }),
     );
     if (count) drawing.append(make("svg:circle", { cx: x(xs[count - 1]), cy: y(ys[count - 1]), r: 4 }));
-    return [drawing, count];
+    return drawing;
   }
 
   function thinned(count) {
@@ -531,9 +534,9 @@
       else points = Math.min(known, found.mmd2.length);
     }
     const places = thinned(found.mmd2.length);
-    const [drawing, count] = curve(width, places.map((i) => i + 1), places.map((i) => found.mmd2[i]), points, found.mmd2.length, title);
+    const drawing = curve(width, places.map((i) => i + 1), places.map((i) => found.mmd2[i]), points, found.mmd2.length, title);
     const reached = points ? `${found.mmd2[points - 1].toPrecision(3)} after ${plural(points, "point")}.` : "No point was chosen yet.";
-    return figure("closeness", title, count || drawing ? drawing : null, `${reached} The consumer knows it from the delivery on; nobody else does.`);
+    return figure("closeness", title, drawing, `${reached} The consumer knows it from the delivery on; nobody else does.`);
   }
 
   function shares(width) {
@@ -571,10 +574,11 @@
     const releases = charging ? valueOf(charging, at) ?? 0 : Math.min(roundAt(), facts.planned);
     const { rounds, epsilon } = ownersOdometer;
     const places = thinned(rounds.length);
-    const [drawing] = curve(width, places.map((i) => rounds[i]), places.map((i) => epsilon[i]), releases, facts.planned, title);
+    if (!epsilon.some((each) => each > 0)) return figure("odometer", title, null, "ε = 0: nothing that owners are sent follows from other owners’ data.");
+    const drawing = curve(width, places.map((i) => rounds[i]), places.map((i) => epsilon[i]), releases, facts.planned, title);
     const whole = epsilon[epsilon.length - 1];
-    const words = whole === 0 ? "0: nothing that owners are sent follows from other owners’ data." : `${epsilonAt(ownersOdometer, releases).toPrecision(3)} of ${whole.toPrecision(3)}, after ${plural(releases, "release")}.`;
-    return figure("odometer", title, drawing, `ε = ${words}`);
+    const spent = releases ? epsilonAt(ownersOdometer, releases) : 0;
+    return figure("odometer", title, drawing, `ε = ${spent.toPrecision(3)} of ${whole.toPrecision(3)}, after ${plural(releases, "release")}.`);
   }
 
   build();

@@ -7,6 +7,7 @@ phase, what it chose and whom it missed. A redacted copy tells times, kinds and 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -118,11 +119,13 @@ class Reading:
             self._began = record.now
         self.records += 1
         first = len(self.rows)
-        for item in record.items:
+        self._take_item(record.event, record.now - self._began)
+        happened_in = self._number()
+        for item in record.effects:
             self._take_item(item, record.now - self._began)
         if machine is not None:
             self.machine = machine
-            self._take_machine(machine, record, first)
+            self._take_machine(machine, record, min(first + 1, len(self.rows)), happened_in)
 
     # -- items ---------------------------------------------------------------------------------------------
 
@@ -150,11 +153,8 @@ class Reading:
             words = "" if reason is None else f": {reason}"
             self._happened("finish", self.header.party, seconds, note=f"exit code {self.finish[0]}{words}")
 
-    def _happened(self, what: str, party: str, seconds: float, *, note: str = "", count: int = 1) -> Row:
-        number = ENDING if self._ending else self.round
-        row = Row(number, seconds, what, party, "", event=True, note=note, count=count)
-        self.rows.append(row)
-        return row
+    def _happened(self, what: str, party: str, seconds: float, *, note: str = "") -> None:
+        self.rows.append(Row(self._number(), seconds, what, party, "", event=True, note=note))
 
     def _take_frame(self, sent: bool, frame: Any, seconds: float) -> None:
         own = self.header.party
@@ -251,47 +251,68 @@ class Reading:
         if not changes or changes[-1][1] != value:
             changes.append((row, value))
 
-    def _take_machine(self, machine: Machine, record: Record, first: int) -> None:
-        # What a step decides follows from its event, which is its first row.
-        at = min(first + 1, len(self.rows))
+    def _take_machine(self, machine: Machine, record: Record, at: int, number: int) -> None:
+        """Note what the party has, and what it found, after row `at`: its event's, by which a step decides.
+
+        Args:
+            number: The round of the event.
+        """
         self.track("phase", machine.phase, at)
+        found: list[tuple[str, Sequence[str], str]] = []
         if isinstance(machine, CuratorMachine):
-            self._take_ledger(machine.ledger, record, at)
+            found += self._take_ledger(machine.ledger, at)
         elif isinstance(machine, OwnerMachine):
             self.track("handed", machine.handed_over, at)
         elif isinstance(machine, ConsumerMachine):
             self._know(len(machine.delivered), at)
             self.track("delivered", len(machine.delivered), at)
-            for fault in list(machine.faults)[self._seen[0] :]:
-                self._concerns("dispute", [fault.owner], record, fault.text)
-                self._seen = self._seen[0] + 1, 0, 0
+            faults = list(machine.faults)
+            found += [("dispute", [fault.owner], fault.text) for fault in faults[self._seen[0] :]]
+            self._seen = len(faults), 0, 0
         timed = record.event.kind == TimerFired.KIND and record.effects
         if timed and (name := record.event.public["name"]) in _TOLD_TIMERS:
-            self._concerns("time", [self.header.party], record, f"the {name} time is over")
+            found.insert(0, ("time", [self.header.party], f"the {name} time is over"))
+        if found:
+            self._insert(found, record.now - self._began, at, number)
 
-    def _take_ledger(self, ledger: Ledger, record: Record, at: int) -> None:
+    def _insert(
+        self, found: Sequence[tuple[str, Sequence[str], str]], seconds: float, at: int, number: int
+    ) -> None:
+        rows = [
+            Row(
+                number,
+                seconds,
+                what,
+                parties[0] if len(parties) == 1 else "",
+                "",
+                event=True,
+                note=note,
+                count=len(parties),
+                peers=list(parties),
+            )
+            for what, parties, note in found
+        ]
+        self.rows[at:at] = rows
+        for changes in self.tracks.values():
+            if changes[-1][0] > at:
+                changes[-1] = changes[-1][0] + len(rows), changes[-1][1]
+
+    def _take_ledger(self, ledger: Ledger, at: int) -> list[tuple[str, Sequence[str], str]]:
         self._know(len(ledger.wins), at)
-        points = ledger.points_accessed
-        self.track("raw", points, at)
+        self.track("raw", ledger.points_accessed, at)
         self.track("held", ledger.candidates, at)
         absent, faults, disputes = self._seen
+        found: list[tuple[str, Sequence[str], str]] = []
         if gone := ledger.absences[absent:]:
-            self._concerns("absent", [each.owner for each in gone], record, f"round {gone[0].round}")
-        for fault in ledger.faults[faults:]:
-            self._concerns("fault", [fault.owner], record, fault.text)
-        if disputed := ledger.disputes[disputes:]:
-            for owner in dict.fromkeys(each.owner for each in disputed):
-                count = sum(each.owner == owner for each in disputed)
-                self._concerns("dispute", [owner], record, f"{count} of its points")
+            found.append(("absent", [each.owner for each in gone], f"round {gone[0].round}"))
+        found += [("fault", [fault.owner], fault.text) for fault in ledger.faults[faults:]]
+        disputed = Counter(each.owner for each in ledger.disputes[disputes:])
+        found += [("dispute", [owner], f"points: {count}") for owner, count in disputed.items()]
         self._seen = len(ledger.absences), len(ledger.faults), len(ledger.disputes)
+        return found
 
     def _know(self, chosen: int, at: int) -> None:
         self.chosen_at += [at] * (chosen - len(self.chosen_at))
-
-    def _concerns(self, what: str, parties: Sequence[str], record: Record, note: str) -> None:
-        party = parties[0] if len(parties) == 1 else ""
-        row = self._happened(what, party, record.now - self._began, note=note, count=len(parties))
-        row.peers = list(parties)
 
 
 def _note(kind: str, fields: Mapping[str, Any]) -> str:
