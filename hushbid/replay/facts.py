@@ -113,8 +113,6 @@ class Closeness:
 
     mmd2: tuple[float, ...]
     round: tuple[int, ...]
-    at: int
-    """The step from which the consumer knows."""
 
 
 @dataclass(frozen=True, kw_only=True)

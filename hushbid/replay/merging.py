@@ -291,7 +291,6 @@ def _closeness(consumer: Told) -> Closeness | None:
     return Closeness(
         mmd2=tuple(shortened(float(value)) for value in machine.mmd2),
         round=tuple(readable[: len(machine.mmd2)]),
-        at=_step(consumer, consumer.reading.chosen_at[-1]),
     )
 
 

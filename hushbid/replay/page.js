@@ -60,7 +60,8 @@
   function bytes(size) {
     if (size === null) return "size not in this copy";
     if (size < 1000) return `${size} B`;
-    return size < 1e6 ? `${(size / 1000).toFixed(size < 1e4 ? 1 : 0)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+    if (size < 1e6) return `${(size / 1000).toFixed(size < 1e4 ? 1 : 0)} kB`;
+    return size < 1e9 ? `${(size / 1e6).toFixed(1)} MB` : `${(size / 1e9).toFixed(1)} GB`;
   }
 
   function nameOf(party, step) {
@@ -161,6 +162,8 @@
   const link = make("a", { id: "moment", href: "#" }, "Link to this moment");
   const stage = make("svg:svg", { id: "stage", role: "img", "aria-labelledby": "now" });
   const chosenOwner = make("select", { id: "owner" }, ...parties.slice(2).map((name, i) => make("option", { value: i + 2 }, name)));
+  const own = parties.findIndex((name, i) => i >= 2 && copies[name] !== undefined);
+  if (own > 0) chosenOwner.value = String(own);
   const cards = make("div", { class: "cards" });
   const pictures = make("div", { class: "pictures" });
 
@@ -241,7 +244,6 @@
     };
     timer = window.requestAnimationFrame(frame);
     playing.textContent = "Pause";
-    playing.setAttribute("aria-pressed", "true");
     draw();
   }
 
@@ -250,7 +252,6 @@
     window.cancelAnimationFrame(timer);
     timer = null;
     playing.textContent = "Play";
-    playing.setAttribute("aria-pressed", "false");
     draw();
   }
 
@@ -526,13 +527,10 @@
     const title = "Distance to the validation set (MMD²)";
     const found = facts.closeness;
     if (!found) return figure("closeness", title, null, "Not in these transcripts: only the consumer’s has it.");
-    const number = roundAt();
-    const known = facts.chosen ? chosenBy(at) : 0;
+    const known = chosenBy(at);
+    const number = known ? facts.chosen.round[known - 1] : 0;
     let points = 0;
-    if (at > 0) {
-      if (byRound || at > found.at) while (points < found.round.length && found.round[points] <= number) points += 1;
-      else points = Math.min(known, found.mmd2.length);
-    }
+    while (points < found.round.length && found.round[points] <= number) points += 1;
     const places = thinned(found.mmd2.length);
     const drawing = curve(width, places.map((i) => i + 1), places.map((i) => found.mmd2[i]), points, found.mmd2.length, title);
     const reached = points ? `${found.mmd2[points - 1].toPrecision(3)} after ${plural(points, "point")}.` : "No point was chosen yet.";
@@ -565,7 +563,7 @@
     });
     const more = places.length > order.length ? ` The ${order.length} of ${owners} that sold most are shown.` : "";
     const teller = parties[facts.chosen.teller];
-    return figure("shares", title, drawing, `${known} of ${plural(facts.chosen.at.length, "point")} chosen, by the ${teller}’s transcript.${more}`);
+    return figure("shares", title, drawing, `${known.toLocaleString("en")} of ${plural(facts.chosen.at.length, "point")} chosen, by the ${teller}’s transcript.${more}`);
   }
 
   function odometer(width) {

@@ -85,7 +85,7 @@ def _notices(facts: Facts) -> Iterable[Html]:
         yield notice(
             "Private values are in this page.",
             [
-                f"They are of {listed(private, _NAMED, rest='party')}, whose transcripts are here: "
+                f"They are of {listed(private, _NAMED, rest='party')}, by their own transcripts: "
                 "who was asked and chosen, sizes and counts depend on data. Keep it as private as they are."
             ],
             alert=False,

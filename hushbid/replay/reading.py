@@ -120,12 +120,14 @@ class Reading:
         self.records += 1
         first = len(self.rows)
         self._take_item(record.event, record.now - self._began)
-        happened_in = self._number()
+        told, happened_in = len(self.rows), self._number()
         for item in record.effects:
             self._take_item(item, record.now - self._began)
         if machine is not None:
             self.machine = machine
-            self._take_machine(machine, record, min(first + 1, len(self.rows)), happened_in)
+            # What a step decides follows from its event, whose row it is known with; a timer has none.
+            known = told if told > first else min(first + 1, len(self.rows))
+            self._take_machine(machine, record, known, (told, happened_in))
 
     # -- items ---------------------------------------------------------------------------------------------
 
@@ -150,6 +152,7 @@ class Reading:
         elif kind == Finish.KIND:
             reason = str(item.private["reason"]) if "reason" in item.private else None
             self.finish = _integer(item.public["code"]), reason
+            self._ending = self._ending or self.finish[0] == 0  # which a redacted copy tells by this alone
             words = "" if reason is None else f": {reason}"
             self._happened("finish", self.header.party, seconds, note=f"exit code {self.finish[0]}{words}")
 
@@ -251,11 +254,11 @@ class Reading:
         if not changes or changes[-1][1] != value:
             changes.append((row, value))
 
-    def _take_machine(self, machine: Machine, record: Record, at: int, number: int) -> None:
-        """Note what the party has, and what it found, after row `at`: its event's, by which a step decides.
+    def _take_machine(self, machine: Machine, record: Record, at: int, event: tuple[int, int]) -> None:
+        """Note what the party has once `at` rows are played, and what it found.
 
         Args:
-            number: The round of the event.
+            event: The row and the round that follow the event.
         """
         self.track("phase", machine.phase, at)
         found: list[tuple[str, Sequence[str], str]] = []
@@ -273,7 +276,7 @@ class Reading:
         if timed and (name := record.event.public["name"]) in _TOLD_TIMERS:
             found.insert(0, ("time", [self.header.party], f"the {name} time is over"))
         if found:
-            self._insert(found, record.now - self._began, at, number)
+            self._insert(found, record.now - self._began, *event)
 
     def _insert(
         self, found: Sequence[tuple[str, Sequence[str], str]], seconds: float, at: int, number: int

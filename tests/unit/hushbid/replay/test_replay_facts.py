@@ -226,6 +226,7 @@ def test_an_absent_owner_is_absent_lost_and_back(tmp_path: Path) -> None:
     gone = [each.round for each in found.outcome.curator.ledger.absences]
     assert happened(facts, "absent") == [("beta", number) for number in gone] != []
     assert ("beta", 4) in happened(facts, "lost")
+    assert list(facts.steps.round) == sorted(facts.steps.round)
     assert messages(facts)["hello"] > len(OWNERS) + 1, "it has said hello again"
     beta, steps = facts.parties.index("beta"), facts.steps
     lost = [i for i, unarrived in enumerate(steps.unarrived) if unarrived]

@@ -86,7 +86,7 @@ def test_a_forged_copy_ends_in_no_error(tmp_path: Path) -> None:
 
 def test_the_banner_says_whose_private_values_are_here(facts: Facts, tmp_path: Path) -> None:
     told = " ".join(Elements(page_of(facts)).text)
-    assert "They are of curator, consumer, owner-0, owner-1" in told
+    assert "They are of curator, consumer, owner-0, owner-1, by their own transcripts" in told
     assert "redacted" not in told
     path = recorded_with(tmp_path, "sealed")[CONSUMER]
     copy = tmp_path / "copy.transcript"
