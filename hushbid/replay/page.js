@@ -16,11 +16,14 @@
   // -- making elements -------------------------------------------------------------------------------------
 
   function make(tag, attributes = {}, ...children) {
-    const made = tag.startsWith("svg:") ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
+    const drawn = tag.startsWith("svg:");
+    const made = drawn ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
     made.append(...children.map((child) => (typeof child === "number" ? String(child) : child)));
     return made;
   }
+
+  const write = (text, x, y, anchor, more = {}) => make("svg:text", { x, y, "text-anchor": anchor, ...more }, text);
 
   async function unpack(id) {
     const packed = atob(document.getElementById(id).textContent);
@@ -46,7 +49,9 @@
   const last = facts.rounds + 1; // the delivery and the end
   const starts = startsOfRounds();
   const byRound = facts.rounds > 1;
-  const hasUnnamed = steps.sender.some((each, i) => !steps.event[i] && (each === NOBODY || steps.receiver[i] === NOBODY));
+  const hasUnnamed = steps.sender.some(
+    (sender, i) => !steps.event[i] && (sender === NOBODY || steps.receiver[i] === NOBODY),
+  );
 
   function startsOfRounds() {
     const found = new Array(last + 2).fill(total);
@@ -55,7 +60,8 @@
     return found;
   }
 
-  const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+  const grouped = (number) => number.toLocaleString("en");
+  const plural = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 
   function bytes(size) {
     if (size === null) return "size not in this copy";
@@ -75,7 +81,8 @@
   const noteOf = (step) => facts.notes[steps.note[step]];
 
   // What happened as it should: a party came back, or ended well.
-  const isQuiet = (step) => kindOf(step) === "returned" || (kindOf(step) === "finish" && /^exit code 0\b/.test(noteOf(step)));
+  const endedWell = (step) => kindOf(step) === "finish" && /^exit code 0\b/.test(noteOf(step));
+  const isQuiet = (step) => kindOf(step) === "returned" || endedWell(step);
 
   function marksOf(step) {
     const found = [];
@@ -87,7 +94,7 @@
 
   function roundName(number) {
     if (number <= 0) return "before the first round";
-    return number >= last ? "delivery and end" : `round ${number.toLocaleString("en")} of ${facts.planned.toLocaleString("en")}`;
+    return number >= last ? "delivery and end" : `round ${grouped(number)} of ${grouped(facts.planned)}`;
   }
 
   // What a step is, in a sentence: for people who see it, and for those who hear it.
@@ -95,7 +102,7 @@
     const meaning = facts.meanings[steps.kind[step]];
     const note = noteOf(step) ? ` (${noteOf(step)})` : "";
     if (steps.event[step]) return `${nameOf(steps.sender[step], step)}: ${meaning}${note}.`;
-    const many = steps.count[step] > 1 ? `${steps.count[step].toLocaleString("en")} messages, ` : "";
+    const many = steps.count[step] > 1 ? `${grouped(steps.count[step])} messages, ` : "";
     const marks = marksOf(step).map((mark) => `, ${mark}`).join("");
     const ends = `${nameOf(steps.sender[step], step)} to ${nameOf(steps.receiver[step], step)}`;
     return `${ends}: ${kindOf(step)} (${many}${bytes(steps.size[step])}${marks}): ${meaning}${note}.`;
@@ -132,7 +139,9 @@
   const odometerOf = (what) => facts.odometers.find((each) => each.neighbours === what);
   const ownersOdometer = odometerOf("add-remove-one");
   const targetOdometer = odometerOf("substitute-one");
-  const charging = Object.values(copies).map((copy) => copy.tracks.charged_rounds).find((track) => track?.value.length > 1);
+  const charging = Object.values(copies)
+    .map((copy) => copy.tracks.charged_rounds)
+    .find((track) => track?.value.length > 1);
 
   const chosenBy = (at) => {
     if (!facts.chosen) return 0;
@@ -155,13 +164,15 @@
   const slider = make("input", { type: "range", id: "slider", min: 0, max: byRound ? last : total, step: 1 });
   const sliderName = make("label", { for: "slider" }, byRound ? "Round" : "Message");
   const playing = button("play", "Play", "Space", () => (timer === null ? play() : pause()));
-  const speed = make("select", { id: "speed" }, ...SPEEDS.map((each) => make("option", { value: each }, `${each}×`)));
+  const choices = (id, options) =>
+    make("select", { id }, ...options.map(([value, text]) => make("option", { value }, text)));
+  const speed = choices("speed", SPEEDS.map((each) => [each, `${each}×`]));
   const where = make("p", { id: "where" });
   const now = make("p", { id: "now" });
   const said = make("p", { id: "said", class: "unseen", role: "status" });
   const link = make("a", { id: "moment", href: "#" }, "Link to this moment");
   const stage = make("svg:svg", { id: "stage", role: "img", "aria-labelledby": "now" });
-  const chosenOwner = make("select", { id: "owner" }, ...parties.slice(2).map((name, i) => make("option", { value: i + 2 }, name)));
+  const chosenOwner = choices("owner", parties.slice(2).map((name, i) => [i + 2, name]));
   const own = parties.findIndex((name, i) => i >= 2 && copies[name] !== undefined);
   if (own > 0) chosenOwner.value = String(own);
   const cards = make("div", { class: "cards" });
@@ -192,11 +203,11 @@
       where,
       now,
       said,
-      make("div", { class: "table-of-two" }, make("div", { class: "stage" }, stage), make("div", { class: "side" }, cards)),
+      make("div", { class: "table-of-two" }, make("div", { class: "stage" }, stage), cards),
       help,
       make("section", {}, make("h2", {}, "How the purchase went, up to this moment"), pictures),
     );
-    slider.addEventListener("input", stopAnd(() => seek(byRound ? afterStartOf(Number(slider.value)) : Number(slider.value))));
+    slider.addEventListener("input", stopAnd(slid));
     chosenOwner.addEventListener("change", draw);
     document.addEventListener("keydown", pressed);
     window.addEventListener("hashchange", () => goTo(window.location.hash));
@@ -216,6 +227,11 @@
   function seek(place) {
     at = Math.max(0, Math.min(total, place));
     draw();
+  }
+
+  function slid() {
+    const value = Number(slider.value);
+    seek(byRound ? afterStartOf(value) : value);
   }
 
   function byRounds(by) {
@@ -291,10 +307,15 @@
     const within = at - starts[number];
     if (byRound) slider.value = number;
     else slider.value = at;
-    const place = at === 0 ? "Before the first message" : `Step ${at.toLocaleString("en")} of ${total.toLocaleString("en")}`;
-    where.textContent = at === 0 ? `${place} of ${plural(total, "step")}.` : `${place}, ${roundName(number)}, ${steps.seconds[at - 1].toFixed(2)} s.`;
+    if (at === 0) {
+      where.textContent = `Before the first of ${plural(total, "step")}.`;
+      now.textContent = "Nothing was said yet.";
+    } else {
+      const time = `${steps.seconds[at - 1].toFixed(2)} s`;
+      where.textContent = `Step ${grouped(at)} of ${grouped(total)}, ${roundName(number)}, ${time}.`;
+      now.textContent = sentence(at - 1);
+    }
     slider.setAttribute("aria-valuetext", where.textContent);
-    now.textContent = at === 0 ? "Nothing was said yet." : sentence(at - 1);
     link.setAttribute("href", `#round=${number}&message=${within}`);
     say();
     drawStage();
@@ -313,8 +334,9 @@
   function lanesOf(width) {
     const extra = hasUnnamed ? 1 : 0;
     const together = width < NARROW || (owners + 2 + extra) * LANE > width;
-    const own = together ? [{ name: plural(owners, "owner"), of: null }] : parties.slice(2).map((name, i) => ({ name, of: i + 2 }));
-    const lanes = [...own, { name: parties[0], of: 0 }, { name: parties[1], of: 1 }];
+    const each = parties.slice(2).map((name, i) => ({ name, of: i + 2 }));
+    const lanes = together ? [{ name: plural(owners, "owner"), of: null }] : each;
+    lanes.push({ name: parties[0], of: 0 }, { name: parties[1], of: 1 });
     if (hasUnnamed) lanes.push({ name: "not named", of: NOBODY });
     const gap = width / lanes.length;
     lanes.forEach((lane, i) => {
@@ -349,62 +371,69 @@
     stage.setAttribute("height", height);
     stage.replaceChildren(head());
     for (const lane of lanes) {
-      const title = make("svg:title", {}, lane.name);
+      const name = write(short(lane.name, lane.gap - 6), lane.x, HEAD - 24, "middle", { class: "name" });
+      name.append(make("svg:title", {}, lane.name));
       stage.append(
         make("svg:line", { class: "lane", x1: lane.x, x2: lane.x, y1: HEAD - 16, y2: height }),
-        make("svg:text", { class: "name", x: lane.x, y: HEAD - 24, "text-anchor": "middle" }, short(lane.name, lane.gap - 6), title),
+        name,
       );
     }
     for (let i = first; i < until; i += 1) stage.append(drawStep(i, lanes, HEAD + (i - first + 0.5) * ROW, width));
   }
 
   function head() {
-    const mark = { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" };
+    const size = { viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9 };
+    const mark = { id: "head", markerUnits: "userSpaceOnUse", orient: "auto", ...size };
     return make("svg:defs", {}, make("svg:marker", mark, make("svg:path", { d: "M0,0 L8,4 L0,8 z" })));
   }
 
   function drawStep(step, lanes, y, width) {
     const state = step === at - 1 ? "now" : step < at ? "past" : "future";
-    const group = make("svg:g", { class: `step ${state}${steps.event[step] ? (isQuiet(step) ? " event quiet" : " event") : ""}`, "data-step": step });
-    const fresh = step === 0 || steps.round[step] !== steps.round[step - 1];
-    if (fresh) {
+    const happened = !steps.event[step] ? "" : isQuiet(step) ? " event quiet" : " event";
+    const group = make("svg:g", { class: `step ${state}${happened}`, "data-step": step });
+    if (step === 0 || steps.round[step] !== steps.round[step - 1]) {
       const number = steps.round[step];
       const text = number <= 0 ? "enrolment" : number >= last ? "end" : `round ${number}`;
-      group.append(
-        make("svg:line", { class: "cut", x1: 0, x2: width, y1: y - ROW / 2, y2: y - ROW / 2 }),
-        make("svg:text", { class: "cut-name", x: 2, y: y - ROW / 2 + 11 }, text),
-      );
+      const top = y - ROW / 2;
+      group.append(make("svg:line", { class: "cut", x1: 0, x2: width, y1: top, y2: top }));
+      group.append(write(text, 2, top + 11, "start", { class: "cut-name" }));
     }
-    const from = laneFor(lanes, steps.sender[step]);
-    if (steps.event[step]) {
-      for (const lane of from) group.append(make("svg:circle", { cx: lane.x, cy: y, r: 5 }));
-      const x = from[0]?.x ?? width / 2;
-      const right = x > width / 2;
-      const who = lanes[0].of === null && steps.sender[step] >= 2 ? `${nameOf(steps.sender[step], step)}: ` : "";
-      const text = short(`${who}${kindOf(step)}${noteOf(step) ? ` (${noteOf(step)})` : ""}`, (right ? x : width - x) - 16);
-      group.append(make("svg:text", { x: right ? x - 10 : x + 10, y: y + 4, "text-anchor": right ? "end" : "start" }, text));
-      return group;
-    }
-    const to = laneFor(lanes, steps.receiver[step]);
-    let middle = 0;
-    for (const one of from) {
-      for (const other of to) {
-        const way = Math.sign(other.x - one.x) || 1;
-        const gone = steps.unarrived[step];
-        const end = gone ? one.x + (other.x - one.x) * 0.7 : other.x - way * 3;
-        group.append(make("svg:line", { class: gone ? "arrow gone" : "arrow", x1: one.x + way * 3, x2: end, y1: y + 5, y2: y + 5, "marker-end": "url(#head)" }));
-        if (gone) group.append(make("svg:text", { class: "cross", x: end + way * 8, y: y + 9, "text-anchor": "middle" }, "✕"));
-        middle = (one.x + other.x) / 2;
+    if (happened) drawEvent(group, step, lanes, y, width);
+    else drawMessage(group, step, lanes, y, width);
+    return group;
+  }
+
+  function drawEvent(group, step, lanes, y, width) {
+    const places = laneFor(lanes, steps.sender[step]);
+    for (const lane of places) group.append(make("svg:circle", { cx: lane.x, cy: y, r: 5 }));
+    const x = places[0]?.x ?? width / 2;
+    const right = x > width / 2;
+    const who = lanes[0].of === null && steps.sender[step] >= 2 ? `${nameOf(steps.sender[step], step)}: ` : "";
+    const note = noteOf(step) ? ` (${noteOf(step)})` : "";
+    const text = short(`${who}${kindOf(step)}${note}`, (right ? x : width - x) - 16);
+    group.append(write(text, right ? x - 10 : x + 10, y + 4, right ? "end" : "start"));
+  }
+
+  function drawMessage(group, step, lanes, y, width) {
+    const gone = steps.unarrived[step];
+    let middle = width / 2;
+    for (const from of laneFor(lanes, steps.sender[step])) {
+      for (const to of laneFor(lanes, steps.receiver[step])) {
+        const way = Math.sign(to.x - from.x) || 1;
+        const end = gone ? from.x + (to.x - from.x) * 0.7 : to.x - way * 3;
+        const ends = { x1: from.x + way * 3, x2: end, y1: y + 5, y2: y + 5 };
+        group.append(make("svg:line", { class: gone ? "arrow gone" : "arrow", ...ends, "marker-end": "url(#head)" }));
+        if (gone) group.append(write("✕", end + way * 8, y + 9, "middle", { class: "cross" }));
+        middle = (from.x + to.x) / 2;
       }
     }
-    const together = lanes[0].of === null ? [steps.sender[step], steps.receiver[step]].find((party) => party >= 2) : undefined;
+    const owner = [steps.sender[step], steps.receiver[step]].find((party) => party >= 2);
+    const who = lanes[0].of === null && owner !== undefined ? `${parties[owner]}: ` : "";
     const count = steps.count[step] > 1 ? `${steps.count[step]} × ` : "";
-    const marks = steps.again[step] ? " again" : steps.late[step] ? " late" : "";
     const size = steps.size[step] === null ? "" : ` ${bytes(steps.size[step])}`;
-    const who = together === undefined ? "" : `${parties[together]}: `;
+    const marks = steps.again[step] ? " again" : steps.late[step] ? " late" : "";
     const room = 2 * Math.min(middle, width - middle) - 4;
-    group.append(make("svg:text", { x: middle, y: y, "text-anchor": "middle" }, short(`${who}${count}${kindOf(step)}${size}${marks}`, room)));
-    return group;
+    group.append(write(short(`${who}${count}${kindOf(step)}${size}${marks}`, room), middle, y, "middle"));
   }
 
   // -- what each party has ---------------------------------------------------------------------------------
@@ -421,22 +450,30 @@
   function card(party) {
     const name = parties[party];
     const copy = copies[name];
-    const title = party >= 2 ? make("h3", {}, make("label", { for: "owner" }, "Owner "), chosenOwner) : make("h3", {}, name);
+    const owner = party >= 2;
+    const title = owner ? [make("label", { for: "owner" }, "Owner "), chosenOwner] : [name];
     const list = make("dl");
     const line = (term, value) => list.append(make("dt", {}, term), make("dd", {}, value));
-    line("phase", copy ? valueOf(copy.tracks.phase, at) ?? (copy.redacted ? "not in this copy" : "not begun") : "not known");
+    line("phase", phaseOf(copy));
     if (copy?.redacted && !hasUnnamed) {
       line("messages", "not in this copy");
     } else {
-      for (const [term, end] of [["received", "receiver"], ["sent", "sender"]]) line(term, traffic(party, end));
+      line("received", traffic(party, "receiver"));
+      line("sent", traffic(party, "sender"));
     }
     for (const [term, value] of having(party, copy)) line(term, value);
-    const source = !copy
-      ? "No transcript of it is here: this is what others' transcripts tell."
-      : copy.redacted
-        ? "From a redacted copy of its transcript."
-        : "From its own transcript.";
-    return make("div", { class: "card", "data-party": party }, title, list, make("p", { class: "source" }, source));
+    const about = make("p", { class: "source" }, sourceOf(copy));
+    return make("div", { class: "card", "data-party": party }, make("h3", {}, ...title), list, about);
+  }
+
+  function phaseOf(copy) {
+    if (!copy) return "not known";
+    return valueOf(copy.tracks.phase, at) ?? (copy.redacted ? "not in this copy" : "not begun");
+  }
+
+  function sourceOf(copy) {
+    if (!copy) return "No transcript of it is here: this is what others’ transcripts tell.";
+    return copy.redacted ? "From a redacted copy of its transcript." : "From its own transcript.";
   }
 
   function traffic(party, end) {
@@ -458,26 +495,32 @@
   function* having(party, copy) {
     const tracks = copy?.tracks ?? {};
     const value = (name) => valueOf(tracks[name], at) ?? 0;
-    const epsilon = (odometer, releases) => (odometer ? `ε = ${epsilonAt(odometer, releases).toPrecision(3)}` : "no ε is promised");
-    if (tracks.charged_target) yield ["spent of the validation set", value("charged_target") ? epsilon(targetOdometer, 0) : "nothing yet"];
-    if (tracks.charged_rounds) {
-      const releases = value("charged_rounds");
-      const own = party >= 2 ? "spent of its own data, by all rounds" : "spent of owners’ data";
-      yield [own, releases ? epsilon(ownersOdometer, releases) : "nothing yet"];
+    const epsilon = (odometer, releases) => {
+      if (!releases) return "nothing yet";
+      return odometer ? `ε = ${epsilonAt(odometer, releases).toPrecision(3)}` : "no ε is promised";
+    };
+    if (tracks.charged_target) {
+      yield ["spent of the validation set", epsilon(targetOdometer, value("charged_target"))];
     }
-    if (tracks.held) yield ["points handed to it", `${value("held").toLocaleString("en")}, ${value("raw").toLocaleString("en")} of them in the clear`];
-    if (tracks.handed) yield ["points handed over", value("handed").toLocaleString("en")];
-    if (tracks.delivered) yield ["points got", value("delivered").toLocaleString("en")];
+    if (tracks.charged_rounds) {
+      const whose = party >= 2 ? "spent of its own data, by all rounds" : "spent of owners’ data";
+      yield [whose, epsilon(ownersOdometer, value("charged_rounds"))];
+    }
+    if (tracks.held) {
+      yield ["points handed to it", `${grouped(value("held"))}, ${grouped(value("raw"))} of them in the clear`];
+    }
+    if (tracks.handed) yield ["points handed over", grouped(value("handed"))];
+    if (tracks.delivered) yield ["points got", grouped(value("delivered"))];
     if (!facts.chosen) {
       if (party >= 2) yield ["points sold", "not known: it is not told"];
       return;
     }
     const known = chosenBy(at);
-    if (party === facts.chosen.teller) yield ["points chosen", known.toLocaleString("en")];
+    if (party === facts.chosen.teller) yield ["points chosen", grouped(known)];
     if (party >= 2) {
       let sold = 0;
       for (let i = 0; i < known; i += 1) sold += facts.chosen.owner[i] === party ? 1 : 0;
-      yield ["points sold", `${sold.toLocaleString("en")} (by the ${parties[facts.chosen.teller]}’s transcript)`];
+      yield ["points sold", `${grouped(sold)} (by the ${parties[facts.chosen.teller]}’s transcript)`];
     }
   }
 
@@ -489,7 +532,8 @@
   }
 
   function figure(id, title, drawing, caption) {
-    return make("figure", { id }, make("h3", {}, title), ...(drawing ? [drawing] : []), make("figcaption", {}, caption));
+    const parts = drawing ? [drawing] : [];
+    return make("figure", { id }, make("h3", {}, title), ...parts, make("figcaption", {}, caption));
   }
 
   // A line over 0 … `most`, of which the part up to `upto` is strong.
@@ -499,7 +543,8 @@
     const top = Math.max(...ys, 1e-12);
     const x = (value) => left + ((width - left - 8) * value) / Math.max(most, 1);
     const y = (value) => height - 22 - ((height - 34) * value) / top;
-    const path = (count) => xs.slice(0, count).map((value, i) => `${i ? "L" : "M"}${x(value).toFixed(1)},${y(ys[i]).toFixed(1)}`).join("");
+    const point = (i) => `${x(xs[i]).toFixed(1)},${y(ys[i]).toFixed(1)}`;
+    const path = (count) => xs.slice(0, count).map((_, i) => `${i ? "L" : "M"}${point(i)}`).join("");
     let count = 0;
     while (count < xs.length && xs[count] <= upto) count += 1;
     const drawing = make(
@@ -509,7 +554,7 @@
       make("svg:line", { class: "axis", x1: left, x2: left, y1: 8, y2: y(0) }),
       make("svg:text", { x: left - 4, y: 16, "text-anchor": "end" }, top.toPrecision(2)),
       make("svg:text", { x: left - 4, y: y(0) + 4, "text-anchor": "end" }, "0"),
-      make("svg:text", { x: width - 8, y: height - 6, "text-anchor": "end" }, most.toLocaleString("en")),
+      make("svg:text", { x: width - 8, y: height - 6, "text-anchor": "end" }, grouped(most)),
       make("svg:path", { class: "all", d: path(xs.length) }),
       make("svg:path", { class: "part", d: path(count) }),
     );
@@ -532,14 +577,21 @@
     let points = 0;
     while (points < found.round.length && found.round[points] <= number) points += 1;
     const places = thinned(found.mmd2.length);
-    const drawing = curve(width, places.map((i) => i + 1), places.map((i) => found.mmd2[i]), points, found.mmd2.length, title);
-    const reached = points ? `${found.mmd2[points - 1].toPrecision(3)} after ${plural(points, "point")}.` : "No point was chosen yet.";
-    return figure("closeness", title, drawing, `${reached} The consumer knows it from the delivery on; nobody else does.`);
+    const [xs, ys] = [places.map((i) => i + 1), places.map((i) => found.mmd2[i])];
+    const drawing = curve(width, xs, ys, points, found.mmd2.length, title);
+    const reached = points
+      ? `${found.mmd2[points - 1].toPrecision(3)} after ${plural(points, "point")}.`
+      : "No point was chosen yet.";
+    const who = "The consumer knows it from the delivery on; nobody else does.";
+    return figure("closeness", title, drawing, `${reached} ${who}`);
   }
 
   function shares(width) {
     const title = "Points by owner";
-    if (!facts.chosen) return figure("shares", title, null, "Not in these transcripts: the curator’s has it, and the consumer’s after the delivery.");
+    if (!facts.chosen) {
+      const who = "Not in these transcripts: the curator’s has it, and the consumer’s after the delivery.";
+      return figure("shares", title, null, who);
+    }
     const known = chosenBy(at);
     const sold = new Map();
     const all = new Map();
@@ -548,35 +600,42 @@
       if (i < known) sold.set(owner, (sold.get(owner) ?? 0) + 1);
     });
     const places = parties.map((_, i) => i).slice(2);
-    const order = places.length > MOST_BARS ? places.sort((a, b) => (all.get(b) ?? 0) - (all.get(a) ?? 0)).slice(0, MOST_BARS) : places;
+    const sales = (owner) => all.get(owner) ?? 0;
+    const order = places.length > MOST_BARS ? places.sort((a, b) => sales(b) - sales(a)).slice(0, MOST_BARS) : places;
     const top = Math.max(1, ...all.values());
-    const drawing = make("svg:svg", { viewBox: `0 0 ${width} ${order.length * 22 + 4}`, width, height: order.length * 22 + 4, role: "img", "aria-label": title });
+    const height = order.length * 22 + 4;
+    const size = { viewBox: `0 0 ${width} ${height}`, width, height };
+    const drawing = make("svg:svg", { ...size, role: "img", "aria-label": title });
     const room = Math.min(130, width * 0.36);
     order.forEach((owner, i) => {
       const count = sold.get(owner) ?? 0;
       const long = ((width - room - 56) * count) / top;
       drawing.append(
-        make("svg:text", { x: 0, y: i * 22 + 15 }, short(parties[owner], room), make("svg:title", {}, parties[owner])),
+        write(short(parties[owner], room), 0, i * 22 + 15, "start"),
         make("svg:rect", { class: "bar", x: room, y: i * 22 + 3, width: Math.max(0, long), height: 15 }),
         make("svg:text", { x: room + long + 6, y: i * 22 + 15 }, count),
       );
     });
     const more = places.length > order.length ? ` The ${order.length} of ${owners} that sold most are shown.` : "";
     const teller = parties[facts.chosen.teller];
-    return figure("shares", title, drawing, `${known.toLocaleString("en")} of ${plural(facts.chosen.at.length, "point")} chosen, by the ${teller}’s transcript.${more}`);
+    const counted = `${grouped(known)} of ${plural(facts.chosen.at.length, "point")} chosen`;
+    return figure("shares", title, drawing, `${counted}, by the ${teller}’s transcript.${more}`);
   }
 
   function odometer(width) {
     const title = "ε spent of owners’ data";
-    if (!ownersOdometer) return figure("odometer", title, null, "This session promises owners no ε towards each other.");
-    const releases = charging ? valueOf(charging, at) ?? 0 : Math.min(roundAt(), facts.planned);
+    const without = (words) => figure("odometer", title, null, words);
+    if (!ownersOdometer) return without("This session promises owners no ε towards each other.");
     const { rounds, epsilon } = ownersOdometer;
-    const places = thinned(rounds.length);
-    if (!epsilon.some((each) => each > 0)) return figure("odometer", title, null, "ε = 0: nothing that owners are sent follows from other owners’ data.");
-    const drawing = curve(width, places.map((i) => rounds[i]), places.map((i) => epsilon[i]), releases, facts.planned, title);
     const whole = epsilon[epsilon.length - 1];
+    if (whole === 0) return without("ε = 0: nothing that owners are sent follows from other owners’ data.");
+    const releases = charging ? valueOf(charging, at) ?? 0 : Math.min(roundAt(), facts.planned);
+    const places = thinned(rounds.length);
+    const [xs, ys] = [places.map((i) => rounds[i]), places.map((i) => epsilon[i])];
+    const drawing = curve(width, xs, ys, releases, facts.planned, title);
     const spent = releases ? epsilonAt(ownersOdometer, releases) : 0;
-    return figure("odometer", title, drawing, `ε = ${spent.toPrecision(3)} of ${whole.toPrecision(3)}, after ${plural(releases, "release")}.`);
+    const told = `ε = ${spent.toPrecision(3)} of ${whole.toPrecision(3)}`;
+    return figure("odometer", title, drawing, `${told}, after ${plural(releases, "release")}.`);
   }
 
   build();
