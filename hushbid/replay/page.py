@@ -53,7 +53,7 @@ def page_of(facts: Facts) -> str:
         ),
         _footer(facts),
         element("script", Html(_packed(facts)), type="application/gzip", id="facts"),
-        element("script", _file("page.js")),
+        element("script", _file("parts.js"), _file("page.js")),
     )
     return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -338,6 +338,19 @@ def test_a_fault_of_its_own_is_told(browser: webdriver.Chrome, page: Path, tmp_p
     browser.get(broken.as_uri())
     until(browser, lambda: "cannot read the session" in text(browser, "player"))
     log(browser)
+
+
+def test_a_session_without_a_step_says_so(browser: webdriver.Chrome, facts: Facts, tmp_path: Path) -> None:
+    none: dict[str, Any] = {field.name: {} if field.name == "some" else () for field in fields(Steps)}
+    copies = {name: replace(copy, tracks={}) for name, copy in facts.copies.items()}
+    empty = replace(
+        facts, steps=Steps(**none), rounds=0, copies=copies, chosen=None, closeness=None, odometers=()
+    )
+    show(browser, written(empty, tmp_path))
+    assert text(browser, "where") == "Before the first of 0 steps."
+    click(browser, "play", "forward", "round-forward", "last", "round-back", "back", "first")
+    assert step(browser) == 0
+    assert log(browser) == []
 
 
 # -- how large it may be ------------------------------------------------------------------------------------

@@ -329,6 +329,20 @@ def test_a_torn_end_is_told(tmp_path: Path) -> None:
     assert copy.stopped is None
 
 
+def test_a_party_that_has_said_nothing_yet_has_no_step(tmp_path: Path) -> None:
+    paths = recorded_with(tmp_path, "sealed")
+    image = paths["owner-0"].read_bytes()
+    (_, end), *_ = record_spans(image)
+    paths["owner-0"].write_bytes(image[:end])
+    alone = facts_of([paths["owner-0"]])
+    assert alone.steps.round == ()
+    assert alone.copies["owner-0"].records == 1
+    beside = facts_of(list(paths.values()))
+    assert messages(beside).total() == sum(
+        getattr(counted(paths[CURATOR]), side).total() for side in ("sent", "received")
+    )
+
+
 def test_what_cannot_be_a_replay_is_refused(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
