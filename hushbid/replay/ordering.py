@@ -104,7 +104,8 @@ class _Course:
                 at = max(at, same.order[0])
                 if other.reading.grouped:
                     self._join(same, row, other.party)
-            elif not row.event and other.reading.redacted:
+            elif not row.event and (other.reading.redacted or (other.reading.grouped and self.central)):
+                # Taken out; or of a group that the curator has in its own round.
                 same = self.base[at] if at >= 0 else None
             else:
                 if not self.central:

@@ -342,7 +342,7 @@
       const text = number <= 0 ? "enrolment" : number >= last ? "end" : `round ${number}`;
       const top = y - ROW / 2;
       group.append(make("svg:line", { class: "cut", x1: 0, x2: width, y1: top, y2: top }));
-      group.append(write(text, 2, top + 11, "start", { class: "cut-name" }));
+      group.append(write(text, width - 3, top + 11, "end", { class: "cut-name" }));
     }
     if (happened) drawEvent(group, step, lanes, y, width);
     else drawMessage(group, step, lanes, y, width);

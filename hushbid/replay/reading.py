@@ -57,6 +57,14 @@ class Key(NamedTuple):
     what: tuple[Any, ...]
 
 
+class _Finding(NamedTuple):
+    """Something that a party noted about others, or itself, in a step."""
+
+    what: str
+    parties: Sequence[str]
+    note: str
+
+
 @dataclass(slots=True)
 class Row:
     """A step as one transcript tells it. `peers` are at its other end than the curator."""
@@ -125,9 +133,7 @@ class Reading:
             self._take_item(item, record.now - self._began)
         if machine is not None:
             self.machine = machine
-            # What a step decides follows from its event, whose row it is known with; a timer has none.
-            known = told if told > first else min(first + 1, len(self.rows))
-            self._take_machine(machine, record, known, (told, happened_in))
+            self._take_machine(machine, record, (first, told), happened_in)
 
     # -- items ---------------------------------------------------------------------------------------------
 
@@ -254,33 +260,31 @@ class Reading:
         if not changes or changes[-1][1] != value:
             changes.append((row, value))
 
-    def _take_machine(self, machine: Machine, record: Record, at: int, event: tuple[int, int]) -> None:
-        """Note what the party has once `at` rows are played, and what it found.
+    def _take_machine(self, machine: Machine, record: Record, event: tuple[int, int], number: int) -> None:
+        """Note what the party has after a record, and what it found.
 
         Args:
-            event: The row and the round that follow the event.
+            event: The rows before the event, and with it.
+            number: The event's round.
         """
+        first, told = event
+        found = self._findings(machine, record)
+        if found:
+            self._insert(found, record.now - self._began, told, number)
+        # What a step decides follows from its event, with whose row it is known; a timer has none.
+        at = told if told > first else min(first + 1, len(self.rows))
         self.track("phase", machine.phase, at)
-        found: list[tuple[str, Sequence[str], str]] = []
         if isinstance(machine, CuratorMachine):
-            found += self._take_ledger(machine.ledger, at)
+            self._know(len(machine.ledger.wins), at)
+            self.track("raw", machine.ledger.points_accessed, at)
+            self.track("held", machine.ledger.candidates, at)
         elif isinstance(machine, OwnerMachine):
             self.track("handed", machine.handed_over, at)
         elif isinstance(machine, ConsumerMachine):
             self._know(len(machine.delivered), at)
             self.track("delivered", len(machine.delivered), at)
-            faults = list(machine.faults)
-            found += [("dispute", [fault.owner], fault.text) for fault in faults[self._seen[0] :]]
-            self._seen = len(faults), 0, 0
-        timed = record.event.kind == TimerFired.KIND and record.effects
-        if timed and (name := record.event.public["name"]) in _TOLD_TIMERS:
-            found.insert(0, ("time", [self.header.party], f"the {name} time is over"))
-        if found:
-            self._insert(found, record.now - self._began, *event)
 
-    def _insert(
-        self, found: Sequence[tuple[str, Sequence[str], str]], seconds: float, at: int, number: int
-    ) -> None:
+    def _insert(self, found: Sequence[_Finding], seconds: float, at: int, number: int) -> None:
         rows = [
             Row(
                 number,
@@ -297,20 +301,33 @@ class Reading:
         ]
         self.rows[at:at] = rows
         for changes in self.tracks.values():
-            if changes[-1][0] > at:
-                changes[-1] = changes[-1][0] + len(rows), changes[-1][1]
+            for place in range(len(changes) - 1, -1, -1):
+                if changes[place][0] <= at:
+                    break
+                changes[place] = changes[place][0] + len(rows), changes[place][1]
 
-    def _take_ledger(self, ledger: Ledger, at: int) -> list[tuple[str, Sequence[str], str]]:
-        self._know(len(ledger.wins), at)
-        self.track("raw", ledger.points_accessed, at)
-        self.track("held", ledger.candidates, at)
+    def _findings(self, machine: Machine, record: Record) -> list[_Finding]:
+        """What the party has found since the record before, and a time that is over."""
+        found: list[_Finding] = []
+        timed = record.event.kind == TimerFired.KIND and record.effects
+        if timed and (name := record.event.public["name"]) in _TOLD_TIMERS:
+            found.append(_Finding("time", [self.header.party], f"the {name} time is over"))
+        if isinstance(machine, CuratorMachine):
+            found += self._books(machine.ledger)
+        elif isinstance(machine, ConsumerMachine):
+            faults = list(machine.faults)
+            found += [_Finding("dispute", [fault.owner], fault.text) for fault in faults[self._seen[0] :]]
+            self._seen = len(faults), 0, 0
+        return found
+
+    def _books(self, ledger: Ledger) -> list[_Finding]:
         absent, faults, disputes = self._seen
-        found: list[tuple[str, Sequence[str], str]] = []
+        found: list[_Finding] = []
         if gone := ledger.absences[absent:]:
-            found.append(("absent", [each.owner for each in gone], f"round {gone[0].round}"))
-        found += [("fault", [fault.owner], fault.text) for fault in ledger.faults[faults:]]
+            found.append(_Finding("absent", [each.owner for each in gone], f"round {gone[0].round}"))
+        found += [_Finding("fault", [fault.owner], fault.text) for fault in ledger.faults[faults:]]
         disputed = Counter(each.owner for each in ledger.disputes[disputes:])
-        found += [("dispute", [owner], f"points: {count}") for owner, count in disputed.items()]
+        found += [_Finding("dispute", [owner], f"points: {count}") for owner, count in disputed.items()]
         self._seen = len(ledger.absences), len(ledger.faults), len(ledger.disputes)
         return found
 

@@ -22,6 +22,7 @@ from hushbid.replay.facts import NOBODY, Facts
 from hushbid.replay.knowledge import MEANINGS, TABLE, knowledge_of
 from hushbid.replay.merging import facts_of
 from hushbid.simulation.simulator import UNRECORDED, Crash
+from tests.simulation.harness import names
 from tests.support.replay_sessions import counted, recorded_with
 from tests.support.report_sessions import OWNERS, record
 from tests.support.transcripts import record_spans
@@ -378,6 +379,24 @@ def test_many_owners_are_one_step_and_their_messages_are_counted(tmp_path: Path)
         counted(path).sent_bytes for path in paths.values()
     )
     assert len(facts.steps.round) < 60
+
+
+def test_an_absent_owner_of_many_is_named(tmp_path: Path) -> None:
+    owners = names(13)
+    away = owners[4]
+    found = record(tmp_path, owners=owners, points=6, away=lambda number: [away] if 2 <= number < 4 else [])
+    facts = facts_of(list(found.paths.values()))
+    curator = counted(found.paths[CURATOR])
+    assert facts.grouped
+    assert messages(facts) == curator.sent + curator.received, "each once, whoever tells it"
+    gone = [each.round for each in found.outcome.curator.ledger.absences]
+    assert happened(facts, "absent") == [(away, number) for number in gone] != []
+    assert list(facts.steps.round) == sorted(facts.steps.round)
+    bids = [i for i, kind in enumerate(facts.steps.kind) if facts.kinds[kind] == "bid"]
+    few = [i for i in bids if facts.steps.count[i] == 12 and not facts.steps.late[i]]
+    assert [facts.steps.round[i] for i in few] == gone
+    place = facts.parties.index(away)
+    assert all(place not in facts.steps.some[i] for i in few)
 
 
 def test_owners_of_a_large_session_without_its_curator_are_joined(tmp_path: Path) -> None:
