@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,21 @@ from hushbid.consumer.estimators import check_model_seed
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import missing, need
 
-__all__ = ["MODELS", "Learned", "Learner", "check_model", "counted", "learner"]
+__all__ = [
+    "MODELS",
+    "Learned",
+    "Learner",
+    "Training",
+    "check_model",
+    "counted",
+    "learner",
+    "modules_of",
+    "train_here",
+]
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[Any]
+_T = TypeVar("_T")
 
 _JUDGING: Final = "A model that points are judged by, on test points with labels,"
 _LEAST: Final = 1e-3
@@ -56,6 +67,25 @@ MODELS: Final[Mapping[str, tuple[tuple[str, str, Mapping[str, Any]], tuple[str, 
 """Short names of models: the classifier and the regressor of scikit-learn, each with module, class and
 options.
 """
+
+
+class Training(Protocol):
+    """Calls a function that trains models: here, or in a process that has imported scikit-learn already."""
+
+    def __call__(self, function: Callable[[], _T], /) -> _T:
+        """What it returns. Raises what it raises."""
+
+
+def train_here(function: Callable[[], _T], /) -> _T:
+    """`Training` in this process."""
+    return function()
+
+
+def modules_of(model: Any) -> tuple[str, ...]:
+    """What `learner` imports for a model, to be imported ahead."""
+    if isinstance(model, str) and model in MODELS:
+        return tuple(dict.fromkeys(module for module, _, _ in MODELS[model]))
+    return ("sklearn.utils",) if isinstance(model, str) else ()
 
 
 def check_model(name: str, *, trained: bool) -> None:

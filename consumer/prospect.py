@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import pdist, squareform
 
 from hushbid.consumer.downstream import Labels, are_amounts, known_labels, listed_labels, wilson_interval
 from hushbid.consumer.learners import Learner, learner
@@ -179,6 +178,8 @@ def _chance(x: Floats, y: npt.NDArray[Any], generator: np.random.Generator, *, a
 
     Székely, Rizzo and Bakirov 2007, on standardized columns; amounts enter by their ranks.
     """
+    from scipy.spatial.distance import pdist, squareform  # noqa: PLC0415 - a third of a second, for this alone
+
     if len(y) > _MOST_COMPARED:
         kept = generator.choice(len(y), size=_MOST_COMPARED, replace=False)
         x, y = x[kept], y[kept]

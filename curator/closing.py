@@ -165,7 +165,8 @@ class Closing(CuratorState):
 
     def _finish_if_all_left(self) -> None:
         """End once every party that was told has left; one lost a short while ago may return to be told."""
-        if self._farewells >= self._closed | self._expected_back.keys():
+        # Only who was told says farewell, so that as many as were told are all of them.
+        if len(self._farewells) == len(self._closed) and self._farewells >= self._expected_back.keys():
             self._finish()
 
     def _on_closing_over(self) -> None:

@@ -194,10 +194,11 @@ class CuratorMachine(Peers):
         seat.committed = True
         if not self.gathered and self.phase == "enrolling":  # else it is late, or the session is given up
             seat.commitment = commitment
+            self._committed += 1
             self._gather_if_complete()
 
     def _gather_if_complete(self) -> None:
-        if not self.gathered and self.consumer_enrolled and not self._uncommitted():
+        if not self.gathered and self.consumer_enrolled and self._committed == len(self.owners):
             self._gather()
 
     def _uncommitted(self) -> list[str]:

@@ -229,8 +229,8 @@ class Rounds(Closing):
         """Owners that were lost a short while ago and owe only this round's bid."""
         return [
             owner
-            for owner, seat in self.seats.items()
-            if owner in self._expected_back
+            for owner in self._expected_back
+            if (seat := self.seats.get(owner)) is not None  # the consumer has none
             and self._has_turn(owner)
             and seat.enrolled
             and not seat.out

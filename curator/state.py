@@ -72,6 +72,8 @@ class CuratorState(Machine):
         """Whether owners may still enrol, although the only round has begun."""
         self.gathered = not session.commitment_depth
         """Whether the consumer was told what owners committed to, or they need not: who comes now is late."""
+        self._committed = 0
+        """How many owners committed to their rows in time."""
         self.consumer_enrolled = False
         self.consumer_connected = False
         self._expected_back: dict[str, float] = {}

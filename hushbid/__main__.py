@@ -16,6 +16,10 @@ def main() -> NoReturn:
 
 
 def _app() -> NoReturn:
+    if sys.argv[1:2] in (["health"], ["status"]):
+        from hushbid.cli.health_check import run_plain
+
+        run_plain(sys.argv[1:])  # returns what it leaves to the command line's parser
     from hushbid.cli.app import main as run  # whose imports take most of a second, which Ctrl-C may end
 
     run()

@@ -251,6 +251,7 @@ def procure(
         result = simulate(
             open_cluster(path, settings=settings),
             record=record,
+            report=directory is not None,  # elsewhere it would be thrown away with its directory
             progress=progress,
             rehearsing=rehearsing,
         )
@@ -266,7 +267,7 @@ def procure(
         if label is not None and beside is not None:
             training = like(validation, _training(schema, consumer["validation"], table, beside))
     if directory is None:  # nothing of it is there any more
-        result = replace(result, data=None, directory=None, report=None, transcripts={})
+        result = replace(result, data=None, directory=None, transcripts={})
     return Procured(like(validation, table), weights, training, result, schema)
 
 

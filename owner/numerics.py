@@ -142,7 +142,7 @@ class OwnerNumerics:
         key = rows_key(self._require_sealer().identity.seed, dataset_digest(self._dataset))
         return RowTree(
             self._dataset.features,
-            self._dataset.own_attributes,
+            self._dataset.each_own_attributes(),
             key=key,
             depth=self._session.commitment_depth,
         )
@@ -180,6 +180,8 @@ class OwnerNumerics:
         self._table = Points(
             self._hashed(feature_map), norm_bound=feature_map.space.norm_bound, jitter=self._session.jitter
         )
+        if not self._session.rule.herds:
+            self._table.prepare()  # before a broadcast is here, and time counts
 
     def _score(self, effect: ScorePoints) -> Scored:
         table, batch = self._points(), self._session.batch

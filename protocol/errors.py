@@ -27,7 +27,7 @@ row, not a label, not a score, not a key.
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
-from typing import Final
+from typing import Any, Final
 
 __all__ = [
     "BudgetExceeded",
@@ -110,6 +110,15 @@ class HushbidError(Exception):
 
     def __str__(self) -> str:
         return f"{self.what} {self.advice}".strip()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As a subclass has arguments of its own, it is made again without them.
+        return _made_again, (type(self), self.args), self.__dict__
+
+
+def _made_again(kind: type[HushbidError], arguments: tuple[Any, ...]) -> HushbidError:
+    """An unpickled error, whose attributes follow."""
+    return kind.__new__(kind, *arguments)
 
 
 class ConfigError(HushbidError):

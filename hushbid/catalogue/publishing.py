@@ -173,7 +173,7 @@ def _root(dataset: Dataset, key: Identity) -> str | None:
     if len(dataset) > 2**USUAL_DEPTH:
         return None
     tree_key = rows_key(key.seed, dataset_digest(dataset))
-    tree = RowTree(dataset.features, dataset.own_attributes, key=tree_key, depth=USUAL_DEPTH)
+    tree = RowTree(dataset.features, dataset.each_own_attributes(), key=tree_key, depth=USUAL_DEPTH)
     return root_name(tree.root, USUAL_DEPTH)
 
 

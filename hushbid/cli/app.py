@@ -12,8 +12,9 @@ from importlib import import_module
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
+from hushbid.cli.listing import SHORT, import_rich_help
 from hushbid.cli.spellings import meant, present
 from hushbid.protocol import __version__
 from hushbid.protocol.runtime.command import HELP_OPTIONS, json_line, run_app, tell, with_quiet
@@ -118,6 +119,29 @@ class _Verbs(TyperGroup):
         groups = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
         listed = {verb: place for verbs in GROUPS.values() for verb, place in verbs.items()}
         super().__init__(**settings | {"commands": _Parsers(listed | _BEFORE, groups)})
+        self._groups = groups
+        self._listing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """As Typer does, of verbs whose modules are not imported for it."""
+        import_rich_help()
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - of an interface
+        """As Typer does, without a parser of each."""
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A verb's parser; while help is written, its name and what it does."""
+        if self._listing and cmd_name in SHORT:
+            return TyperCommand(cmd_name, help=SHORT[cmd_name], rich_help_panel=self._groups[cmd_name])
+        if self._listing:
+            return None  # it is not listed
+        return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer does, of spellings of before as well."""

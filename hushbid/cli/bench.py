@@ -345,6 +345,7 @@ def _show_scale(result: Mapping[str, Any]) -> None:
     from rich.table import Table
 
     from hushbid.cli.terminal import Terminal
+    from hushbid.evidence.bench.scale import SIZES
 
     _print(
         f"{result['rule']}, measured",
@@ -352,6 +353,7 @@ def _show_scale(result: Mapping[str, Any]) -> None:
         ((*_sizes(row), *_costs(row, row["owners_seconds"])) for row in result["measured"]),
         numbers=("curator, s", "owners, s", "memory, MB", "received, MB"),
     )
+    found = result["exponents"]
     fits = Table("cost", "term", "of", "each", title="fitted")
     for cost, fit in result["fits"].items():
         for name, term in fit["terms"].items():
@@ -359,6 +361,16 @@ def _show_scale(result: Mapping[str, Any]) -> None:
                 fits.add_row(cost, name.replace("_", " "), term["of"], f"{term['each']:.3g}")
         fits.add_row(cost, "largest error", "", f"{fit['worst']:.0%}", end_section=True)
     Terminal().print(fits)
+    named = [size for size in SIZES if size in found["curator_seconds"]]
+    _print(
+        "powers",
+        ("grows with the power of",),
+        (
+            (cost.replace("_", " "), *(f"{powers[size]:.2f}" for size in named))
+            for cost, powers in found.items()
+        ),
+        numbers=[SIZES[size] for size in named],
+    )
     _print(
         "extended by the fits",
         _SIZES,

@@ -80,12 +80,22 @@ def run_command(
     as_json: JsonOption = False,
 ) -> dict[str, Any]:
     """Run a whole cluster on this machine, every party as its own process."""
-    from hushbid.running.launcher import run
+    from hushbid.running.fork_server import ForkServer
 
-    opened = options.opened()
     end_on_signals()
-    with session_progress() as follow:
-        result = run(opened, directory=directory, follow=follow, say=say, rehearsing=options.rehearsing())
+    with ForkServer() as server:  # it imports while we do
+        from hushbid.running.launcher import run
+
+        opened = options.opened()
+        with session_progress() as follow:
+            result = run(
+                opened,
+                directory=directory,
+                follow=follow,
+                say=say,
+                rehearsing=options.rehearsing(),
+                server=server,
+            )
     return _finished(result, details=options.details, as_json=as_json)
 
 

@@ -6,12 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hushbid.cli.health import (
-    MAX_AGE_SECONDS,
-    StateOption,
-    StatesArgument,
-    named_places,
-)
+from hushbid.cli.health import StateOption, StatesArgument, named_places
+from hushbid.cli.health_check import MAX_AGE_SECONDS
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import fail, run_verb
 
@@ -50,7 +46,7 @@ def status_command(
     """Say what the parties of a run or of state directories do: round, points, who is missing."""
     _check_options(watch=watch, check=check, ready=ready, max_age=max_age, as_json=as_json)
     if check:
-        from hushbid.cli.health import check_health, show_health
+        from hushbid.cli.health_check import check_health, show_health
 
         run_verb(
             lambda: check_health(named_places(context, states, state), ready=ready, max_age=max_age),

@@ -15,14 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hushbid.cli.health import (
-    MAX_AGE_SECONDS,
-    StateOption,
-    StatesArgument,
-    named_places,
-    statuses_in,
-    trouble,
-)
+from hushbid.cli.health import StateOption, StatesArgument, named_places
+from hushbid.cli.health_check import MAX_AGE_SECONDS, statuses_in, trouble
 from hushbid.cli.progress import bought, left, rate, waiting
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.printable import printable

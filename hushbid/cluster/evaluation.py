@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +19,7 @@ from pydantic.dataclasses import dataclass as figures
 
 from hushbid.consumer.appraisal import Judge, Judgement
 from hushbid.consumer.downstream import Labels
+from hushbid.consumer.learners import Training, train_here
 from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
 from hushbid.datasets.partition import Table
 from hushbid.protocol.config.party import LABEL_WEIGHT, RIDGE
@@ -133,6 +135,7 @@ def evaluate(
     session: Session | None = None,
     with_greedy: bool | None = None,
     told: Told | None = None,
+    training: Training = train_here,
 ) -> Baselines:
     """The baselines of a run.
 
@@ -148,6 +151,7 @@ def evaluate(
             amounts.
         with_greedy: Whether the greedy choice is made; None: unless it is `too_large`.
         told: Called as the work goes on.
+        training: Trains the models of both choices.
 
     Returns:
         No figures, and empty curves, if the owners have no point at all.
@@ -176,6 +180,9 @@ def evaluate(
         amounts=None if session is None else session.file.labels_are_amounts,
     )
 
+    if judge.wanted_labels is None and (judge.test is None or judge.test[1] is None):
+        training = train_here  # nothing is trained
+
     def taken(selection: Selection) -> tuple[Points, list[int | float | str | None]]:
         labels = [_label(owners[name], row) for name, row in selection]
         return space.scale(_features(owners, selection)), labels
@@ -185,8 +192,7 @@ def evaluate(
 
     tell(AT_RANDOM, None)
     random, labels = taken(drawn)
-    uniform_judged, matching = judge.weighed(judge.quality(random, labels), random, labels)
-    uniform_model = judge.model_figures(random, labels, matching)[0]
+    uniform_judged, uniform_model = training(partial(_judged, judge, random, labels))
     by_round = curve(shuffled)
     other = None if test is None else unlike(space.scale(test.features), target, space.gamma)
 
@@ -196,7 +202,14 @@ def evaluate(
         left_out = (NotComputed("greedy", why),)
         return Baselines(Judgement(), uniform_judged, uniform_model, (), by_round, other, left_out)
     best = _greedy_among(owners, validation, seed_set, feature_map, p, session, tell)
-    return Baselines(judge.judge(*taken(best)), uniform_judged, uniform_model, curve(best), by_round, other)
+    greedy_judged = training(partial(judge.judge, *taken(best)))
+    return Baselines(greedy_judged, uniform_judged, uniform_model, curve(best), by_round, other)
+
+
+def _judged(judge: Judge, points: Points, labels: Labels) -> tuple[Judgement, ModelFigures]:
+    """A choice of points, and the consumer's model with them."""
+    judged, matching = judge.weighed(judge.quality(points, labels), points, labels)
+    return judged, judge.model_figures(points, labels, matching)[0]
 
 
 def _why_no_greedy(wanted: bool | None, rows: int, dimension: int, p: int, session: Session | None) -> str:

@@ -31,7 +31,8 @@ def _tree(session: Session, name: str, owner: Identity, features: Any, labels: A
     dataset = Dataset.from_arrays("rows", features, labels)
     digest = dataset_digest(dataset)
     key = rows_key(owner.seed, digest)
-    tree = RowTree(dataset.features, dataset.attributes, key=key, depth=_DEPTH)
+    attributes = map(dataset.attributes, range(len(dataset)))
+    tree = RowTree(dataset.features, attributes, key=key, depth=_DEPTH)
     statement = rows_statement(session.identifier, name, _DEPTH, tree.root)
     return {
         "type": dataset.features.dtype.newbyteorder("<").str,

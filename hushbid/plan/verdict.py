@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from hushbid.consumer.learners import Training, train_here
 from hushbid.consumer.prospect import prospect
 from hushbid.consumer.verdict import Prospect, Verdict
 from hushbid.plan.noise import release_errors
@@ -84,6 +86,7 @@ class Rehearsing:
         drawn: Whether the seed set was drawn before, by who made its file.
         schema: What rows are, where the session has no columns that say it; None: it does, or nobody does.
         say: Gets the verdict, and how far the rehearsal is, in lines for people without a figure of D_v.
+        training: Trains the models of own rows.
     """
 
     wanted: bool = True
@@ -92,6 +95,7 @@ class Rehearsing:
     drawn: bool = False
     schema: Schema | None = None
     say: Callable[[str], object] = _silent
+    training: Training = train_here
 
     def verdict(self, session: Session, sets: Callable[[], Sets]) -> Verdict:
         """Rehearse a session with `sets()`, unless it is passed over whatever these are, and say the verdict.
@@ -129,7 +133,9 @@ class Rehearsing:
         """
         session.file.check_wanted_labels(given.validation)  # else nothing could be played
         played = self._played(session, given)
-        return played if played.refused else replace(played, prospect=prospect_of(session, given))
+        return (
+            played if played.refused else replace(played, prospect=prospect_of(session, given, self.training))
+        )
 
     def _played(self, session: Session, given: Sets) -> Verdict:
         rows, seeds = (dataset.features.astype(np.float64) for dataset in (given.validation, given.seed_set))
@@ -171,16 +177,21 @@ class Rehearsing:
         return tell
 
 
-def prospect_of(session: Session, given: Sets) -> Prospect:
+def prospect_of(session: Session, given: Sets, training: Training = train_here) -> Prospect:
     """What D_v's own rows tell of the model that the session's purchase would make. Nothing is random."""
     scaled = session.space.scale(given.validation.features)
-    return prospect(
-        scaled,
-        given.validation.known,
-        p=session.file.session.points,
-        model=given.model,
-        seed=0,
-        amounts=session.file.labels_are_amounts,
+    if given.validation.known is None:
+        training = train_here  # nothing is trained
+    return training(
+        partial(
+            prospect,
+            scaled,
+            given.validation.known,
+            p=session.file.session.points,
+            model=given.model,
+            seed=0,
+            amounts=session.file.labels_are_amounts,
+        )
     )
 
 

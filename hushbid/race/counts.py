@@ -17,8 +17,10 @@ __all__ = ["Counts", "count_cells", "row_starts"]
 Counts = npt.NDArray[np.int64]
 """Counts of every cell, row after row: int64 of shape (family.cells.sum(),)."""
 
-CHUNK_CODES: Final = 2**21
-"""Hash codes that a thread holds at a time: 16 MiB."""
+CHUNK_CODES: Final = 2**18
+"""Hash codes that a thread holds at a time: 2 MiB, with which a core's cache keeps up. Eight times as many
+took 1.1 to 4 times as long, for 2,667 to 10⁷ cells.
+"""
 
 
 def row_starts(family: HashFamily) -> Counts:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 
 from hushbid.consumer.matching import effective_points
 from hushbid.protocol.data.column import MEASURED, Column
@@ -337,6 +336,8 @@ def _map(rows: OwnRows) -> PrincipalMap | None:
     first, second = (shortened(float(value) / spread) for value in found.eigenvalues_)
     offered = None
     if rows.offered is not None:
+        from scipy.spatial.distance import cdist
+
         beside = np.exp(-space.gamma * cdist(scaled(rows.offered), points, "sqeuclidean"))
         offered = _places(found.transform(beside))
     return PrincipalMap(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -17,6 +18,7 @@ from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import PARTY_FILE, Party
+from hushbid.consumer.learners import modules_of
 from hushbid.consumer.process import consumer_seed_set
 from hushbid.consumer.result import ConsumerResult
 from hushbid.consumer.store import keep_verdict
@@ -38,9 +40,11 @@ from hushbid.protocol.session.session import Session, open_session
 from hushbid.results.run import RunResult
 from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, prepare
+from hushbid.running.fork_server import ForkServer
 from hushbid.running.process import PartyFailed, PartyProcess
-from hushbid.running.report import with_report
+from hushbid.running.report import import_page, with_report
 from hushbid.running.simulate import AfterRound, Follow, baselines, both
+from hushbid.running.training import ForkedTraining
 from hushbid.text_files import check_directory_place
 
 __all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
@@ -90,6 +94,7 @@ def run(
     follow: Follow | None = None,
     say: Say | None = None,
     rehearsing: Rehearsing = NOT_REHEARSING,
+    server: ForkServer | None = None,
 ) -> RunResult:
     """Run a cluster's session with a process for each party, then compare it with what no party can compute.
 
@@ -103,6 +108,7 @@ def run(
         say: Gets what failed parties wrote for people, why there is no report if there is none, that a
             comparison takes long, and the run's directory and what was charged if the run does not end well.
         rehearsing: How the session is rehearsed, once, with the consumer's files.
+        server: What forks the parties, if it was started already.
 
     Raises:
         Hopeless: A rehearsal is, and the session is not to go on anyway.
@@ -110,7 +116,21 @@ def run(
             (`run_parties`).
         HushbidError: The session or the directory cannot be made.
     """
-    platform.check_linux("A run, whose curator is a process of this machine,")
+    if server is None:
+        with ForkServer() as server:
+            return run(
+                cluster,
+                directory=directory,
+                progress=progress,
+                follow=follow,
+                say=say,
+                rehearsing=rehearsing,
+                server=server,
+            )
+    training = ForkedTraining(server, modules_of(cluster.model))
+    if cluster.partition is not None:  # its rows have labels
+        training.get_ready()
+    rehearsing = replace(rehearsing, training=training)
     verdict = NO_VERDICT
 
     def check(session: SessionFile) -> None:
@@ -123,12 +143,13 @@ def run(
     try:
         session = open_session(prepared.session)
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
-        ended = run_parties(prepared, told := both(progress, follow), say)
+        Thread(target=import_page, daemon=True).start()  # while the parties have the session
+        ended = run_parties(prepared, told := both(progress, follow), say, server)
         last = _over(session, ended.curator)
         if told is not None:
             told(last)  # the last line of its curator may not have been read
         keep_one_blas_thread()
-        reference = baselines(cluster, session, _data(cluster, prepared), last, told, say)
+        reference = baselines(cluster, session, _data(cluster, prepared), last, told, say, training)
         result = _result(prepared, session, ended, reference, cluster.display)
         _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)
@@ -228,7 +249,12 @@ def _result(
     )
 
 
-def run_parties(prepared: RunDirectory, follow: Follow | None = None, say: Say | None = None) -> Ended:
+def run_parties(
+    prepared: RunDirectory,
+    follow: Follow | None = None,
+    say: Say | None = None,
+    server: ForkServer | None = None,
+) -> Ended:
     """Run a process for each party until all have ended.
 
     The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
@@ -239,11 +265,15 @@ def run_parties(prepared: RunDirectory, follow: Follow | None = None, say: Say |
     Args:
         follow: Called about ten times a second.
         say: Gets the last lines that failed parties wrote for people, each with its party's name.
+        server: What forks the parties, and is closed afterwards by whoever made it; None: one is made.
 
     Raises:
         PartyFailed: A party failed, and the run with it; the others were ended.
     """
-    with _Processes(prepared, say) as processes:
+    if server is None:
+        with ForkServer() as server:
+            return run_parties(prepared, follow, say, server)
+    with _Processes(prepared, say, server) as processes:
         processes.watch(follow)
         return processes.ended()
 
@@ -251,8 +281,8 @@ def run_parties(prepared: RunDirectory, follow: Follow | None = None, say: Say |
 class _Processes:
     """The processes of a run. Whatever happens, none outlives the ``with``."""
 
-    def __init__(self, prepared: RunDirectory, say: Say | None) -> None:
-        self._say, self._parties = say, prepared.parties
+    def __init__(self, prepared: RunDirectory, say: Say | None, server: ForkServer) -> None:
+        self._say, self._parties, self._server = say, prepared.parties, server
         self._stack = ExitStack()
         self._life = ExitStack()
         self._processes: list[PartyProcess] = []
@@ -287,7 +317,8 @@ class _Processes:
 
     def _start(self, party: Party, launcher: int, progress: int | None) -> None:
         try:
-            self._processes.append(PartyProcess(party, launcher=launcher, progress=progress))
+            started = PartyProcess(party, server=self._server, launcher=launcher, progress=progress)
+            self._processes.append(started)
         except OSError as error:
             raise HushbidError(
                 f"The process of {party.name} cannot be started: {error.strerror}.",

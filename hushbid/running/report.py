@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
     from hushbid.results.run import RunResult
 
-__all__ = ["REPORT", "with_report", "write_report"]
+__all__ = ["REPORT", "import_page", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
 _HEAD_BYTES: Final = 1_000
@@ -61,6 +62,12 @@ def write_report(
     _check_session(output, figures.session.identifier)
     _write(output, page_of(figures))
     return figures
+
+
+def import_page() -> None:
+    """Import what draws a report, which takes half a second, before there is one to write."""
+    with suppress(ImportError):  # that it is not here is said of the report
+        import hushbid.report.page  # noqa: F401
 
 
 def _figures(transcripts: Sequence[Path], evaluation: Path | None, wanted: Wanted | None) -> Figures:

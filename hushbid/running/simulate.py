@@ -14,7 +14,7 @@ from hushbid.cluster.evaluation import Baselines, Told, evaluate, too_large
 from hushbid.cluster.file import Cluster
 from hushbid.consumer.appraisal import Evaluation
 from hushbid.consumer.events import StorePurchases
-from hushbid.consumer.learners import check_model
+from hushbid.consumer.learners import Training, check_model, train_here
 from hushbid.consumer.own_figures import own_view
 from hushbid.consumer.result import Purchase
 from hushbid.consumer.store import PurchaseFile, keep_table, keep_verdict
@@ -56,6 +56,7 @@ def simulate(
     owners: int | None = None,
     owner_points: int | None = None,
     record: Path | None = None,
+    report: bool = True,
     progress: AfterRound | None = None,
     follow: Follow | None = None,
     say: Callable[[str], object] | None = None,
@@ -67,6 +68,7 @@ def simulate(
         owners: Spread the owners' points over this many owners (`hushbid.cluster.data.spread`).
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
+        report: Whether a report is drawn of what is recorded, which takes as long as a small session.
         progress: Called after every round.
         follow: Called as often, while the result is compared with other choices, and at the end, with all
             that is known (`hushbid.protocol.machine.progress`).
@@ -173,7 +175,7 @@ def simulate(
         data=None if kept is None or kept.purchases is None else kept.path.resolve(),
         directory=record.resolve() if record is not None else None,
     )
-    return result if record is None else with_report(result, reference, record, say)
+    return with_report(result, reference, record, say) if record is not None and report else result
 
 
 def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
@@ -212,11 +214,13 @@ def baselines(
     last: Progress,
     told: Follow | None,
     say: Callable[[str], object] | None,
+    training: Training = train_here,
 ) -> Baselines:
     """The greedy and the uniform choice on the same data (DESIGN §7): a step of the operator only.
 
     Args:
         last: How the session ended; `told` gets it with what is computed, and again at the end.
+        training: Trains the models that choices are judged by.
     """
     p, wanted = session.file.session.points, cluster.file.run.greedy
     rows = sum(map(len, data.owners.values()))
@@ -237,6 +241,7 @@ def baselines(
         session=session,
         with_greedy=wanted,
         told=None if told is None else _comparing(told, last),
+        training=training,
     )
     if told is not None:
         told(last)

@@ -16,7 +16,8 @@ no node with it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ _SALTS: Final = b"hushbid rows salts 1\0"
 _PLACES: Final = b"hushbid rows places 1\0"
 _EMPTY: Final = b"hushbid rows empty 1\0"
 _ROW: Final = b"hushbid row 1\0"
+_SALT: Final = Struct(f"{SALT_BYTES}s")
 _PLACE_BYTES: Final = 4
 _TURNS: Final = 4
 """Rounds of the shuffle: with four of them it is a pseudorandom permutation (Luby and Rackoff, 1988)."""
@@ -138,7 +140,7 @@ class RowTree:
 
     Args:
         features: The rows, shape (n, columns); may be memory-mapped.
-        attributes: The packed label and identifier of a row.
+        attributes: The packed label and identifier of each row, in order.
         key: `rows_key`.
         depth: D, from 1.
 
@@ -146,9 +148,7 @@ class RowTree:
         LocalProtocolError: There are more than 2^depth rows (`Session.check_rows` refuses them before).
     """
 
-    def __init__(
-        self, features: Array, attributes: Callable[[int], bytes], *, key: bytes, depth: int
-    ) -> None:
+    def __init__(self, features: Array, attributes: Iterable[bytes], *, key: bytes, depth: int) -> None:
         count = len(features)
         if count > 2**depth:
             raise LocalProtocolError(f"{count} rows, where a tree has room for {2**depth}.")
@@ -194,16 +194,17 @@ class RowTree:
     def _salt(self, row: int) -> bytes:
         return self._salts[SALT_BYTES * row : SALT_BYTES * (row + 1)]
 
-    def _leaves(self, features: Array, attributes: Callable[[int], bytes]) -> Iterator[bytes]:
-        width = features.shape[1] * features.dtype.itemsize
+    def _leaves(self, features: Array, attributes: Iterable[bytes]) -> Iterator[bytes]:
+        split = Struct(f"{features.shape[1] * features.dtype.itemsize}s")
+        salts, packed = _SALT.iter_unpack(self._salts), iter(attributes)
         for start in range(0, len(features), _CHUNK):
             chunk = _little(features[start : start + _CHUNK])
-            head, packed = _head(chunk), chunk.tobytes()
+            begun, rows = hashlib.sha256(_head(chunk)).copy, chunk.tobytes()
             let_go(features)
-            for row in range(len(chunk)):
-                at = start + row
-                own = packed[width * row : width * (row + 1)]
-                yield hashlib.sha256(head + self._salt(at) + own + attributes(at)).digest()
+            for (row,), (salt,), own in zip(split.iter_unpack(rows), salts, packed, strict=False):
+                leaf = begun()
+                leaf.update(salt + row + own)
+                yield leaf.digest()
 
     def _nothing(self, height: int, count: int) -> npt.NDArray[np.uint8]:
         """The nodes of a height without a row below, each beside one with, by place: shape (count, 32)."""

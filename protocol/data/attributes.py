@@ -17,6 +17,7 @@ from hushbid.protocol.errors import DataError
 __all__ = [
     "Attributes",
     "pack_attributes",
+    "pack_pair",
     "packed_attributes",
     "packed_length",
     "packed_lengths",
@@ -61,7 +62,12 @@ _TEXT_HEADS = (31, 255, 65535)
 
 def packed_attributes(attributes: Attributes) -> bytes:
     """A label and an identifier as msgpack, in as many bytes as they take."""
-    return _pack((attributes.label, attributes.identifier))
+    return pack_pair(attributes.label, attributes.identifier)
+
+
+def pack_pair(label: int | float | str | None, identifier: int | str | None) -> bytes:
+    """As `packed_attributes`, of a label and an identifier by themselves."""
+    return _pack((label, identifier))
 
 
 def pack_attributes(attributes: Attributes, length: int) -> bytes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from hushbid.protocol import limits
 from hushbid.protocol.data.attributes import (
     Attributes,
     pack_attributes,
+    pack_pair,
     packed_attributes,
     packed_length,
     packed_lengths,
@@ -67,6 +69,8 @@ _WIDENED: Final = {
 
 _DIGEST_TAG: Final = b"hushbid dataset 1\0"
 _CHUNK_BYTES: Final = 8 * 2**20
+_PACKED_ROWS: Final = 2**14
+"""Rows whose labels and identifiers are turned into Python values at a time."""
 _LISTED: Final = 10
 """Number of left-out columns that are named."""
 
@@ -374,6 +378,22 @@ class Dataset:
         Padding would tell who opens one box how long the longest label of all rows is.
         """
         return packed_attributes(self._attached(row))
+
+    def each_own_attributes(self) -> Iterator[bytes]:
+        """`own_attributes` of every row, in order, in a fraction of the time."""
+        nothing, rows = packed_attributes(Attributes(None, None)), len(self)
+        if self.labels is None and self.identifiers is None:
+            yield from repeat(nothing, rows)
+            return
+        for start in range(0, rows, _PACKED_ROWS):
+            part = slice(start, min(start + _PACKED_ROWS, rows))
+            nobodys = repeat(None, part.stop - start)
+            labels = nobodys if self.labels is None else self.labels[part].tolist()
+            if self.labels is not None and self.labelled is not None:
+                given = zip(labels, self.labelled[part].tolist(), strict=True)
+                labels = [label if has else None for label, has in given]
+            identifiers = nobodys if self.identifiers is None else self.identifiers[part].tolist()
+            yield from map(pack_pair, labels, identifiers)
 
     def _attached(self, row: int) -> Attributes:
         has = self.labels is not None and (self.labelled is None or self.labelled[row])

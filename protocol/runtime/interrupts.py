@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import os
@@ -9,17 +10,43 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from types import FrameType
 from typing import Final, NoReturn
 
 from hushbid.protocol.printable import printable_lines, printable_source
 
-__all__ = ["INTERRUPTED", "LAUNCHED", "end_interrupted", "print_error", "run_main"]
+__all__ = ["INTERRUPTED", "LAUNCHED", "end_at_once", "end_interrupted", "print_error", "run_main"]
 
 INTERRUPTED: Final = 130
 """The exit code that shells expect after Ctrl-C."""
 LAUNCHED: Final = "HUSHBID_LAUNCHED"
 """Set for a party whose launcher holds the other end of its stdin: it stops where that is closed."""
+
+
+_code: int | None = None
+"""What the process is to end with, once that is known."""
+
+
+@cache
+def end_at_once() -> None:
+    """Have the process end without taking its modules apart first, an eighth of the time of a short verb.
+
+    It ends so where a program of `run_main` says its exit code. All that is registered for the end (`atexit`)
+    from now on runs before.
+    """
+    atexit.register(_end)
+
+
+def _end() -> None:
+    if _code is None:
+        return
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return  # Python says what cannot be written, and has a code for it
+    os._exit(_code)
 
 
 def run_main(main: Callable[[], NoReturn], *, party: bool = False) -> NoReturn:
@@ -29,6 +56,17 @@ def run_main(main: Callable[[], NoReturn], *, party: bool = False) -> NoReturn:
         main: Ends the process. An interrupt that it does not handle ends it with `INTERRUPTED`.
         party: Whether it is a party of a session: SIGTERM before it takes part then ends it as later on.
     """
+    end_at_once()
+    try:
+        _run(main, party=party)
+    except SystemExit as end:
+        global _code  # noqa: PLW0603 - a process ends once
+        if end.code is None or isinstance(end.code, int):
+            _code = end.code or 0
+        raise
+
+
+def _run(main: Callable[[], NoReturn], *, party: bool) -> NoReturn:
     if party:
         signal.signal(signal.SIGTERM, _stopped)
         if os.environ.pop(LAUNCHED, ""):

@@ -246,12 +246,27 @@ class Session:
 
         If noise is simulated, so are identities: they follow from the session file, and protect nobody.
 
+        It is made once: every message is checked with one, and a key takes longer to read than to use.
+
         Raises `ConfigError` if the roster has no usable key for it.
         """
+        found = self._identities.get(party)
+        if found is None:
+            found = self._identities[party] = self._new_identity(party)
+        return found
+
+    @cached_property
+    def _identities(self) -> dict[str, PublicIdentity]:
+        """The public identities that were asked for so far."""
+        return {}
+
+    def _new_identity(self, party: str) -> PublicIdentity:
         if not self.noise_protects:
             return self.simulated_identity(party).public
         roster = self.file.roster
-        keys = {CURATOR: roster.curator, CONSUMER: roster.consumer, **roster.owners}
+        keys = roster.owners
+        if party not in keys:
+            keys = {CURATOR: roster.curator, CONSUMER: roster.consumer}
         return roster_identity(keys[party], party)
 
     def simulated_identity(self, party: str) -> Identity:

@@ -8,13 +8,14 @@ first, then the earlier row. Everything is a whole number, so every machine choo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.grid import Features, Totals
+from hushbid.protocol.space.shortlist import ValueScreen
 from hushbid.protocol.space.terms import NO_TERMS, Purse
 
 __all__ = ["FARTHEST", "MOST_HERDED", "MOST_WEIGHED", "Valued", "herd", "shortlisted", "whole_numbers"]
@@ -33,6 +34,10 @@ MOST_WEIGHED: Final = 2**16
 """Most rows that are compared with each other, so that memory is bounded: `shortlisted` chooses them."""
 _BLOCK: Final = 2**12
 """Rows whose y is worked out at a time."""
+_FEW_COORDINATES: Final = 2**20
+"""Coordinates of y that are held as they are, 8 MiB: a screen of them costs more than it saves."""
+_MOST_NEAR: Final = 2**-3
+"""Share of the rows that a screen may leave in doubt; beyond it y is held."""
 
 
 def whole_numbers(values: Valued, features: Features) -> npt.NDArray[np.float64]:
@@ -44,7 +49,7 @@ def whole_numbers(values: Valued, features: Features) -> npt.NDArray[np.float64]
 
 
 def herd(
-    values: Totals | npt.NDArray[np.float64],
+    values: Valued | Totals | npt.NDArray[np.float64],
     mean: Totals,
     count: int,
     *,
@@ -54,10 +59,11 @@ def herd(
 ) -> tuple[int, ...]:
     """Choose rows one by one, each the best beside those before it.
 
-    It takes 8 bytes for each row and coordinate, and `count` passes over them.
+    It takes `count` passes over a byte for each row and coordinate, by which rows are screened; over 8 bytes
+    where y is given, where points have prices, and where a screen leaves too many rows in doubt.
 
     Args:
-        values: y, whole numbers of shape (n, width), ‖y‖ < 2^16, in units of 2^-15.
+        values: y, whole numbers of shape (n, width), ‖y‖ < 2^16, in units of 2^-15; or what makes it of φ.
         mean: a, int64 of shape (width,), in the same units, within `FARTHEST`.
         count: The most to choose, up to `MOST_HERDED`, with those before.
         features: φ of the rows, int16 of shape (n, d); its bytes order equal scores.
@@ -75,10 +81,15 @@ def herd(
         raise LocalProtocolError(f"{count + earlier} rows cannot be chosen exactly for such a mean.")
     if purse is None:
         purse = Purse(NO_TERMS, np.zeros(len(features), dtype=np.intp))
-    rows = np.asarray(values, dtype=np.float64)
-    towards, of_total = rows @ mean.astype(np.float64), np.zeros(len(rows))
-    if before is not None and earlier:
-        of_total += rows @ before.sum(axis=0).astype(np.float64)
+    total = np.zeros(len(mean)) if before is None else before.sum(axis=0).astype(np.float64)
+    wanted = mean.astype(np.float64)
+    sums: _Sums
+    if not callable(values):
+        sums = _Whole(np.asarray(values, dtype=np.float64), wanted, total)
+    elif purse.priced or len(features) * len(mean) < _FEW_COORDINATES:
+        sums = _Whole(whole_numbers(values, features), wanted, total)
+    else:
+        sums = _Screened(values, features, wanted, total)
 
     def tie(row: int) -> tuple[bytes, int]:
         return features[row].tobytes(), row
@@ -93,11 +104,76 @@ def herd(
             if len(chosen) == most:
                 break
             offered = purse.offered(most - len(chosen))
-        best = purse.first((earlier + len(chosen) + 1) * towards - of_total, offered, tie)
+        best = purse.first(sums.scores(earlier + len(chosen), offered), offered, tie)
         best = purse.buy(best, offered)
-        of_total += rows @ rows[best]
+        sums.add(best)
         chosen.append(best)
     return tuple(chosen)
+
+
+class _Sums(Protocol):
+    """Scores of rows beside the total Σy of those that were chosen."""
+
+    def scores(self, chosen: int, offered: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """y·((k + 1)·a - Σy) of each row, with k chosen; -∞ for rows that cannot be the first offered one."""
+
+    def add(self, row: int) -> None:
+        """Add a row that was chosen."""
+
+
+class _Whole:
+    """Scores of all rows, whose y is held."""
+
+    def __init__(
+        self,
+        rows: npt.NDArray[np.float64],
+        mean: npt.NDArray[np.float64],
+        total: npt.NDArray[np.float64],
+    ) -> None:
+        self._rows = rows
+        self._towards, self._of_total = rows @ mean, rows @ total
+
+    def scores(self, chosen: int, offered: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        return (chosen + 1) * self._towards - self._of_total
+
+    def add(self, row: int) -> None:
+        self._of_total += self._rows @ self._rows[row]
+
+
+class _Screened:
+    """Scores of the few rows that can be the first: bounds on all scores find them."""
+
+    def __init__(
+        self,
+        values: Valued,
+        features: Features,
+        mean: npt.NDArray[np.float64],
+        total: npt.NDArray[np.float64],
+    ) -> None:
+        self._values, self._features = values, features
+        self._mean, self._total = mean, total.copy()
+        self._screen = ValueScreen(values, features)
+        self._whole: _Whole | None = None
+
+    def scores(self, chosen: int, offered: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        if self._whole is not None:
+            return self._whole.scores(chosen, offered)
+        weights = (chosen + 1) * self._mean - self._total
+        lower, upper = self._screen.bounds(weights)
+        near = np.flatnonzero(offered & (upper >= lower.max(where=offered, initial=-np.inf)))
+        if len(near) > _MOST_NEAR * len(offered):
+            self._whole = _Whole(whole_numbers(self._values, self._features), self._mean, self._total)
+            return self._whole.scores(chosen, offered)
+        scores = np.full(len(offered), -np.inf)
+        for block in _blocks(len(near)):
+            rows = near[block]
+            scores[rows] = self._values(self._features[rows]).astype(np.float64) @ weights
+        return scores
+
+    def add(self, row: int) -> None:
+        self._total += self._values(self._features[row : row + 1])[0]
+        if self._whole is not None:
+            self._whole.add(row)
 
 
 def shortlisted(

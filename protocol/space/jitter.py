@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from struct import Struct
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -69,13 +70,15 @@ class Jitter:
         return jitters
 
     def _of(self, features: Features) -> Jitters:
-        started = hashlib.sha256(b"hushbid jitter 1\0" + self.session)
-        drawn = bytearray()
-        for row in np.ascontiguousarray(features, dtype="<i2"):
-            state = started.copy()
-            state.update(row.data)
-            drawn += state.digest()[:_SUMMED]
-        parts = np.frombuffer(bytes(drawn), dtype=np.uint8).reshape(len(features), _SUMMED)
+        begun = hashlib.sha256(b"hushbid jitter 1\0" + self.session).copy
+        rows = np.ascontiguousarray(features, dtype="<i2")
+        digests = []
+        # A row of bytes takes a fourth of the time that an array's row does.
+        for (row,) in Struct(f"{rows.shape[1] * rows.itemsize}s").iter_unpack(rows.data):
+            state = begun()
+            state.update(row)
+            digests.append(state.digest())
+        parts = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(features), -1)[:, :_SUMMED]
         jitters: Jitters = _SCALE * (parts.sum(axis=1, dtype=np.int64) - _MEAN)
         return jitters
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ from hushbid.protocol.space.jitter import LARGEST_JITTER, Jitter, Jitters
 from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
 from hushbid.protocol.space.terms import NO_TERMS, Purse, Terms
+
+_T = TypeVar("_T", bound=np.generic)
 
 __all__ = ["NO_SCORE", "Best", "Points", "Pool", "score_bound"]
 
@@ -88,12 +91,20 @@ class Points:
 
     def __init__(self, features: Features, *, norm_bound: float, jitter: Jitter | None = None) -> None:
         self._features = features
+        self._norm_bound = norm_bound
         self._jitters = None if jitter is None else jitter.of(features)
-        self._screen = FixedScreen(features, norm_bound=norm_bound)
         self._withdrawn = _Withdrawals()
 
     def __len__(self) -> int:
         return len(self._features)
+
+    @cached_property
+    def _screen(self) -> FixedScreen:
+        return FixedScreen(self._features, norm_bound=self._norm_bound)
+
+    def prepare(self) -> None:
+        """Make now what `first` needs, a byte a coordinate; otherwise its first call makes it."""
+        _ = self._screen
 
     def features(self, entry: int) -> Features:
         """φ of an entry, int16 of shape (d,), read-only."""
@@ -133,7 +144,7 @@ class Points:
         features: Features = np.asarray(self._features[found])
         before = whole_numbers(values, np.asarray(self._features[self._withdrawn.entries]))
         count = min(count, MOST_HERDED - len(before))
-        chosen = herd(whole_numbers(values, features), mean, count, features=features, before=before)
+        chosen = herd(values, mean, count, features=features, before=before)
         return tuple(found[list(chosen)].tolist())
 
     def first(
@@ -176,12 +187,12 @@ class Pool:
         copies: Copies | None = None,
         prices: Prices | None = None,
     ) -> None:
-        self._features: Features = np.zeros((_SMALLEST, dimension), dtype=np.int16)
-        self._ranks = np.zeros(_SMALLEST, dtype=np.intp)
+        self._features: Features = np.empty((_SMALLEST, dimension), dtype=np.int16)
+        self._ranks = np.empty(_SMALLEST, dtype=np.intp)
         self._jitter = jitter
         self._copies = copies
         self._prices = prices
-        self._jitters: Jitters = np.zeros(_SMALLEST, dtype=np.int64)
+        self._jitters: Jitters = np.empty(_SMALLEST, dtype=np.int64)
         self._count = 0
         self._screen = GrowingScreen(dimension, norm_bound=norm_bound)
         self._withdrawn = _Withdrawals()
@@ -204,20 +215,25 @@ class Pool:
         if not len(ranks):
             return
         first, self._count = self._count, self._count + len(ranks)
-        while self._count > len(self._ranks):
-            self._features = np.concatenate([self._features, np.zeros_like(self._features)])
-            self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)])
-            self._jitters = np.concatenate([self._jitters, np.zeros_like(self._jitters)])
+        if self._count > len(self._ranks):
+            room = max(self._count, 2 * len(self._ranks))
+            self._features = _grown(self._features, first, room)
+            self._ranks = _grown(self._ranks, first, room)
+            self._jitters = _grown(self._jitters, first, room)
         if self._jitter is not None:
             self._jitters[first : self._count] = self._jitter.of(features) if jitters is None else jitters
         self._features[first : self._count] = features
         self._ranks[first : self._count] = ranks
-        self._screen.extend(features)
         if self._copies is None:
             return
         for entry in self._copies.extend(features, ranks):
             if self._copies.same_as(entry)[0] in self._withdrawn:
                 self._withdrawn.add(entry)
+
+    def _screened(self, weights: Weights) -> Screened:
+        """Approximate scores of all entries. Points that are herded are never screened, nor kept for it."""
+        self._screen.extend(self._features[len(self._screen) : self._count])
+        return self._screen.screen(weights)
 
     def withdraw(self, entry: int) -> None:
         """Take an entry and its copies out for good; raises `LocalProtocolError` if it was out already."""
@@ -238,7 +254,7 @@ class Pool:
             return ()
         jitters = None if self._jitter is None else self._jitters[: self._count]
         weights, added = _parted(weights, jitters)
-        screened = _jittered(self._screen.screen(weights), added)
+        screened = _jittered(self._screened(weights), added)
         screened.scores[self._withdrawn.entries] = -np.inf
         if withheld is not None:
             screened.scores[withheld[self._ranks[: self._count]]] = -np.inf
@@ -303,7 +319,7 @@ class Pool:
         purse = Purse(
             terms, ranks[entries], copies=None if copies is None else copies.points(entries), seller=seller
         )
-        chosen = herd(whole_numbers(values, features), mean, count, features=features, purse=purse)
+        chosen = herd(values, mean, count, features=features, purse=purse)
         return tuple(entries[list(chosen)].tolist())
 
     def _last_resort(self, entry: int) -> tuple[int, ...]:
@@ -324,7 +340,7 @@ class Pool:
             int64 of shape (count,), in units of 2^-37; `NO_SCORE` if nothing is available.
         """
         found = np.full(count, NO_SCORE, dtype=np.int64)
-        screened = self._screen.screen(weights)
+        screened = self._screened(weights)
         ranks = self._ranks[: self._count]
         available = np.ones(self._count, dtype=np.bool_)
         available[self._withdrawn.entries] = False
@@ -435,6 +451,13 @@ def _first(
             scores, key=lambda entry: (-firsts[entry], tie(features[entry]), *last_resort(entry))
         )
     return tuple(Best(entry, scores[entry]) for entry in entries[:count])
+
+
+def _grown(table: npt.NDArray[_T], used: int, room: int) -> npt.NDArray[_T]:
+    """A table with room for so many rows, of which the first are those in use."""
+    grown = np.empty((room, *table.shape[1:]), dtype=table.dtype)
+    grown[:used] = table[:used]
+    return grown
 
 
 def _read_only(row: Features) -> Features:

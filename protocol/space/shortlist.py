@@ -10,7 +10,7 @@ keeps one byte a coordinate; its products are exact integers on any machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numkong
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hushbid.protocol.space.grid import FEATURE_BITS, Features, Weights
 from hushbid.protocol.space.mapped import let_go
 
-__all__ = ["FixedScreen", "GrowingScreen", "Screened"]
+__all__ = ["FixedScreen", "GrowingScreen", "Screened", "ValueScreen"]
 
 _ALIGNMENT: Final = 64
 """Coordinates are padded to whole vectors of the widest SIMD registers."""
@@ -32,6 +32,8 @@ _READ_COORDINATES: Final = 2**20
 """Coordinates read at a time, at up to 16 bytes each while they are processed: a table that is memory-mapped
 because it is large must not be copied whole, in wider numbers.
 """
+_VALUED_ROWS: Final = 2**12
+"""Rows whose y is worked out at a time."""
 _FLOAT32_EPSILON: Final = 2.0**-24
 _SMALLEST: Final = 256
 
@@ -111,6 +113,16 @@ def _largest(features: Features) -> int:
     )
 
 
+class _Block(NamedTuple):
+    """Rows of a `ValueScreen` that are packed together."""
+
+    packed: Any
+    step: float
+    """a."""
+    spread: float
+    """√width·‖y‖ + width·a/2, for the longest y."""
+
+
 class GrowingScreen:
     """Screens a table that grows, in float32.
 
@@ -127,6 +139,9 @@ class GrowingScreen:
         self._rows = np.zeros((_SMALLEST, dimension), dtype=np.float32)
         self._count = 0
 
+    def __len__(self) -> int:
+        return self._count
+
     def extend(self, features: Features) -> None:
         """Add points, int16 of shape (n, d)."""
         first, self._count = self._count, self._count + len(features)
@@ -141,3 +156,57 @@ class GrowingScreen:
         # Twice, since float32 also rounds the threshold that scores are compared with, and the norm.
         error = 2 * self._error_per_norm * math.sqrt(float(values @ values))
         return Screened(scores, 1.0, error)
+
+
+class ValueScreen:
+    """Screens whole numbers y that follow from φ, at one byte a coordinate, by weights that are whole, too.
+
+    With y = a·ŷ + e and w = b·ŵ + c·v̂ + f, where ŷ, ŵ and v̂ are whole numbers of at most 127, c = b/254,
+    |e_i| ≤ a/2 and |f_i| ≤ c/2, the score is a·(b·ŷᵀŵ + c·ŷᵀv̂) + eᵀw + (y - e)ᵀf. So a score is off by
+    E = (a/2)·Σ|w_i| + (c/2)·(√width·‖y‖ + width·a/2) at most. Each block of rows has its own a, ‖y‖ and E.
+
+    Args:
+        values: y of φ: of int16 of shape (n, d), whole numbers of shape (n, width).
+        features: int16 of shape (n, d).
+    """
+
+    def __init__(self, values: Callable[[Features], npt.NDArray[Any]], features: Features) -> None:
+        self._width = values(features[:0]).shape[1]
+        self._depth = -(-self._width // _ALIGNMENT) * _ALIGNMENT
+        self._blocks: list[_Block] = []
+        for start in range(0, len(features), _VALUED_ROWS):
+            self._blocks.append(self._block(values(features[start : start + _VALUED_ROWS])))
+
+    def _block(self, rows: npt.NDArray[Any]) -> _Block:
+        held = rows.astype(np.float64)
+        step = max(1.0, float(held.max()), -float(held.min())) / _LEVELS
+        longest = math.sqrt(float(np.einsum("ij,ij->i", held, held).max()))
+        packed = np.zeros((len(held), self._depth), dtype=np.int8)
+        held /= step
+        packed[:, : self._width] = np.rint(held, out=held)
+        spread = math.sqrt(self._width) * longest + self._width * step / 2
+        return _Block(numkong.dots_pack(packed, "int8"), step, spread)
+
+    def bounds(
+        self, weights: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Scores yᵀw of all rows from below and from above, each of shape (n,).
+
+        Args:
+            weights: Whole numbers below 2^53, shape (width,).
+        """
+        coarse = max(1.0, float(np.abs(weights).max())) / _LEVELS
+        fine = coarse / (2 * _LEVELS)
+        query = np.zeros((2, self._depth), dtype=np.int8)
+        query[0, : self._width] = first = np.rint(weights / coarse)
+        query[1, : self._width] = np.rint((weights - coarse * first) / fine)
+        total = float(np.abs(weights).sum())
+        lower, upper = [], []
+        for block in self._blocks:
+            one, other = np.asarray(numkong.dots_packed(query, block.packed)).astype(np.float64)
+            scores = block.step * (coarse * one + fine * other)
+            # The factor covers the rounding of these operations, as in `FixedScreen.screen`.
+            error = 1.001 * (block.step / 2 * total + fine / 2 * block.spread)
+            lower.append(scores - error)
+            upper.append(scores + error)
+        return np.concatenate(lower), np.concatenate(upper)

@@ -94,6 +94,11 @@ class Purse:
         self._counted = counted
         self._supply = np.bincount(self._ranks[counted], minlength=len(self._room))
 
+    @property
+    def priced(self) -> bool:
+        """Whether points have prices, and the score for the price decides."""
+        return self._terms.prices is not None
+
     def affordable(self, count: int) -> int:
         """How many of `count` points can be bought: the cheapest, of owners that may sell them."""
         supply = np.minimum(self._supply, self._room)

@@ -560,19 +560,20 @@ def test_a_mechanism_takes_a_target_epsilon_just_where_it_is_private(name: str) 
     assert any("epsilon" in table for table in tables(name)) == RELEASES[name].private
 
 
-@every_case
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "told"),
     [
-        *(("dimension", size) for size in (limits.MIN_DIMENSION - 1, limits.MAX_DIMENSION + 1)),
-        *(("releases", count) for count in (0, limits.MAX_POINTS + 1)),
-        *(("norm_bound", bound) for bound in (0.0, 2.0, math.nan)),
-        *(("delta", delta) for delta in (0.0, 1.0, -1e-5, math.nan)),
+        *(("dimension", size, "Dimension") for size in (limits.MIN_DIMENSION - 1, limits.MAX_DIMENSION + 1)),
+        *(("releases", count, "releases are not") for count in (0, limits.MAX_POINTS + 1)),
+        *(("norm_bound", bound, "norm bound") for bound in (0.0, 2.0, math.nan)),
+        *(("delta", delta, "delta is") for delta in (0.0, 1.0, -1e-5, math.nan)),
     ],
 )
-def test_sizes_out_of_range_are_refused(case: Case, name: str, value: Any) -> None:
-    with pytest.raises(ConfigError) as caught:
-        build(case, **{name: value})
+def test_sizes_out_of_range_are_refused(name: str, value: Any, told: str) -> None:
+    """Before a mechanism is chosen, and so whichever it is: here one that there is not."""
+    setting = replace(setting_of(phi_of("exact"), Role.SUMMARY), **{name: value})
+    with pytest.raises(ConfigError, match=told) as caught:
+        release_mechanism("no mechanism", {}, setting)
     assert caught.value.advice
 
 

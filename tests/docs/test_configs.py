@@ -135,7 +135,8 @@ def test_the_points_of_a_dataset_fit_their_boxes(path: str, dtype: str) -> None:
 def test_a_private_cluster_procures_without_a_raw_point_for_the_curator(
     path: str, data: str, shared_data: Callable[[str], Path]
 ) -> None:
-    few = ["session.points=20", "dataset.owner_points=200"]
+    # With the models that suit the datasets, trained 77 times, the test is of the models.
+    few = ["session.points=20", "dataset.owner_points=200", "consumer.model=logistic"]
     result = simulate(open_cluster(CONFIGS / path, data=shared_data(data), settings=few))
     assert result.points_delivered == 20
     assert (result.points_accessed_curator, result.disputed) == (0, 0)

@@ -21,7 +21,7 @@ from hushbid.interop.exchange import OWNER, read_exchange
 from hushbid.interop.mock_curator import difference, play
 from hushbid.protocol.errors import ExitCode, VectorMismatch
 from hushbid.protocol.names import CURATOR
-from hushbid.running.process import party_environment
+from hushbid.running.fork_server import party_environment
 from tests.conftest import ROOT
 from tests.processes.cluster import free_port
 from tests.processes.forked import ForkedProcess, PartyProcess

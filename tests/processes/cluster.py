@@ -48,7 +48,7 @@ from hushbid.protocol.transcript.session_file import started
 from hushbid.protocol.transcript.verify import Verification, verify
 from hushbid.protocol.wire.codec import Direction, decode_frame, decode_message
 from hushbid.protocol.wire.messages import Message, Refused
-from hushbid.running.process import party_environment
+from hushbid.running.fork_server import party_environment
 from tests.processes.forked import ForkedProcess, PartyProcess
 from tests.support.session_files import at
 from tests.support.transcripts import read_transcript

@@ -3,30 +3,32 @@
 They are processes like others in all else: sockets, files, signals, limits and exit codes are their own. What
 Python is started with, and what it is started by, they do not show: tests of that start Python.
 
-A forked ``hushbid run`` forks the parties that it would have started.
+A forked ``hushbid run`` forks the fork server that it would have started.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import multiprocessing
 import os
 import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from hushbid.running import process as party_process
+from hushbid.protocol.runtime.interrupts import LAUNCHED
+from hushbid.running import fork_server
 
-__all__ = ["ForkedProcess", "PartyProcess"]
+__all__ = ["ForkedProcess", "PartyProcess", "ran"]
 
 _FORKS: Final = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
@@ -135,6 +137,28 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
+def ran(
+    module: str, arguments: Sequence[str], directory: Path, *, seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """What `subprocess.run` says of ``python -P -m MODULE ARGUMENTS``, forked, in this process's environment.
+
+    Raises:
+        subprocess.TimeoutExpired: It has not ended in so many seconds.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        out, err = Path(place, "out"), Path(place, "err")
+        for stream in (out, err):
+            stream.touch()
+        process = ForkedProcess(
+            module, arguments, directory=directory, environment=os.environ, out=out, err=err
+        )
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess([module, *arguments], code, out.read_text(), err.read_text())
+
+
 def _become(
     module: str,
     arguments: tuple[str, ...],
@@ -152,7 +176,7 @@ def _become(
     if network is not None:
         _enter(network)
     if module == "hushbid":
-        vars(party_process)["subprocess"] = SimpleNamespace(**vars(subprocess) | {"Popen": _ForkedParty})
+        vars(fork_server)["start"] = _ForkedServer
     _run(module, arguments, directory, environment)
 
 
@@ -173,41 +197,26 @@ def _enter(network: Path) -> None:
             raise OSError(ctypes.get_errno(), "setns", str(network))
 
 
-class _ForkedParty:
-    """What `hushbid.running.process` uses of `subprocess.Popen`, forked from the process that asks for it."""
+class _ForkedServer:
+    """What `hushbid.running.fork_server` uses of `subprocess.Popen`, forked from who asks for it."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        stdin: int,
-        stdout: Any,
-        stderr: Any,
-        pass_fds: Sequence[int],
-        process_group: int,
-    ) -> None:
-        python, *options, module = command[:4]
-        assert (python, options) == (sys.executable, ["-P", "-m"])
+    def __init__(self, control: int) -> None:
         self._code: int | None = None
         self.pid = os.fork()
         if self.pid:
             return
         code = 1
         try:
-            os.setpgid(0, process_group)
-            os.dup2(stdin, 0)
-            for source, stream in ((stdout, sys.stdout), (stderr, sys.stderr)):
-                os.dup2(source.fileno(), stream.fileno())
+            os.setpgid(0, 0)
             # As exec would: a pipe has an end only once nobody else holds it.
-            kept = {0, sys.stdout.fileno(), sys.stderr.fileno(), *pass_fds}
+            kept = {0, sys.stdout.fileno(), sys.stderr.fileno(), control}
             for number in {int(name) for name in os.listdir("/dev/fd")} - kept:
                 with contextlib.suppress(OSError):  # what the list was read from
                     os.close(number)
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
-            _run(module, command[4:], cwd, env)
+            environment = fork_server.party_environment(os.environ) | {LAUNCHED: "1"}  # as `start` does
+            _run("hushbid.running.forking", [str(control)], Path.cwd(), environment)
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -218,27 +227,19 @@ class _ForkedParty:
                 sys.stdout.flush()
             os._exit(code)
 
-    def poll(self) -> int | None:
-        if self._code is None:
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while self._code is None:
             ended, status = os.waitpid(self.pid, os.WNOHANG)
             if ended:
                 self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired("a forked server", timeout or 0.0)
+            else:
+                time.sleep(_SHORTLY)
         return self._code
 
-    def wait(self, timeout: float) -> int:
-        deadline = time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if time.monotonic() >= deadline:
-                raise subprocess.TimeoutExpired("a forked party", timeout)
-            time.sleep(_SHORTLY)
-        return code
-
-    def terminate(self) -> None:
-        self._send(signal.SIGTERM)
-
     def kill(self) -> None:
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: signal.Signals) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
+        if self._code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)

@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,11 @@ from hushbid.protocol.runtime.files.signed_files import read_invitation
 from hushbid.protocol.runtime.taking_part import _with_the_end
 from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
+from tests.processes.forked import ran
 
 
 def hushbid(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hushbid", *arguments]
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=240, check=False)
+    return ran("hushbid", arguments, place, seconds=240)
 
 
 def told(place: Path, *arguments: str) -> dict[str, Any]:

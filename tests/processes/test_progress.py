@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hushbid.running.process import party_environment
+from hushbid.running.fork_server import party_environment
 from tests.processes.cluster import Cluster
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from hushbid.evidence.bench.relay import relay
 from hushbid.protocol.errors import ConnectionFailed
-from hushbid.running.process import party_environment
+from hushbid.running.fork_server import party_environment
 from tests.processes.cluster import PATIENCE, free_port
 
 DELAY = 0.05

@@ -99,12 +99,8 @@ def start(cluster: Path, directory: Path, *settings: str, anew: bool = False, re
 
 
 def look(launcher: psutil.Process, seen: dict[int, Seen], *, files: bool = False) -> None:
-    """Note what the launcher's children show of themselves now.
-
-    A child changes its directory before it becomes its program, and until then it shows the launcher's
-    arguments and environment. So each look replaces what the look before it saw.
-    """
-    for child in launcher.children():
+    """Note what the parties' processes show of themselves now: they are forked from the launcher's child."""
+    for child in launcher.children(recursive=True):
         try:
             if Path(child.cwd()).parent.name != "parties":
                 continue  # not yet the program that it becomes

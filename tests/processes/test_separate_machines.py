@@ -20,7 +20,7 @@ import tomli_w
 
 from hushbid.cli.app import main
 from hushbid.roster.changes import revoke
-from hushbid.running.process import party_environment
+from hushbid.running.fork_server import party_environment
 from tests.conftest import ROOT
 from tests.processes.cluster import PATIENCE, Cluster, free_port
 from tests.processes.forked import ForkedProcess, PartyProcess

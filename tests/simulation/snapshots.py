@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
@@ -23,46 +23,77 @@ def snapshot(machine: Machine) -> Any:
 
 _FIXED: Final = frozenset({"_session", "_opened", "_space", "_rule", "_costs_of", "_now", "_effects"})
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
-_MODEL: Final = ("a model's",)
-_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
-"""Attributes of the classes that were met: a walk takes snapshots at every step, and asking takes longer."""
 
 
 def _plain(value: Any) -> Any:
     kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if kind is dict:
-        return {key: item if type(item) in _PLAIN else _plain(item) for key, item in value.items()}
-    if kind in (list, tuple, deque):
-        return [item if type(item) in _PLAIN else _plain(item) for item in value]
-    if kind is np.ndarray:
-        return value.dtype.str, value.shape, value.tobytes()
-    names = _FIELDS.get(kind)
-    if names is not None:
-        inside = value.__dict__ if names is _MODEL else {name: getattr(value, name) for name in names}
-        return kind.__name__, {
-            key: item if type(item) in _PLAIN else _plain(item) for key, item in inside.items()
-        }
-    if isinstance(value, Enum):
-        return value
-    if isinstance(value, BaseModel):
-        _FIELDS[kind] = _MODEL
-        return _plain(value)
-    if is_dataclass(value):
-        _FIELDS[kind] = tuple(field.name for field in fields(value))
-        return _plain(value)
-    if isinstance(value, Mapping):
-        return _plain(dict(value))
-    if isinstance(value, set | frozenset):
-        return sorted(map(str, value))
-    if isinstance(value, list | tuple | deque):
-        return _plain(list(value))
-    slots = getattr(kind, "__slots__", ())
-    inside = {name: getattr(value, name) for name in slots} or {
-        name: item for name, item in vars(value).items() if name not in _FIXED
-    }
-    return kind.__name__, _plain(inside)
+    return (_WAYS.get(kind) or _way_of(kind))(value)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _of_items(values: Iterable[Any]) -> list[Any]:
+    return [item if type(item) in _PLAIN else _plain(item) for item in values]
+
+
+def _of_values(values: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {key: item if type(item) in _PLAIN else _plain(item) for key, item in values.items()}
+
+
+def _of_array(array: np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...], bytes]:
+    return array.dtype.str, array.shape, array.tobytes()
+
+
+def _of_set(values: Iterable[Any]) -> list[str]:
+    return sorted(map(str, values))
+
+
+def _of_model(value: BaseModel) -> tuple[str, dict[Any, Any]]:
+    return type(value).__name__, _of_values(value.__dict__)
+
+
+def _of_fields(kind: type) -> Callable[[Any], Any]:
+    names = tuple(field.name for field in fields(kind))
+    return lambda value: (kind.__name__, _of_values({name: getattr(value, name) for name in names}))
+
+
+def _of_attributes(kind: type) -> Callable[[Any], Any]:
+    if slots := getattr(kind, "__slots__", ()):
+        return lambda value: (kind.__name__, _of_values({name: getattr(value, name) for name in slots}))
+    return lambda value: (
+        kind.__name__,
+        _of_values({name: item for name, item in vars(value).items() if name not in _FIXED}),
+    )
+
+
+_WAYS: Final[dict[type, Callable[[Any], Any]]] = {
+    **dict.fromkeys(_PLAIN, _as_it_is),
+    **dict.fromkeys((list, tuple, deque), _of_items),
+    dict: _of_values,
+    np.ndarray: _of_array,
+}
+"""How values of a class become plain: a walk takes snapshots at every step, and asking takes longer."""
+
+
+def _way_of(kind: type) -> Callable[[Any], Any]:
+    """The way of a class that is met for the first time."""
+    if issubclass(kind, Enum):
+        way: Callable[[Any], Any] = _as_it_is
+    elif issubclass(kind, BaseModel):
+        way = _of_model
+    elif is_dataclass(kind):
+        way = _of_fields(kind)
+    elif issubclass(kind, Mapping):
+        way = _of_values
+    elif issubclass(kind, set | frozenset):
+        way = _of_set
+    elif issubclass(kind, list | tuple | deque):
+        way = _of_items
+    else:
+        way = _of_attributes(kind)
+    return _WAYS.setdefault(kind, way)
 
 
 def arrays_in(value: Any) -> list[np.ndarray[Any, Any]]:

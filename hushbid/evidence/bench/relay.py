@@ -47,7 +47,9 @@ def relay(address: str, *, delay: float) -> Iterator[str]:
         ConnectionFailed: The relay cannot be started, or cannot listen.
         TimedOut: It does not listen in time.
     """
-    from hushbid.running.process import party_environment  # much that the relay's own process has no use for
+    from hushbid.running.fork_server import (
+        party_environment,
+    )  # much that the relay's own process has no use for
 
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     platform.check_linux("The benchmark's relay")

@@ -20,9 +20,10 @@ from scipy.optimize import nnls
 
 from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost, default_batch
 from hushbid.protocol.errors import ExitCode, HushbidError
-from hushbid.running.process import party_environment
+from hushbid.protocol.privacy.acquisition import RULES
+from hushbid.running.fork_server import party_environment
 
-__all__ = ["TERMS", "Fit", "bench_scale", "cells_around", "extended", "fitted"]
+__all__ = ["SIZES", "TERMS", "Fit", "bench_scale", "cells_around", "exponents", "extended", "fitted"]
 
 Term = Callable[[ScaleCell], float]
 
@@ -68,6 +69,10 @@ TERMS: Final[Mapping[str, Mapping[str, tuple[str, Term]]]] = {
 """Of each cost the terms that it is fitted on: a name, what it is in the papers' letters, and its number."""
 
 
+SIZES: Final = {"owners": "K", "owner_points": "n", "points": "p", "batch": "b", "dimension": "d"}
+"""The sizes of a cell that are changed, and what the papers call them."""
+
+
 def _handed(cell: ScaleCell) -> int:
     """Points that an owner hands over where every bid brings its points."""
     return min(cell.rounds * cell.batch, cell.owner_points)
@@ -95,7 +100,9 @@ def cells_around(base: ScaleCell) -> tuple[ScaleCell, ...]:
     sizes += [{"dimension": base.dimension // 2}, {"dimension": 2 * base.dimension}]
     sizes += [{"points": base.points // 2}]
     sizes += [{"points": 2 * base.points, "owner_points": 2 * base.owner_points}]
-    if base.batch > 1:
+    if RULES[base.rule].herds:
+        sizes += [{"batch": base.batch // 2}, {"batch": 2 * base.batch}]
+    elif base.batch > 1:
         sizes += [{"batch": 1}, {"batch": 5 * base.batch}]
     return tuple(replace(base, **changes) for changes in sizes)
 
@@ -116,6 +123,39 @@ def fitted(measured: Sequence[tuple[ScaleCell, ScaleCost]]) -> Mapping[str, Fit]
     return found
 
 
+def exponents(
+    base: ScaleCell, measured: Sequence[tuple[ScaleCell, ScaleCost]]
+) -> Mapping[str, Mapping[str, float]]:
+    """By what power of a size each cost of `TERMS` grows around the base: slopes of logarithms.
+
+    What a cost has besides makes its powers less than they are far from the base: one above 1 grows faster
+    than the size.
+
+    Args:
+        measured: `cells_around` the base, each with its cost.
+
+    Returns:
+        Cost → size of `SIZES` → power; without sizes that are not changed.
+    """
+    found: dict[str, dict[str, float]] = {cost: {} for cost in TERMS}
+    for size in SIZES:
+        # With more points an owner has more rows, too, so that it has some to hand over.
+        same = [other for other in SIZES if other != size and (size, other) != ("points", "owner_points")]
+        cells = [
+            (cell, cost)
+            for cell, cost in measured
+            if all(getattr(cell, other) == getattr(base, other) for other in same)
+            and (size != "points" or cell.points != base.points or cell == base)
+        ]
+        steps = np.log([getattr(cell, size) for cell, _ in cells])
+        if np.ptp(steps) == 0.0:
+            continue
+        for name, powers in found.items():
+            values = np.log([float(getattr(cost, name)) for _, cost in cells])
+            powers[size] = float(np.polyfit(steps, values, 1)[0])
+    return found
+
+
 def extended(fits: Mapping[str, Fit], cell: ScaleCell) -> dict[str, float]:
     """What a cell would cost by the fits, with ``owner_seconds``: those of one owner."""
     costs = {
@@ -133,6 +173,8 @@ _BEYOND: Final[Sequence[Mapping[str, Any]]] = (
 )
 """Sizes that the fits are extended to, in fifty rounds; the last has 10¹⁰ rows."""
 _ROUNDS: Final = 50
+_SUBMITTED: Final = 50
+"""Points that an owner submits to the base session of a tender."""
 
 
 def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[str, Any]:
@@ -142,7 +184,8 @@ def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[s
         ConfigError: There is no such rule, or it is not for so many owners.
         HushbidError: A session did not end well.
     """
-    base = ScaleCell(rule, owners, batch=default_batch(rule))
+    batch = default_batch(rule)
+    base = ScaleCell(rule, owners, batch=_SUBMITTED if RULES[rule].herds else batch)
     cells = cells_around(base)
     measured = []
     for number, cell in enumerate(cells, start=1):
@@ -151,7 +194,8 @@ def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[s
     fits = fitted(measured)
     beyond = []
     for sizes in _BEYOND:
-        cell = replace(base, **sizes, batch=1 if base.batch == 1 else sizes["points"] // _ROUNDS)
+        batch = sizes["points"] // (1 if RULES[rule].herds else _ROUNDS)
+        cell = replace(base, **sizes, batch=1 if base.batch == 1 else batch)
         beyond.append({**asdict(cell), **extended(fits, cell)})
     return {
         "rule": rule,
@@ -166,6 +210,7 @@ def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[s
             }
             for cost, fit in fits.items()
         },
+        "exponents": exponents(base, measured),
         "beyond": beyond,
     }
 

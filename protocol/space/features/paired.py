@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from hushbid.protocol.space.features.fourier import Angles, FourierSpace, waves
 from hushbid.protocol.space.grid import FEATURE_UNIT, Features
 
 __all__ = ["PairedSpace"]
+
+_BLOCK_COORDINATES: Final = 2**20
+"""Coordinates that are squared at a time: 4 MiB."""
 
 
 class PairedSpace(FourierSpace):
@@ -60,6 +63,13 @@ class PairedSpace(FourierSpace):
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
         """Whether every pair is as near its circle as the table's pairs; see `FeatureSpace.admits`."""
         self._check_features(features)
+        admitted: npt.NDArray[np.bool_] = np.empty(len(features), dtype=np.bool_)
+        rows = max(1, _BLOCK_COORDINATES // self.dimension)
+        for start in range(0, len(features), rows):
+            admitted[start : start + rows] = self._admits(features[start : start + rows])
+        return admitted
+
+    def _admits(self, features: Features) -> npt.NDArray[np.bool_]:
         squares = np.square(features, dtype=np.int32)
         half = self.dimension // 2
         # One comparison covers both ends: a value below the least wraps to a huge unsigned number. The sum of

@@ -19,6 +19,7 @@ import hushbid
 from hushbid import Procured, Schema
 from hushbid.cluster.file import open_cluster
 from hushbid.protocol.errors import ConfigError, DataError
+from hushbid.results.run import RunResult
 from hushbid.results.terminal import render
 from hushbid.running.simulate import simulate
 from hushbid.tables.frames import as_arrow
@@ -68,6 +69,19 @@ def bought(**changes: Any) -> Procured:
 @pytest.fixture(scope="module")
 def procured() -> Procured:
     return bought()
+
+
+def test_no_report_is_drawn_that_nobody_could_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Path] = []
+
+    def with_report(result: RunResult, _reference: object, directory: Path, _say: object) -> RunResult:
+        drawn.append(directory)
+        return result
+
+    monkeypatch.setattr("hushbid.running.simulate.with_report", with_report)
+    found = bought(points=5, rehearse=False)
+    assert (found.report, drawn) == (None, [])
+    assert len(found.points) == 5
 
 
 def test_what_is_bought_are_the_owners_rows(procured: Procured) -> None:

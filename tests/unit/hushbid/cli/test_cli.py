@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from typer.main import get_command
 
-from hushbid.cli import spellings
+from hushbid.cli import listing, spellings
 from hushbid.cli.app import EVIDENCE, GROUPS, app, main
 from hushbid.cluster.file import open_cluster
 from hushbid.protocol import __version__
@@ -68,6 +68,8 @@ def hushbid(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     """`hushbid("keys", "new", "bob")` runs the command line."""
     for name in [name for name in os.environ if name.startswith("HUSHBID_")]:
         monkeypatch.delenv(name)
+    # Else the program's name is `python -m pytest`, where that is how the tests are run.
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)
 
     def run(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["hushbid", *arguments])
@@ -107,6 +109,28 @@ def test_the_help_lists_the_verbs_and_the_exit_codes(hushbid: Any) -> None:
     for verb in ("health", "watch", *EVIDENCE):  # as they were called before
         assert f"│ {verb} " not in text
     assert "130 a run or simulation was interrupted" in text
+
+
+@pytest.mark.parametrize("verb", LISTED)
+def test_what_help_says_of_a_verb_begins_what_its_own_help_says(verb: str) -> None:
+    group: Any = get_command(app)
+    command = group.commands[verb]
+    assert " ".join((command.help or "").split("\n\n")[0].split()) == listing.SHORT[verb]
+
+
+def test_help_imports_no_verb_and_nothing_for_markdown() -> None:
+    code = (
+        "import sys; from hushbid.cli.app import main\n"
+        "sys.argv = ['hushbid', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: sys.stderr.write(' '.join(sys.modules))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Take part" in ended.stdout
+    imported = set(ended.stderr.split())
+    assert not {"markdown_it", "pygments", "numpy", "pydantic", "nacl"} & imported
+    own = {name for name in imported if name.startswith("hushbid.cli.")}
+    assert own == {"hushbid.cli.app", "hushbid.cli.listing", "hushbid.cli.spellings"}
 
 
 @pytest.mark.parametrize("verb", [(), ("keys",), ("evidence",), ("bench",), ("evidence", "bench")])

@@ -268,7 +268,7 @@ WRITERS = {
     "hushbid/evidence/bench/relay.py": {"stdout"},
     "hushbid/results/terminal.py": {"Console"},
     "hushbid/evidence/bench/scale_cell.py": {"stdout"},
-    "protocol/runtime/command.py": {"stdout", "stderr"},
+    "protocol/runtime/ending.py": {"stdout", "stderr"},
     "protocol/runtime/interrupts.py": {"stdout", "stderr"},
     "protocol/runtime/telemetry/logs.py": {"stderr"},
 }

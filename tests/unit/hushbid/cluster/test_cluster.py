@@ -21,7 +21,7 @@ from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.runtime.keys import new_keypair, read_secret
 from hushbid.protocol.session.session import open_session
 from hushbid.running.directory import prepare
-from hushbid.running.process import party_environment
+from hushbid.running.fork_server import party_environment
 from hushbid.running.simulate import simulate
 from tests.conftest import ROOT
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import itertools
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from sklearn.datasets import load_digits
 
 from hushbid.datasets import Partition, build
 from hushbid.datasets.idx import read_idx
@@ -293,3 +295,13 @@ class TestInsurance:
             with pytest.raises(DataError, match=says) as caught:
                 build("insurance", path=path, seed=0)
             assert "train.csv of Kaggle's Allstate" in caught.value.advice
+
+
+def test_the_bundled_digits_are_those_that_scikit_learn_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    digits_module = import_module("hushbid.datasets.digits")
+    asked = load_digits(return_X_y=True)
+    read = digits_module._bundled()
+    monkeypatch.setattr(digits_module, "_BUNDLED", Path("elsewhere.csv.gz"))
+    for found in (read, digits_module._bundled()):
+        for one, other in zip(found, asked, strict=True):
+            np.testing.assert_array_equal(one, other)

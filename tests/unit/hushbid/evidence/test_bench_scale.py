@@ -12,7 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
-from hushbid.evidence.bench.scale import TERMS, cells_around, extended, fitted, in_own_process
+from hushbid.evidence.bench.scale import (
+    SIZES,
+    TERMS,
+    cells_around,
+    exponents,
+    extended,
+    fitted,
+    in_own_process,
+)
 from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost, cell_of, measure, session_of
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.platform import peak_memory
@@ -43,6 +51,31 @@ def test_a_cost_that_grows_otherwise_shows_in_the_error() -> None:
     cells = cells_around(BASE)
     squared = [(cell, replace(cost(cell, 1e-9), curator_seconds=1e-9 * cell.owners**2)) for cell in cells]
     assert fitted(squared)["curator_seconds"].worst > 0.2
+
+
+def test_powers_are_those_by_which_a_cost_grows() -> None:
+    powers = {"owners": 2.0, "owner_points": 0.0, "points": 1.0, "batch": -1.0, "dimension": 0.5}
+    cells = cells_around(BASE)
+
+    def grown(cell: ScaleCell) -> float:
+        return float(np.prod([getattr(cell, size) ** power for size, power in powers.items()]))
+
+    measured = [(cell, replace(cost(cell, 1e-9), curator_seconds=grown(cell))) for cell in cells]
+    found = exponents(BASE, measured)
+    assert found["curator_seconds"] == pytest.approx(powers, abs=1e-9)
+    assert set(found) == set(TERMS)
+    assert list(found["owners_seconds"]) == list(SIZES)
+    asking = ScaleCell("published", 40, batch=1)
+    alone = exponents(asking, [(cell, cost(cell, 1e-9)) for cell in cells_around(asking)])
+    assert "batch" not in alone["curator_seconds"]
+
+
+def test_a_tender_s_owners_submit_fewer_and_more() -> None:
+    base = ScaleCell("tender", 40, batch=50)
+    cells = [cell for cell in cells_around(base) if cell.batch != base.batch]
+    assert [cell.batch for cell in cells] == [25, 100]
+    for cell in cells:
+        session_of(cell, [f"owner-{number}" for number in range(cell.owners)])
 
 
 def test_cells_change_one_size_each_and_rules_that_ask_have_no_batch() -> None:
@@ -99,12 +132,12 @@ def test_what_is_no_cell_is_refused_with_a_reason(text: str, why: str) -> None:
 def test_the_process_of_a_cell_says_why_it_cannot_measure_it() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hushbid.evidence.bench.scale_cell"],
-        input='{"rule": "logistic", "owners": 5, "batch": 2}',
+        input='{"rule": "loudest", "owners": 5}',
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stderr.startswith("hushbid: session.batch is 2"), done.stderr
+    assert done.stderr.startswith("hushbid: acquisition.rule: no rule is named 'loudest'"), done.stderr
     assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (4, "ConfigError")
 
 

@@ -71,7 +71,7 @@ class Played:
 def run(monkeypatch: pytest.MonkeyPatch, *lines: Progress) -> tuple[Any, list[Progress]]:
     """Run parties of which the curator says these lines; returns how it ended, and what was told."""
 
-    def start(party: Party, *, launcher: int, progress: int | None) -> Played:
+    def start(party: Party, *, server: Any, launcher: int, progress: int | None) -> Played:
         assert os.fstat(launcher), "it is open"
         if progress is not None:
             os.write(progress, b"".join(line.as_line() for line in lines))
@@ -85,8 +85,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *lines: Progress) -> tuple[Any, list[Pr
     ]
     told: list[Progress] = []
     prepared: Any = SimpleNamespace(parties=parties)
+    played: Any = object()  # forks nobody, as the processes are played
     try:
-        return run_parties(prepared, told.append), told
+        return run_parties(prepared, told.append, server=played), told
     except PartyFailed as error:
         return error, told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,15 @@ def table(path: Path, count: int, seed: int, *, gap: bool = False) -> None:
     path.write_text("\n".join(["age,kind,sold", *rows]) + "\n")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated session with columns, whose delivery and transcripts lie in `record`."""
+    place = tmp_path_factory.mktemp("simulated")
     for name, count, seed in (("north", 60, 1), ("south", 50, 2), ("seeds", 20, 4), ("test", 30, 5)):
-        table(tmp_path / f"{name}.csv", count, seed)
-    table(tmp_path / "validation.csv", 40, 3, gap=True)
+        table(place / f"{name}.csv", count, seed)
+    table(place / "validation.csv", 40, 3, gap=True)
     named = {"label": "sold"}
-    (tmp_path / "cluster.toml").write_text(
+    (place / "cluster.toml").write_text(
         tomli_w.dumps(
             {
                 "session": {"name": "columns", "points": 20, "allow_nonprivate": True},
@@ -54,9 +56,15 @@ def place(tmp_path: Path) -> Path:
             }
         )
     )
-    done = run("simulate", tmp_path / "cluster.toml", "--record", tmp_path / "record", "--json")
+    done = run("simulate", place / "cluster.toml", "--record", place / "record", "--json")
     assert done.exit_code == 0, done.output
-    return tmp_path
+    return place
+
+
+@pytest.fixture
+def place(simulated: Path, tmp_path: Path) -> Path:
+    """Its directory, for a test that may change what lies there."""
+    return shutil.copytree(simulated, tmp_path, dirs_exist_ok=True)
 
 
 def run(*arguments: object) -> Result:

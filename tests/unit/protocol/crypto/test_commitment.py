@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def attributes(row: int) -> bytes:
 
 
 def tree(features: Array, *, key: bytes = KEY, depth: int = 8) -> RowTree:
-    return RowTree(features, attributes, key=key, depth=depth)
+    return RowTree(features, map(attributes, range(len(features))), key=key, depth=depth)
 
 
 def leads_to(opening: Opening, point: Array, packed: bytes) -> bytes:
@@ -116,7 +117,7 @@ def test_the_same_rows_have_the_same_root_and_any_other_another() -> None:
         tree(features[:-1]).root,
         tree(features, key=bytes(32)).root,
         tree(features, depth=9).root,
-        RowTree(features, lambda row: b"other", key=KEY, depth=8).root,
+        RowTree(features, repeat(b"other"), key=KEY, depth=8).root,
     ]
     assert len({root, *roots}) == 7
 
@@ -156,15 +157,15 @@ def test_mapped_rows_stay_mapped(tmp_path: Path) -> None:
     features = rows(40_000, 4)
     np.save(tmp_path / "rows.npy", features)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    made = RowTree(mapped, attributes, key=KEY, depth=16)
-    assert made.root == RowTree(features, attributes, key=KEY, depth=16).root
+    made = tree(mapped, depth=16)
+    assert made.root == tree(features, depth=16).root
     assert isinstance(mapped, np.memmap)
 
 
 def test_the_tree_is_the_one_that_is_written_down() -> None:
     """docs/wire.md, "Commitments": another implementation makes the same."""
     features = np.array([[0.0, 0.5, 1.0], [0.25, 0.5, 0.75]])
-    made = RowTree(features, lambda row: b"\x92\xc0\xc0", key=KEY, depth=4)
+    made = RowTree(features, repeat(b"\x92\xc0\xc0"), key=KEY, depth=4)
     assert root_name(made.root, 4) == "37b99161fc2b67c782e5d2537dc27bcf06d4a13998289337e22566dd2eddc4a9/4"
     openings = [made.opening(row) for row in (0, 1)]
     assert [opening.place for opening in openings] == [6, 12]

@@ -255,7 +255,7 @@ def test_digests_of_a_batch_are_those_of_its_points(count: int, dimension: int, 
     handles = drawn.integers(-(2**63), 2**63 - 1, count).tolist()
     alone = [batched_digest(*each) for each in zip(handles, boxes, features, strict=False)]
     assert batched_digests(handles, boxes, features) == alone, "padding at the end is left out"
-    assert batched_digests(handles, list(map(memoryview, boxes)), features[::1]) == alone
+    assert batched_digests(handles, [memoryview(box) for box in boxes], features) == alone
 
 
 def test_sizes_do_not_depend_on_values() -> None:

@@ -133,6 +133,7 @@ class TestAttributes:
     def test_every_row_packs_to_one_length_and_unpacks_to_itself(self, labels: Any, identifiers: Any) -> None:
         points = dataset(np.zeros((3, 1)), labels=labels, identifiers=identifiers)
         packed = [points.attributes(row) for row in range(3)]
+        assert list(points.each_own_attributes()) == [points.own_attributes(row) for row in range(3)]
         assert {len(data) for data in packed} == {points.attribute_length}
         for row, data in enumerate(packed):
             found = unpack_attributes(data)

@@ -117,6 +117,24 @@ def test_keys_are_the_partys_own_where_noise_is_secure_and_the_files_where_it_is
     assert simulated.public_identity("alpha").text != KEYS["alpha"]
 
 
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_key_is_read_once_however_many_messages_are_checked_with_it(
+    secure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A curator of thousands of owners checks a signature of each in every round."""
+    of_many = session(secure=secure)
+    first = [of_many.public_identity(party) for party in PARTIES]
+
+    def never(*_: object) -> None:
+        raise AssertionError("a key was read a second time")
+
+    monkeypatch.setattr("hushbid.protocol.session.session.roster_identity", never)
+    monkeypatch.setattr("hushbid.protocol.session.session.simulated_identity", never)
+    assert all(of_many.public_identity(party) is each for party, each in zip(PARTIES, first, strict=True))
+    with pytest.raises(AssertionError, match="a second time"):
+        session(secure=secure).public_identity(PARTIES[0])
+
+
 def test_a_party_signs_the_head_of_its_transcript_with_the_key_that_the_session_knows_it_by() -> None:
     simulated = session(secure=False)
     signer = head_signer(simulated, "alpha", sealing_identity(simulated, None, "alpha"))

@@ -11,6 +11,8 @@ from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.space.copies import Copies
 from hushbid.protocol.space.herding import FARTHEST, MOST_HERDED, herd, shortlisted
 from hushbid.protocol.space.scoring import Points, Pool
+from hushbid.protocol.space.shortlist import ValueScreen
+from hushbid.protocol.space.terms import NO_TERMS, Purse, Terms
 
 
 def rows(count: int, seed: int = 0, width: int = 6) -> np.ndarray[Any, Any]:
@@ -45,6 +47,53 @@ def test_it_is_the_choice_by_whole_numbers(seed: int) -> None:
     values = features.astype(np.int64)
     found = herd(values[left], mean, 25, features=features[left])
     assert np.flatnonzero(left)[list(found)].tolist() == by_hand(values, mean, 25, features, left)
+
+
+def clipped(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A y that is wider than φ and reaches beyond int16."""
+    return np.concatenate([features, features[:, :2] * 2], axis=1).astype(np.int64)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("most_near", [0.0, 2.0], ids=["in doubt", "screened"])
+def test_a_screen_changes_no_choice(seed: int, most_near: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows it leaves in doubt, with equal scores, a choice before, caps and copies."""
+    monkeypatch.setattr("hushbid.protocol.space.herding._FEW_COORDINATES", 0)
+    monkeypatch.setattr("hushbid.protocol.space.herding._MOST_NEAR", most_near)
+    monkeypatch.setattr("hushbid.protocol.space.shortlist._VALUED_ROWS", 37)
+    rng = np.random.default_rng(seed)
+    features = rows(300, seed, width=70)
+    if seed % 2:
+        features = features // 4_000 * 4_000
+        features[150:200] = features[:50]
+    mean = rng.integers(-9_000, 9_000, 72).astype(np.int64)
+    before = clipped(rows(9, seed + 1, width=70)) if seed % 3 else None
+    values = clipped(features)
+
+    def purse() -> Purse:
+        ranks = np.sort(rng.integers(0, 4, 300)).astype(np.intp) if seed % 4 else np.zeros(300, dtype=np.intp)
+        copies = np.concatenate([np.arange(150), np.arange(50), np.arange(200, 300)]) if seed % 2 else None
+        return Purse(Terms(caps=(20,) * 4) if seed % 4 else NO_TERMS, ranks, copies=copies)
+
+    state = rng.bit_generator.state
+    found = herd(clipped, mean, 40, features=features, before=before, purse=purse())
+    rng.bit_generator.state = state
+    assert found == herd(values, mean, 40, features=features, before=before, purse=purse())
+    assert len(found) == 40
+
+
+@pytest.mark.parametrize("scale", [1, 40, 2**22])
+def test_a_screen_bounds_every_score(scale: int) -> None:
+    rng = np.random.default_rng(scale)
+    features = rows(5_000, scale, width=70)
+    features[:7] = 0
+    screen = ValueScreen(clipped, features)
+    for weights in (rng.integers(-700, 700, 72) * scale, np.eye(72, dtype=np.int64)[3] * scale, np.zeros(72)):
+        lower, upper = screen.bounds(weights.astype(np.float64))
+        exact = (clipped(features) @ weights.astype(np.int64)).astype(np.float64)
+        assert (lower <= exact).all()
+        assert (exact <= upper).all()
+        assert (upper - lower).max() < 0.1 * np.abs(exact).max() + 100, "it leaves few in doubt"
 
 
 def test_what_is_chosen_has_nearly_the_wanted_mean() -> None:

@@ -103,6 +103,19 @@ def test_other_rows_are_others_and_without_the_key_nothing_is_known() -> None:
     assert rows_digest(ROWS, bytes(32)) != digests[0]
 
 
+def test_the_digest_is_the_keyed_one_of_the_sum_of_the_rows_own() -> None:
+    """Lists of ledgers on disk hold it, so it stays as it is, however many chunks rows are read in."""
+    key = bytes(range(32))
+    features = np.random.default_rng(1).random((500, 5000))
+    of_rows = [
+        hashlib.blake2b(row, key=key, digest_size=32).digest() for row in rows_as(features, np.float32)
+    ]
+    total = sum(int.from_bytes(digest, "big") for digest in of_rows) % 2**256
+    whole = hashlib.blake2b(b"500 5000 " + total.to_bytes(32, "big"), key=key, digest_size=32)
+    assert rows_digest(features, key) == whole.digest()
+    assert rows_digest(features[:0], key) == rows_digest(features[:0].astype(np.float32), key)
+
+
 def test_rows_are_rounded_chunk_by_chunk_without_a_warning() -> None:
     large = np.array([[1e300, 1.0], [0.1, -0.0]])
     assert list(rows_as(large, np.float32)) == [

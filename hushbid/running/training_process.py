@@ -1,0 +1,38 @@
+"""``python -m hushbid.running.training_process``: calls one function for `hushbid.running.training`.
+
+It reads the function from its stdin, a socket, and answers there with what that returns or raises.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import traceback
+from typing import Any, NoReturn
+
+from hushbid.protocol.errors import HushbidError
+from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
+from hushbid.protocol.runtime.interrupts import run_main
+from hushbid.running.training import read_all
+
+__all__: list[str] = []
+
+
+def _main() -> NoReturn:
+    keep_one_blas_thread()  # as the launcher itself: the same sums in the same order
+    with socket.socket(fileno=os.dup(0)) as stream:
+        answer: tuple[Any, BaseException | None]
+        try:
+            answer = pickle.loads(read_all(stream))(), None  # noqa: S301 - of the process that forked us
+        except Exception as error:
+            if not isinstance(error, HushbidError):
+                error.add_note(traceback.format_exc())
+            answer = None, error
+        stream.sendall(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+    sys.exit()
+
+
+if __name__ == "__main__":
+    run_main(_main)
