@@ -52,6 +52,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Look back": {
         "results": "results:results_command",
         "report": "report:report_command",
+        "replay": "replay:replay_command",
         "weigh": "weigh:weigh_command",
         "train": "train:train_command",
         "value": "value:value_command",

@@ -35,6 +35,8 @@ SHORT: Final[Mapping[str, str]] = {
     "results": "Weigh, train on, value and write what a consumer bought, from its state directory alone.",
     "report": "Write a page on a session: how close its points came, who won, what was spent, what "
     "went wrong.",
+    "replay": "Write a page that plays a session: who said what to whom, and what each party had at each "
+    "moment.",
     "weigh": "Weigh delivered points so that they resemble a validation set. Nothing leaves this machine.",
     "train": "Train a model of scikit-learn on delivered points, and judge it. Nothing leaves this machine.",
     "value": "Work out what each owner's points are worth: gains, leaving one out, Shapley values. "

@@ -51,7 +51,7 @@ MEANT: Final[Mapping[str, str]] = {
     "shapley worth attribute": "`hushbid value` says what each owner's points are worth",
     "result outcome delivered points": "`hushbid results STATE` judges, weighs and writes what was bought",
     "page html plot": "`hushbid report` writes a page on a session",
-    "verify replay diff export redact": "`hushbid transcript verify`, `replay`, `diff` and `export` do that",
+    "verify diff export redact": "`hushbid transcript verify`, `diff` and `export` do that",
     "retry repeat rerun": "`hushbid again SESSION` begins a session anew that was given up",
     "resume continue restart": "`hushbid curator`, `owner` or `consumer` with the same state directory goes "
     "on where it was",

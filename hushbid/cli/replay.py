@@ -1,0 +1,73 @@
+"""`hushbid replay`: a page that plays a recorded session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from hushbid.cli.terminal import Terminal
+from hushbid.protocol.runtime.command import verb
+
+__all__ = ["replay_command"]
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    lines = [f"The replay is {result['replay']}"]
+    for party, each in result["parties"].items():
+        if each["stopped"]:
+            lines.append(f"Of {party} it shows {each['records']:,} records: {each['stopped']}")
+    lines += [f"Not in it: {sentence}" for sentence in result["not_told"]]
+    Terminal().print(Text("\n".join(lines)), soft_wrap=True)
+
+
+@verb(show=_show)
+def replay_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Transcripts of one session, one of each party; or a state or run directory that has them.",
+            metavar="FILE...",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "--html", help="The page; an older replay of the session there is replaced."
+        ),
+    ] = Path("replay.html"),
+) -> dict[str, Any]:
+    """Write a page that plays a session: who said what to whom, and what each party had at each moment.
+
+    It is one file that loads nothing from anywhere. One party's transcript shows that party's view, redacted
+    transcripts show less, and of a damaged one is shown what holds.
+    """
+    from hushbid.replay.writing import write_replay
+    from hushbid.report.sources import transcripts_of
+
+    facts = write_replay([path for file in files for path in transcripts_of(file)], output)
+    steps = facts.steps
+    return {
+        "replay": str(output.resolve()),
+        "session": facts.session,
+        "rule": facts.rule,
+        "rounds": facts.rounds,
+        "steps": len(steps.round),
+        "messages": sum(count for count, event in zip(steps.count, steps.event, strict=True) if not event),
+        "bought": None if facts.chosen is None else len(facts.chosen.round),
+        "parties": {
+            party: {
+                "records": each.records,
+                "received": each.received,
+                "sent": each.sent,
+                "redacted": each.redacted,
+                "torn_bytes": each.torn_bytes,
+                "stopped": each.stopped,
+            }
+            for party, each in facts.copies.items()
+        },
+        "not_told": list(facts.disclaimers),
+    }

@@ -1,0 +1,138 @@
+"""What each role gets to know under a rule, and what it does not: docs/privacy.md, section 1, in sentences.
+
+`TABLE` has the cells of that section's table, without markup; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hushbid.replay.facts import Knowledge
+
+__all__ = ["MEANINGS", "TABLE", "knowledge_of"]
+
+_RULES: Final = ("sealed", "tender", "blind", "ask-all", "winner-only", "published", "logistic")
+_MASKED: Final = "curator, masked; consumer, of what it buys"
+
+
+def _row(*cells: str) -> Mapping[str, str]:
+    return dict(zip(_RULES, cells, strict=True))
+
+
+TABLE: Final[Mapping[str, Mapping[str, str]]] = {
+    "raw": _row("0", "0", "0", "K·p", "p", "p to K·p", "about p·r0"),
+    "features": _row("K·p", "K·p", "0", "K·p", "p", "p to K·p", "about p·r0"),
+    "map": _row(*["owners, consumer"] * 3, *["all"] * 4),
+    "target": _row("g̃, m", "g̃, m", "m", "g̃, m", "g̃, m", "g̃, m", "g̃, m"),
+    "bids": _row("curator", "curator", _MASKED, "curator", "curator", "curator", "curator"),
+    "asked": _row("nothing", "nothing", "nothing", "nothing", "who wins", "its rank", "its rank, bounded"),
+}
+"""Row → rule → cell. K is the number of owners, p that of the points that are bought."""
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "hello": "says who it is, and how far it got",
+    "welcome": "accepts the hello",
+    "refused": "refuses to go on with this peer",
+    "target": "releases the mean embedding of the validation set, with noise if the session has any",
+    "subspace-target": "releases the mean embedding of the validation set, in a subspace",
+    "nested-target": "releases the mean embedding of the validation set twice: a finer one for the curator",
+    "maps": "sends the secret feature map, sealed to each owner",
+    "secret-map": "passes the owner's sealed feature map on, unopened",
+    "commitment": "commits to the rows that it can sell, before it sees anything",
+    "roots": "tells what owners committed to",
+    "ready": "has hashed its points and can bid",
+    "broadcast": "sends the round's weight, by which owners score their points",
+    "call": "calls for submissions: what owners choose by",
+    "sealed-broadcast": "sends the round's weight, which the curator cannot read",
+    "round-opening": "sends the round's weight, which the curator cannot read, and which places are taken",
+    "bid": "bids its best point",
+    "batch": "bids its best points",
+    "submission": "submits its own choice of points",
+    "blind-bid": "bids boxes with masked scores",
+    "next": "has that part of the submission and asks for the next",
+    "ask": "asks for the point behind a bid",
+    "offer": "hands the point over that was asked for",
+    "choice": "tells the places that were chosen",
+    "picks": "tells the numbers of the boxes behind these places",
+    "picked": "hands these boxes over",
+    "award": "hands the chosen boxes over",
+    "delivery": "delivers chosen points",
+    "receipt": "has checked the points and has them durably",
+    "account": "tells what owners are to be paid by",
+    "close": "closes the session, in the same words to everybody",
+    "farewell": "has heard that the session is over, and leaves",
+    "not in this copy": "a message whose sender or receiver, kind and size were taken out",
+    "lost": "the connection was lost",
+    "returned": "the connection came back",
+    "restarted": "the process was started again, and went on from its transcript",
+    "refused peer": "broke the protocol and was refused",
+    "absent": "did not take part in the round",
+    "fault": "handed over points that did not match",
+    "dispute": "the consumer disputes points",
+    "time": "a time ran out",
+    "finish": "the party ended",
+}
+"""What a message does, or what happened, after its sender's or the party's name."""
+
+
+def knowledge_of(rule: str) -> Mapping[str, Knowledge]:
+    """What curator, owner and consumer know at the end of a session with that rule."""
+    cells = {row: by_rule[rule] for row, by_rule in TABLE.items()}
+    return {"curator": _curator(cells), "owner": _owner(rule, cells), "consumer": _consumer(rule)}
+
+
+def _curator(cells: Mapping[str, str]) -> Knowledge:
+    knows = ["Who takes part, and who is absent in which round."]
+    released = "g̃, the released mean of the validation set's features, and " if "g̃" in cells["target"] else ""
+    knows.append(f"Of the consumer: {released}m, the number of the validation set's rows.")
+    hidden = ["The rows of the validation set: they never leave the consumer."]
+    if cells["raw"] == "0":
+        hidden.append("Any raw point: they travel in boxes that only the consumer can open.")
+    else:
+        knows.append(f"Raw points with their labels: {cells['raw']} of them, chosen or not.")
+    if cells["features"] == "0":
+        hidden.append("φ of any point, and every round's weight.")
+    elif cells["map"] == "all":
+        knows.append(f"φ of points: {cells['features']} of them.")
+    else:
+        knows.append(f"φ of {cells['features']} points: distances between points can be read from them.")
+    if cells["map"] == "all":
+        knows.append("The feature map, with which φ leads back to the point.")
+    else:
+        hidden.append("The feature map: owners and consumer have it, and with it φ would lead to the point.")
+    masked = "masked" in cells["bids"]
+    knows.append("Masked scores of bids." if masked else "Every bid's score and number.")
+    knows.append("Whose points were chosen.")
+    hidden.append("Points that their owners did not hand over.")
+    return Knowledge(knows=tuple(knows), hidden=tuple(hidden))
+
+
+def _owner(rule: str, cells: Mapping[str, str]) -> Knowledge:
+    seen = "one call" if rule == "tender" else "every round's weight"
+    knows = [
+        "Its own rows, and which of them it handed over.",
+        f"By {seen}: the released summary of the validation set"
+        + ("." if rule == "tender" else " less that of what was bought so far."),
+    ]
+    hidden = ["Other owners' rows and bids, and what they sold."]
+    if cells["asked"] == "nothing":
+        hidden.append("Which of its points were chosen: nobody tells it.")
+    else:
+        knows.append(f"By being asked: {cells['asked']}.")
+    hidden.append("The rows of the validation set.")
+    return Knowledge(knows=tuple(knows), hidden=tuple(hidden))
+
+
+def _consumer(rule: str) -> Knowledge:
+    knows = [
+        "Its validation set and its seed set.",
+        "The chosen points with their labels, which owner each is from, and when it was bid and chosen.",
+    ]
+    if rule == "blind":
+        knows.append("Every round's weight, which it works out, and the scores of what it buys.")
+        hidden = ["Bids that were not chosen."]
+    else:
+        hidden = ["Broadcasts and bids, while rounds go on."]
+    hidden.append("Points that were not chosen: they are not passed on.")
+    return Knowledge(knows=tuple(knows), hidden=tuple(hidden))
