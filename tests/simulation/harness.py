@@ -448,9 +448,7 @@ class CuratorBench:
         assert isinstance(effect, CheckCandidates)
         candidates = [parcel.brought.at(place) for parcel in effect.parcels for place in range(len(parcel))]
         points = [candidate.point for candidate in candidates if isinstance(candidate, Candidate)]
-        signed = tuple(
-            isinstance(candidate, Candidate) or candidate.signature == SIGNED for candidate in candidates
-        )
+        signed = tuple(isinstance(each, Candidate) or each.signature == SIGNED for each in candidates)
         self.step(CandidatesChecked(np.stack(points) if points else None, signed))
 
     def verify_all(self) -> None:

@@ -1,4 +1,4 @@
-"""Boxes with numbers (`session.numbered`): which sessions have them, and which digest and version they have."""
+"""Boxes with numbers (`session.numbered`): which sessions have them, and what digest and version."""
 
 from __future__ import annotations
 
