@@ -8,7 +8,7 @@ import pytest
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.session.session import open_session
-from tests.unit.protocol.config.test_config import load
+from tests.support.session_files import load
 
 
 @pytest.mark.parametrize("rule", ["sealed", "blind"])
