@@ -113,7 +113,7 @@ class _Server:
                     os.read(woken, _LONGEST)
                     self._tell_ended()
                 if control in ready:
-                    said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST, _DESCRIPTORS)
+                    said, descriptors = self._hear()
                     if not said:
                         break
                     asked = json.loads(said)
@@ -129,6 +129,14 @@ class _Server:
         if task is None:
             self._end_all()
         return task
+
+    def _hear(self) -> tuple[bytes, Sequence[int]]:
+        """What the launcher asks for; nothing when it is gone, whether it read what it was told or not."""
+        try:
+            said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST, _DESCRIPTORS)
+        except ConnectionResetError:
+            return b"", ()
+        return said, descriptors
 
     def _fork(self, asked: dict[str, Any], descriptors: Sequence[int]) -> _Task | None:
         ours = os.getpid()
@@ -203,6 +211,8 @@ def _become(task: _Task) -> None:
     for stream, descriptor in enumerate(task.descriptors[:3]):
         os.dup2(descriptor, stream)
         os.close(descriptor)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        _open_anew(name, number)
     for descriptor in task.descriptors[3:]:
         arguments += ["--progress-fd", str(descriptor)]
     ctypes.CDLL(None).prctl(_NAMED, task.module.encode())
@@ -211,6 +221,21 @@ def _become(task: _Task) -> None:
     gc.enable()
     sys.argv[1:] = arguments
     runpy.run_module(task.module, run_name="__main__", alter_sys=True)
+
+
+def _open_anew(name: str, descriptor: int) -> None:
+    """Give a stream of Python its descriptor as it is now: the one before may seek, which a pipe cannot."""
+    before: Any = getattr(sys, name)  # None where the launcher has it closed
+    stream = open(  # noqa: SIM115 - it is open as long as the process is
+        descriptor,
+        "w" if descriptor else "r",
+        buffering=1 if name == "stderr" else -1,
+        encoding=getattr(before, "encoding", "utf-8"),
+        errors=getattr(before, "errors", "backslashreplace"),
+        closefd=False,
+    )
+    setattr(sys, name, stream)
+    setattr(sys, f"__{name}__", stream)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,15 @@ _STOP_SECONDS: Final = 5.0
 """Seconds that a process gets to end in good order, before it is killed."""
 _SHOWN_LINES: Final = 15
 _NEEDED: Final = (CURATOR, CONSUMER)
-_TELLING: Final = (ExitCode.BUG, ExitCode.USAGE, ExitCode.CONNECTION, ExitCode.TIMEOUT, ExitCode.FAILED)
+_TELLING: Final = (
+    ExitCode.BUG,
+    ExitCode.SHORTAGE,
+    ExitCode.USAGE,
+    ExitCode.CONNECTION,
+    ExitCode.TIMEOUT,
+    ExitCode.FAILED,
+    ExitCode.DONE,
+)
 """Exit codes, the most telling first: the later ones are often what others' failures lead to."""
 
 

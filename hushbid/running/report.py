@@ -66,7 +66,7 @@ def write_report(
 
 def import_page() -> None:
     """Import what draws a report, which takes half a second, before there is one to write."""
-    with suppress(ImportError):  # that it is not here is said of the report
+    with suppress(ImportError, OSError, MemoryError):  # what stands against it is said of the report
         import hushbid.report.page  # noqa: F401
 
 

@@ -69,11 +69,11 @@ def run_main(main: Callable[[], NoReturn], *, party: bool = False) -> NoReturn:
 def _run(main: Callable[[], NoReturn], *, party: bool) -> NoReturn:
     if party:
         signal.signal(signal.SIGTERM, _stopped)
-        if os.environ.pop(LAUNCHED, ""):
-            threading.Thread(target=_stop_with_launcher, daemon=True).start()
     _open_what_is_closed()
     _show_what_cannot_be_encoded()
     try:
+        if party and os.environ.pop(LAUNCHED, ""):
+            threading.Thread(target=_stop_with_launcher, daemon=True).start()
         main()
     except KeyboardInterrupt:
         end_interrupted(as_json="--json" in sys.argv[1:])

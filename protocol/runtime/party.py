@@ -29,6 +29,7 @@ from hushbid.protocol.transcript.record import Header
 from hushbid.protocol.transcript.replay import EventReader
 from hushbid.protocol.transcript.session_file import check_same_start
 from hushbid.protocol.wire.codec import Direction
+from hushbid.protocol.wire.messages import BLIND_VERSION, NUMBERED_VERSION, PROTOCOL_VERSION
 
 __all__ = [
     "beginning",
@@ -169,7 +170,10 @@ def check_transcript(path: Path, header: Header) -> None:
         raise ConfigError(
             f"{path}: it was recorded under version {there.protocol} of the protocol, and this is version "
             f"{header.protocol}.",
-            advice=f"Finish the session with hushbid {there.software} as it was then, or start a new one.",
+            advice="It began before boxes had numbers: set `numbered = false` under [session] in the session "
+            "file of every party, and start them again."
+            if header.protocol == NUMBERED_VERSION and there.protocol in (PROTOCOL_VERSION, BLIND_VERSION)
+            else f"Finish the session with hushbid {there.software} as it was then, or start a new one.",
         )
     if (there.role, there.party, there.config_digest) != (header.role, header.party, header.config_digest):
         raise ConfigError(

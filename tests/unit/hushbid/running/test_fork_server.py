@@ -172,23 +172,38 @@ def test_whatever_still_runs_ends_with_a_fork_server_that_is_killed(tmp_path: Pa
             fork(server, tmp_path, "wait")
 
 
-def test_whatever_still_runs_ends_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unread", [False, True])
+def test_whatever_still_runs_ends_with_a_launcher_that_is_killed(tmp_path: Path, unread: bool) -> None:
+    """Also with one that has not heard yet that another process has ended."""
     code = f"""
 import os, sys, time
 from pathlib import Path
 from hushbid.running.fork_server import ForkServer
 server = ForkServer()
 made = server.fork({PROBE!r}, ["wait"], directory=Path({str(tmp_path)!r}), streams=(0, 1, 2))
+if {unread}:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    streams = (0, nowhere, nowhere)
+    other = server.fork({PROBE!r}, ["shown"], directory=Path({str(tmp_path)!r}), streams=streams)
+    while Path(f"/proc/{{other.pid}}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.02)
+    time.sleep(0.2)
 print(made.pid, flush=True)
 time.sleep(1000)
 """
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=ROOT
+        [sys.executable, "-c", code],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
     ) as launcher:
         assert launcher.stdout is not None
-        party = int(launcher.stdout.readline())
+        assert launcher.stderr is not None
+        party = int(launcher.stdout.readline().removeprefix(b"here"))
         server = psutil.Process(party).ppid()
         launcher.kill()
+        assert launcher.stderr.read() == b"", "until the last of them has ended"
     assert gone(party)
     assert gone(server)
 
