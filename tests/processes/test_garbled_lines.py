@@ -183,8 +183,9 @@ def test_a_frame_that_is_taken_out_whole_costs_nobody_the_session(tmp_path: Path
     assert ended["curator"].json["refusals"] == []
     assert "was refused" not in said
     assert ended["consumer"].json["points_delivered"] == 12
-    if inward:  # the owner has said farewell by then, and is gone
-        assert f"a connection of {OWNER} was cut: gap; the peer may connect again" in said
+    if inward:  # on a busy machine the owner gives the silent curator up first
+        cut = f"a connection of {OWNER} was cut: gap; the peer may connect again" in said
+        assert cut or f"{OWNER} is here again" in said
     else:
         assert f"{OWNER} is here again" in said
 
