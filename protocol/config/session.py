@@ -115,7 +115,7 @@ class SessionSection(Section):
     """
     numbered: bool | None = None
     """Whether the boxes of one message of an owner have one ephemeral key together, and each a number, which
-    takes a ninth of the time (docs/wire.md, "Numbered boxes"); None: see `SessionFile.numbered`. Those of
+    takes an eighth of the time (docs/wire.md, "Numbered boxes"); None: see `SessionFile.numbered`. Those of
     `tender`, and of owners that commit to their rows, have anyway.
     """
     min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
