@@ -169,7 +169,8 @@ def test_a_garbled_length_that_is_a_length_costs_no_round(tmp_path: Path) -> Non
 @pytest.mark.parametrize("inward", [True, False], ids=["a bid", "a broadcast"])
 def test_a_frame_that_is_taken_out_whole_costs_nobody_the_session(tmp_path: Path, inward: bool) -> None:
     """CURVE numbers frames, and takes one with a gap before it: only the next one shows what is missing."""
-    changes = {"session.points": 12, "timeouts.round": 2.0, "timeouts.comeback": 60.0}
+    # On a busy machine an owner takes seconds for a bid; rounds that do not wait end before its fifth.
+    changes = {"session.points": 12, "timeouts.round": 8.0, "timeouts.comeback": 60.0}
     seen: list[int] = []
 
     def without_one(data: bytes, way: bool) -> bytes | None:
@@ -183,9 +184,8 @@ def test_a_frame_that_is_taken_out_whole_costs_nobody_the_session(tmp_path: Path
     assert ended["curator"].json["refusals"] == []
     assert "was refused" not in said
     assert ended["consumer"].json["points_delivered"] == 12
-    if inward:  # on a busy machine the owner gives the silent curator up first
-        cut = f"a connection of {OWNER} was cut: gap; the peer may connect again" in said
-        assert cut or f"{OWNER} is here again" in said
+    if inward:  # the owner has said farewell by then, and is gone
+        assert f"a connection of {OWNER} was cut: gap; the peer may connect again" in said
     else:
         assert f"{OWNER} is here again" in said
 
