@@ -65,7 +65,7 @@ def check_shape(brought: BroughtPoints, session: Session) -> None:
         raise RemoteProtocolError(Offence.MALFORMED, f"A point needs {dimension} features.", advice=advice)
     if brought.sealed:
         length = session.box_length
-        if len(brought.boxes[0]) != length:
+        if len(brought.box(0)) != length:
             raise RemoteProtocolError(Offence.MALFORMED, f"A box has {length} bytes in this session.")
         return
     if brought.points.shape[1] != columns:

@@ -22,11 +22,16 @@ __all__ = [
     "check_directory_place",
     "check_file_place",
     "check_new_file",
+    "check_page_session",
     "one_at_a_time",
+    "page_there",
     "replace_file",
     "write_new_file",
+    "write_page",
 ]
 
+_HEAD_BYTES: Final = 1_000
+"""Within which a page names its session."""
 PUBLIC: Final = 0o644
 """Mode of a new file that anybody may read."""
 
@@ -141,3 +146,65 @@ def replace_file(path: Path, text: str) -> None:
             f"{path}: cannot be written: {error.strerror}. It is as it was.",
             advice="Check the mode of the file and of its directory, and the room on its disk.",
         ) from None
+
+
+def page_there(path: Path, first: bytes, what: str) -> bytes:
+    """The beginning of the page that is to be replaced, before work is done for it; empty: there is none.
+
+    Args:
+        first: The first line of such a page, and of no other.
+        what: What it is called: ``report``, ``replay``.
+
+    Raises:
+        ConfigError: What is there is another file, such as a transcript, or no page can be written there.
+    """
+    check_file_place(path)  # no pipe is opened then, which would wait for a writer
+    try:
+        with path.open("rb") as file:
+            old = file.read(_HEAD_BYTES)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise _page_unwritable(path, what, error) from None
+    if not old.startswith(first):
+        raise ConfigError(
+            f"{path} exists already, and is not a {what}.", advice="Name another file with --output."
+        )
+    return old
+
+
+def check_page_session(old: bytes, path: Path, marker: bytes, session: str, what: str) -> None:
+    """Refuse to replace the page of another session. Older versions of a page named none.
+
+    Args:
+        old: As from `page_there`.
+        marker: What stands before the session's name in such a page.
+
+    Raises:
+        ConfigError: It is of another session.
+    """
+    if marker in old and marker + session.encode() not in old:
+        raise ConfigError(
+            f"{path} is the {what} of another session, which is kept.",
+            advice="Name another file with --output.",
+        )
+
+
+def write_page(path: Path, text: str, what: str) -> None:
+    """Write a page that its owner alone can read, or replace it.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    try:
+        with in_place_of(path) as stream:
+            stream.write(text.encode())
+    except OSError as error:
+        raise _page_unwritable(path, what, error) from None
+
+
+def _page_unwritable(path: Path, what: str, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{path}: cannot write the {what}: {error.strerror}.",
+        advice="Name a file in a directory that exists and that this user can write to, with room for it.",
+    )

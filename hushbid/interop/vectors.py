@@ -377,9 +377,10 @@ def _copies() -> dict[str, Any]:
     """Who sells points that several owners hold, one of them twice."""
     session = golden_session("tender").identifier
     copies, features = Copies(session), np.array(_COPIED, dtype=np.int16)
-    entries = [copies.append(features[row], rank=rank)[-1] for rank, row in _HELD]
+    ranks, rows = zip(*_HELD, strict=True)
+    copies.extend(features[list(rows)], np.array(ranks, dtype=np.intp))
     points: dict[tuple[int, int], list[int]] = {}
-    for entry, (_, row) in zip(entries, _HELD, strict=True):
+    for entry, row in enumerate(rows):
         points.setdefault((row, copies.place(entry)), []).append(entry)
     return {
         "session": session.hex(),

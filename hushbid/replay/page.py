@@ -6,33 +6,30 @@ by `hushbid.report.html` here, and in the script by what takes no markup.
 
 from __future__ import annotations
 
-import gzip
 import json
-from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from typing import Final
 
 from hushbid.protocol import __version__
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.replay.facts import Copy, Facts, Knowledge
-from hushbid.report.html import Html, element, fragment, notice
+from hushbid.report.html import Html, element, fragment, notice, own_file, packed_script
 
-__all__ = ["FIRST_BYTES", "SESSION", "page_of"]
+__all__ = ["FIRST_BYTES", "page_of"]
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- replay of a hushbid session -->\n"
 """The first line of a replay, and of no other page."""
-SESSION: Final = b'<meta name="hushbid-session" content="'
-"""What a replay names its session after."""
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; "
     "form-action 'none'"
 )
 _NAMED: Final = 12
+_PACKAGE: Final = "hushbid.replay"
 
 
 def page_of(facts: Facts) -> str:
     """The page of a session's facts."""
+    text = json.dumps(facts.as_json(), allow_nan=False, separators=(",", ":"))
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -40,7 +37,7 @@ def page_of(facts: Facts) -> str:
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", f"{facts.name}: replay of a hushbid session"),
-        element("style", _file("page.css")),
+        element("style", own_file(_PACKAGE, "page.css")),
     )
     body = element(
         "body",
@@ -52,8 +49,8 @@ def page_of(facts: Facts) -> str:
             _knowledge(facts.knowledge),
         ),
         _footer(facts),
-        element("script", Html(_packed(facts)), type="application/gzip", id="facts"),
-        element("script", _file("parts.js"), _file("page.js")),
+        packed_script("facts", text.encode()),
+        element("script", own_file(_PACKAGE, "parts.js"), own_file(_PACKAGE, "page.js")),
     )
     return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 
@@ -142,12 +139,3 @@ def _footer(facts: Facts) -> Html:
             "and g̃ is the released mean of the validation set's.",
         ),
     )
-
-
-def _packed(facts: Facts) -> str:
-    text = json.dumps(facts.as_json(), allow_nan=False, separators=(",", ":"))
-    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def _file(name: str) -> Html:
-    return Html((resources.files("hushbid.replay") / name).read_text(encoding="utf-8"))

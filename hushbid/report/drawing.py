@@ -5,8 +5,6 @@ The program is Bokeh's, packed: a third of its size. page.js unpacks it, and dra
 
 from __future__ import annotations
 
-import gzip
-from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -16,7 +14,7 @@ import bokeh
 from bokeh.document import Document
 from bokeh.models import LayoutDOM
 
-from hushbid.report.html import Html, data_script, element, fragment
+from hushbid.report.html import Html, data_script, element, fragment, own_file, packed_script
 from hushbid.report.style import DARK, LOOK
 
 __all__ = ["POLICY", "drawing", "page_style"]
@@ -26,6 +24,7 @@ POLICY: Final = (
     "base-uri 'none'; form-action 'none'"
 )
 """What a page with plots may do: nothing but run the scripts that are in it, and show what they draw."""
+_PACKAGE: Final = "hushbid.report"
 
 
 def drawing(plots: Mapping[str, LayoutDOM]) -> Html:
@@ -34,22 +33,17 @@ def drawing(plots: Mapping[str, LayoutDOM]) -> Html:
     Args:
         plots: By name. They belong to this page afterwards: make others for another.
     """
-    program = element("script", Html(_packed_program()), type="application/gzip", id="program")
     return fragment(
         data_script("plots", {name: _document(plot) for name, plot in plots.items()}),
         data_script("dark", DARK),
-        program,
-        element("script", _file("page.js")),
+        _program(),
+        element("script", own_file(_PACKAGE, "page.js")),
     )
 
 
 def page_style() -> Html:
     """The style sheet of a page."""
-    return _file("page.css")
-
-
-def _file(name: str) -> Html:
-    return Html((resources.files("hushbid.report") / name).read_text(encoding="utf-8"))
+    return own_file(_PACKAGE, "page.css")
 
 
 def _document(plot: LayoutDOM) -> Any:
@@ -70,6 +64,6 @@ def _document(plot: LayoutDOM) -> Any:
 
 
 @cache
-def _packed_program() -> str:
+def _program() -> Html:
     file = resources.files(bokeh) / "server" / "static" / "js" / "bokeh.min.js"
-    return b64encode(gzip.compress(file.read_bytes(), mtime=0)).decode()
+    return packed_script("program", file.read_bytes())

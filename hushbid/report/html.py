@@ -6,9 +6,12 @@ markup, and in which unprintable characters become escapes.
 
 from __future__ import annotations
 
+import gzip
 import html
 import json
+from base64 import b64encode
 from collections.abc import Collection, Iterable, Mapping
+from importlib import resources
 from typing import Any, Final
 
 from hushbid.protocol.printable import printable, printable_lines, printable_source
@@ -21,6 +24,8 @@ __all__ = [
     "element",
     "fragment",
     "notice",
+    "own_file",
+    "packed_script",
     "plot",
     "section",
     "table",
@@ -30,7 +35,7 @@ __all__ = [
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
 """The first line of a report, and of no other page."""
 SESSION: Final = b'<meta name="hushbid-session" content="'
-"""What a report names its session after."""
+"""What a report, or a replay, names its session after."""
 _VOID: Final = frozenset({"br", "img", "meta"})
 
 
@@ -118,3 +123,14 @@ def data_script(identifier: str, value: Mapping[str, Any]) -> Html:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Html(f'<script type="application/json" id="{word(identifier)}">{text}</script>')
+
+
+def packed_script(identifier: str, data: bytes) -> Html:
+    """A script element that holds bytes for programs, compressed: the same bytes give the same element."""
+    packed = Html(b64encode(gzip.compress(data, mtime=0)).decode())
+    return element("script", packed, type="application/gzip", id=identifier)
+
+
+def own_file(package: str, name: str) -> Html:
+    """A style sheet or script of ours, which lies in a package."""
+    return Html((resources.files(package) / name).read_text(encoding="utf-8"))

@@ -10,16 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hushbid.protocol.errors import ConfigError, HushbidError
+from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.extras import need
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.report.curves import APPRAISAL, BASELINES, DISPLAY
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.html import FIRST_BYTES, SESSION
 from hushbid.report.own_rows import Wanted, own_rows
 from hushbid.report.sources import EVALUATION, open_sources
-from hushbid.text_files import check_file_place
+from hushbid.text_files import check_page_session, page_there, write_page
 
 if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["REPORT", "import_page", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
-_HEAD_BYTES: Final = 1_000
-"""Within which a page names its session."""
+_WHAT: Final = "report"
 
 
 def write_report(
@@ -57,10 +55,10 @@ def write_report(
     need("bokeh", "A report")
     from hushbid.report.page import page_of
 
-    _check_free(output)
+    old = page_there(output, FIRST_BYTES, _WHAT)
     figures = _figures(transcripts, evaluation, wanted)
-    _check_session(output, figures.session.identifier)
-    _write(output, page_of(figures))
+    check_page_session(old, output, SESSION, figures.session.identifier, _WHAT)
+    write_page(output, page_of(figures), _WHAT)
     return figures
 
 
@@ -92,7 +90,7 @@ def with_report(
         appraisal["model"] = result.model.as_json()
         evaluation = directory / EVALUATION
         values = {**curves, APPRAISAL: appraisal, **({DISPLAY: result.display} if result.display else {})}
-        _write(evaluation, json.dumps(values, allow_nan=False) + "\n")
+        write_page(evaluation, json.dumps(values, allow_nan=False) + "\n", _WHAT)
         write_report(telling, directory / REPORT, evaluation=evaluation)
     except HushbidError as error:
         reason = str(error)
@@ -103,48 +101,3 @@ def with_report(
     if say is not None:
         say(f"No report was written: {reason}")
     return result
-
-
-def _check_free(output: Path) -> None:
-    """Refuse to replace what is no report, before work is done for it: a transcript among others."""
-    check_file_place(output)  # no pipe is opened then, which would wait for a writer
-    try:
-        with output.open("rb") as file:
-            old = file.read(len(FIRST_BYTES))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise _unwritable(output, error) from None
-    if old != FIRST_BYTES:
-        raise ConfigError(
-            f"{output} exists already, and is not a report.", advice="Name another file with --output."
-        )
-
-
-def _check_session(output: Path, session: str) -> None:
-    """Refuse to replace the report of another session. Older versions named none."""
-    try:
-        with output.open("rb") as file:
-            old = file.read(_HEAD_BYTES)
-    except FileNotFoundError:
-        return
-    if SESSION in old and SESSION + session.encode() not in old:
-        raise ConfigError(
-            f"{output} is the report of another session, which is kept.",
-            advice="Name another file with --output.",
-        )
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        with in_place_of(output) as stream:
-            stream.write(text.encode())
-    except OSError as error:
-        raise _unwritable(output, error) from None
-
-
-def _unwritable(output: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"{output}: cannot write the report: {error.strerror}.",
-        advice="Name a file in a directory that exists and that this user can write to, with room for it.",
-    )

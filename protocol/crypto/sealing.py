@@ -306,8 +306,7 @@ def pack_contents(points: Array, attributes: Sequence[bytes], size: int) -> list
     head = first[: len(first) - width - len(_pack_attributes(attributes[0]))]
     contents = []
     for row, own in enumerate(attributes):
-        if len(own) > limits.MAX_ATTRIBUTES:
-            return [pack_content(point, each, size) for point, each in zip(points, attributes, strict=True)]
+        _check_content(points[row], own)
         packed = b"".join((head, data[row * width : (row + 1) * width], _pack_attributes(own)))
         contents.append(_padded(packed, size))
     return contents
@@ -534,14 +533,18 @@ def _binding(sender: bytes, recipient: bytes, context: bytes) -> bytes:
 
 
 def _packed(point: Array, attributes: bytes) -> bytes:
-    if (fault := _fault(point, attributes)) is not None:
-        raise LocalProtocolError(f"A content that we pack {fault}.")
+    _check_content(point, attributes)
     try:
         array = pack_array(point)
     except ArrayError as error:
         raise LocalProtocolError(f"A point cannot be packed: {error}.") from None
     packed: bytes = msgpack.packb((msgpack.ExtType(ARRAY_EXT, array), attributes), use_bin_type=True)
     return packed
+
+
+def _check_content(point: Array, attributes: bytes) -> None:
+    if (fault := _fault(point, attributes)) is not None:
+        raise LocalProtocolError(f"A content that we pack {fault}.")
 
 
 def _fault(point: Array, attributes: bytes) -> str | None:

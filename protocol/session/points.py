@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol import limits
-from hushbid.protocol.crypto.identity import PublicIdentity
 from hushbid.protocol.crypto.sealing import (
     DIGEST_BYTES,
     batch_statement,
@@ -139,7 +138,6 @@ class Signatures:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._owners: dict[str, PublicIdentity] = {}
         self._checked: dict[_Signed, _SignedBatch] = {}
         """The batches checked last: a purchase of a round is of several owners in turn."""
 
@@ -207,10 +205,7 @@ class Signatures:
         return found
 
     def _signed(self, owner: str, statement: bytes, signature: bytes) -> bool:
-        identity = self._owners.get(owner)
-        if identity is None:
-            identity = self._owners[owner] = self._session.public_identity(owner)
-        return verify_signature(statement, signature, identity.verify)
+        return verify_signature(statement, signature, self._session.public_identity(owner).verify)
 
 
 def _digests(joined: bytes) -> Iterator[bytes]:

@@ -74,15 +74,6 @@ class Copies:
         self._points[first : len(self._ranks)] = points
         return repeated
 
-    def append(self, features: Features, *, rank: int) -> Sequence[int]:
-        """Take in one entry, and return all entries of the same point, this one last.
-
-        Args:
-            features: φ, int16 of shape (d,).
-        """
-        self.extend(features[None], np.array([rank], dtype=np.intp))
-        return self.same_as(len(self._ranks) - 1)
-
     def same_as(self, entry: int) -> Sequence[int]:
         """All entries of this entry's point, including itself."""
         return self._entries[int(self._points[entry])]

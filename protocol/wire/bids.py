@@ -80,20 +80,23 @@ class BroughtPoints:
     def attributes(self) -> list[bytes]:
         """The packed labels and identifiers of points in the open."""
         assert isinstance(self.held, Candidate | Candidates), "sealed points are not to be seen"
-        return [bytes(part) for part in _slices(self.held.attributes, self._places)]
+        return [bytes(self._part(self.held.attributes, place)) for place in range(self._places)]
 
     @property
     def boxes(self) -> Sequence[memoryview]:
         """The boxes of sealed points."""
+        return [self.box(place) for place in range(self._places)]
+
+    def box(self, place: int) -> memoryview:
+        """The box of a sealed point, by its place from 0."""
         assert isinstance(self.held, SealedCandidate | SealedCandidates), "points in the open have no box"
-        whole = self.held.box if isinstance(self.held, SealedCandidate) else self.held.boxes
-        return _slices(whole, self._places)
+        return self._part(self.held.box if isinstance(self.held, SealedCandidate) else self.held.boxes, place)
 
     @property
     def digests(self) -> list[bytes]:
         """The digests of a batch of sealed points that their owner signed."""
         assert isinstance(self.held, SealedCandidates), "only these have digests"
-        return [bytes(part) for part in _slices(self.held.digests, self._places)]
+        return [bytes(self._part(self.held.digests, place)) for place in range(self._places)]
 
     @cached_property
     def tree(self) -> Tree | None:
@@ -108,16 +111,22 @@ class BroughtPoints:
         features = _copied(self.features[place])
         if isinstance(held, Candidates):
             return Candidate.model_construct(
-                point=_copied(self.points[place]), features=features, attributes=self.attributes[place]
+                point=_copied(self.points[place]),
+                features=features,
+                attributes=bytes(self._part(held.attributes, place)),
             )
         own: dict[str, Any] = {
             "features": features,
-            "box": bytes(self.boxes[place]),
+            "box": bytes(self.box(place)),
             "signature": held.signature,
         }
         if self.tree is None:
             return BatchedCandidate.model_construct(**own, digests=held.digests)
         return SubmittedCandidate.model_construct(**own, place=place, path=self.tree.path(place))
+
+    def _part(self, whole: bytes, place: int) -> memoryview:
+        length = len(whole) // self._places
+        return memoryview(whole)[place * length : (place + 1) * length]
 
 
 def points_of(message: Bid | Batch) -> BroughtPoints | None:
@@ -151,11 +160,6 @@ def _bids_of(message: Bid | Batch) -> Iterator[PointBid]:
     scores, handles = message.scores.tolist(), message.handles.tolist()
     for place, (score, handle) in enumerate(zip(scores, handles, strict=True)):
         yield PointBid(message.round, handle == 0, score, handle, points.at(place))
-
-
-def _slices(whole: bytes, count: int) -> list[memoryview]:
-    length, view = len(whole) // count, memoryview(whole)
-    return [view[at : at + length] for at in range(0, length * count, length)] if length else [view] * count
 
 
 def _copied(row: Array) -> Array:

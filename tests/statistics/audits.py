@@ -83,7 +83,7 @@ QUICK = {
     "blind-curator": 30,
     "blind-sizes": 30,
     "blind-single-release": 64,
-    "blind-noise-reused": 64,
+    "blind-noise-reused": 100,
     "blind-void-excludes": 40,
     "blind-mask-off": 30,
     "blind-nonce-reused": 30,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from hushbid.cluster.file import open_cluster
 from hushbid.cluster.parties import Party
 from hushbid.evidence.bench.rules import with_setting
 from hushbid.evidence.bench.session import write_cluster
-from hushbid.evidence.bench.spent import descendants
+from hushbid.evidence.bench.spent import Watch, descendants
 from hushbid.protocol import platform
 from hushbid.protocol.names import CURATOR
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
@@ -93,7 +92,7 @@ def _processor_seconds() -> float:
     return used.children_user + used.children_system
 
 
-class _Memory:
+class _Memory(Watch):
     """Looks at the memory of this process's children from time to time, in a thread of its own.
 
     A page that several processes share counts for each by its part (``Pss`` of Linux), so that the sum is
@@ -101,17 +100,8 @@ class _Memory:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.most = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def _look(self) -> None:
         while not self._ended.wait(_BETWEEN_LOOKS):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Final, Self
 
 import numpy as np
 
-__all__ = ["RoundCost", "Spending", "descendants", "processor_seconds", "tree_seconds"]
+__all__ = ["RoundCost", "Spending", "Watch", "descendants", "processor_seconds", "tree_seconds"]
 
 _BETWEEN_READINGS: Final = 0.01
 """Seconds. A reading takes some microseconds of each process."""
@@ -75,7 +76,27 @@ def _children(process: int) -> list[int]:
     return found
 
 
-class Spending:
+class Watch(ABC):
+    """A context in which a thread of its own looks at processes from time to time."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @abstractmethod
+    def _look(self) -> None:
+        """Look until `_ended` is set."""
+
+
+class Spending(Watch):
     """Reads the processor time of a process's descendants from time to time, in a thread of its own.
 
     So a time of the wall clock that is known only later, from a transcript, still has its processor time.
@@ -85,19 +106,14 @@ class Spending:
     """
 
     def __init__(self, launcher: int) -> None:
+        super().__init__()
         self._launcher = launcher
         self._last: dict[int, float] = {}
         self._readings: list[tuple[float, float]] = []
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._ended.set()
-        self._thread.join()
+        self._read(())  # on a busy machine, the thread's own first reading can be late
+        return super().__enter__()
 
     def between(self, began: float, ended: float) -> float:
         """Processor seconds between two times of `time.monotonic`, between readings in proportion.
@@ -110,7 +126,7 @@ class Spending:
             raise ValueError("nothing was read at that time")
         return float(np.interp(ended, times, spent) - np.interp(began, times, spent))
 
-    def _watch(self) -> None:
+    def _look(self) -> None:
         listed = -np.inf
         processes: list[int] = []
         while not self._ended.is_set():

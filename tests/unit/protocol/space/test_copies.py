@@ -109,9 +109,9 @@ def test_an_owner_that_holds_a_point_twice_can_sell_it_twice() -> None:
 def sellers(copies: Copies, ranks: list[int], points: int) -> list[int]:
     """Who sells each of some points that the owners of these ranks all hold."""
     rows = [phi(number, 1) for number in range(points)]
-    entries = [[copies.append(row, rank=rank)[-1] for rank in ranks] for row in rows]
+    copies.extend(np.repeat(rows, len(ranks), axis=0), np.tile(ranks, points))
     available = np.ones(points * len(ranks), dtype=np.bool_)
-    sold = [copies.seller(each[0], row, available) for each, row in zip(entries, rows, strict=True)]
+    sold = [copies.seller(len(ranks) * number, row, available) for number, row in enumerate(rows)]
     return [ranks[entry % len(ranks)] for entry in sold]
 
 
