@@ -63,6 +63,38 @@ def test_the_unit_of_amounts_does_not_matter() -> None:
         np.testing.assert_allclose(large, 1e6 * small, rtol=1e-2)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_how_wide_the_bounds_are_does_not_matter(model: str) -> None:
+    """Bounds thirty times as wide on one column, and ten times on all, leave a model what it is."""
+    wide = 0.45 + 0.1 * POINTS * np.array([1.0, 1.0, 1.0 / 30.0, 1.0])
+    for amounts, labels in ((False, CLASSES), (True, AMOUNTS)):
+        near, far = (made(model, amounts=amounts).learn(points, labels) for points in (POINTS, wide))
+        apart = np.asarray(near.predicted(POINTS) - far.predicted(wide), dtype=np.float64)
+        # The narrowest column is divided by a tenth of the widest one's deviation, and so counts for less.
+        assert np.sqrt(np.mean(apart**2)) < 0.25 * np.std(labels), model
+
+
+def test_a_linear_model_learns_columns_that_fill_a_tenth_of_their_bounds() -> None:
+    learned = made("logistic").learn(0.45 + 0.1 * POINTS, CLASSES)
+    assert (learned.predicted(0.45 + 0.1 * POINTS) == CLASSES).mean() > 0.9
+
+
+def test_a_column_that_hardly_varies_counts_for_little() -> None:
+    """A pixel that is set in one of few rows is no evidence: where it is set elsewhere, little changes."""
+    points, other = POINTS.copy(), POINTS.copy()
+    points[:, 3] = other[:, 3] = 0.0
+    points[np.flatnonzero(CLASSES)[0], 3] = 0.01
+    other[:, 3] = 0.01
+    learned = made("logistic").learn(points, CLASSES)
+    assert np.mean(learned.predicted(points) != learned.predicted(other)) < 0.05
+
+
+def test_an_estimator_of_counts_gets_no_negative_numbers() -> None:
+    learned = made("MultinomialNB").learn(POINTS, CLASSES)
+    assert learned.columns is None
+    assert np.isfinite(learned.losses(POINTS, CLASSES)).all()
+
+
 def test_rows_without_weight_are_left_out() -> None:
     weights = np.where(CLASSES == 1, 1.0, 0.0)
     assert set(made("logistic").learn(POINTS, CLASSES, weights).predicted(POINTS).tolist()) == {1}

@@ -107,8 +107,10 @@ def test_amounts_have_an_r2() -> None:
     assert found.gain is not None
     from sklearn.linear_model import Ridge
     from sklearn.metrics import r2_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    alone = r2_score(test[1], Ridge().fit(*own).predict(test[0]))
+    alone = r2_score(test[1], make_pipeline(StandardScaler(), Ridge()).fit(*own).predict(test[0]))
     assert found.own.value == pytest.approx(alone, abs=1e-6)
     assert found.own.low < found.own.value < found.own.high < 1.0
     assert found.trivial.value <= 0.0
