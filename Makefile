@@ -49,7 +49,7 @@ $(STAMP): requirements.lock pyproject.toml | $(BIN)/python
 	@touch $@
 
 run: $(STAMP)
-	$(BIN)/hushbid run configs/digits/cluster.toml
+	$(BIN)/hushbid run configs/digits/cluster.toml --replay
 
 test: checks
 	@$(call beside-types,$(PYTEST) $(TOGETHER) -m "not slow")

@@ -77,6 +77,9 @@ def run_command(
             "--output", help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"
         ),
     ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Write a page that plays the session in the browser, too.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> dict[str, Any]:
     """Run a whole cluster on this machine, every party as its own process."""
@@ -95,6 +98,7 @@ def run_command(
                 say=say,
                 rehearsing=options.rehearsing(),
                 server=server,
+                replay=replay,
             )
     return _finished(result, details=options.details, as_json=as_json)
 

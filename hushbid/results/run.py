@@ -116,6 +116,7 @@ class RunResult(Figures):
     directory: Path | None = None
     processes: Mapping[str, int] = Field(default_factory=dict)
     report: Path | None = None
+    replay: Path | None = None
 
     @classmethod
     def told(

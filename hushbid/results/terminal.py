@@ -360,6 +360,8 @@ def _places(result: RunResult, *, details: bool) -> list[Text]:
     elif result.directory is not None and result.transcripts:
         report = "" if result.report is None else f", and {result.report.name}"
         lines.append(f"Transcripts of {len(result.transcripts)} parties{report}: {result.directory}")
+    if result.replay is not None:
+        lines.append(f"Replay: {result.replay}")
     return [Text("\n".join(lines))] if lines else []
 
 

@@ -42,7 +42,7 @@ from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, prepare
 from hushbid.running.fork_server import ForkServer
 from hushbid.running.process import PartyFailed, PartyProcess
-from hushbid.running.report import import_page, with_report
+from hushbid.running.report import import_page, with_replay, with_report
 from hushbid.running.simulate import AfterRound, Follow, baselines, both
 from hushbid.running.training import ForkedTraining
 from hushbid.text_files import check_directory_place
@@ -103,6 +103,7 @@ def run(
     say: Say | None = None,
     rehearsing: Rehearsing = NOT_REHEARSING,
     server: ForkServer | None = None,
+    replay: bool = False,
 ) -> RunResult:
     """Run a cluster's session with a process for each party, then compare it with what no party can compute.
 
@@ -117,6 +118,7 @@ def run(
             comparison takes long, and the run's directory and what was charged if the run does not end well.
         rehearsing: How the session is rehearsed, once, with the consumer's files.
         server: What forks the parties, if it was started already.
+        replay: Whether a page is written that plays the session, too.
 
     Raises:
         Hopeless: A rehearsal is, and the session is not to go on anyway.
@@ -134,6 +136,7 @@ def run(
                 say=say,
                 rehearsing=rehearsing,
                 server=server,
+                replay=replay,
             )
     training = ForkedTraining(server, modules_of(cluster.model))
     if cluster.partition is not None:  # its rows have labels
@@ -161,6 +164,8 @@ def run(
         result = _result(prepared, session, ended, reference, cluster.display)
         _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)
+        if replay:
+            result = with_replay(result, prepared.path, say)
         _keep(result, prepared.path)
     except BaseException as error:
         # Also when interrupted: what the parties have recorded lies there.

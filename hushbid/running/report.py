@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
     from hushbid.results.run import RunResult
 
-__all__ = ["REPORT", "import_page", "with_report", "write_report"]
+__all__ = ["REPLAY", "REPORT", "import_page", "with_replay", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
+REPLAY: Final = "replay.html"
 _WHAT: Final = "report"
 
 
@@ -82,22 +83,47 @@ def with_report(
     The report is the least of what a run leaves: whatever stands against it is said, and the result is kept.
     The curves of the baselines go to a file beside it.
     """
-    telling = [result.transcripts[party] for party in (CURATOR, CONSUMER) if party in result.transcripts]
+    with _said("report", say):
+        return replace(result, report=_reported(result, reference, directory))
+    return result
+
+
+def with_replay(result: RunResult, directory: Path, say: Callable[[str], object] | None) -> RunResult:
+    """A run's result with a replay of it, made of all its transcripts. Likewise the result is kept."""
+    with _said("replay", say):
+        return replace(result, replay=_replayed(result, directory))
+    return result
+
+
+@contextmanager
+def _said(what: str, say: Callable[[str], object] | None) -> Iterator[None]:
+    """Say what stands against a page, and go on: it must not cost the run."""
     try:
-        curves = dict(zip(BASELINES, (reference.greedy_by_round, reference.uniform_by_round), strict=True))
-        choices = {"greedy": result.choices.greedy.as_json(), "uniform": result.choices.uniform.as_json()}
-        appraisal = {**result.choices.run.as_json(), **result.own.as_json(), "choices": choices}
-        appraisal["model"] = result.model.as_json()
-        evaluation = directory / EVALUATION
-        values = {**curves, APPRAISAL: appraisal, **({DISPLAY: result.display} if result.display else {})}
-        write_page(evaluation, json.dumps(values, allow_nan=False) + "\n", _WHAT)
-        write_report(telling, directory / REPORT, evaluation=evaluation)
+        yield
+        return
     except HushbidError as error:
         reason = str(error)
-    except Exception:  # a bug of the report's must not cost the run
+    except Exception:
         reason = f"this is a bug in hushbid, please report it.\n{traceback.format_exc()}"
-    else:
-        return replace(result, report=(directory / REPORT).resolve())
     if say is not None:
-        say(f"No report was written: {reason}")
-    return result
+        say(f"No {what} was written: {reason}")
+
+
+def _reported(result: RunResult, reference: Baselines, directory: Path) -> Path:
+    telling = [result.transcripts[party] for party in (CURATOR, CONSUMER) if party in result.transcripts]
+    curves = dict(zip(BASELINES, (reference.greedy_by_round, reference.uniform_by_round), strict=True))
+    choices = {"greedy": result.choices.greedy.as_json(), "uniform": result.choices.uniform.as_json()}
+    appraisal = {**result.choices.run.as_json(), **result.own.as_json(), "choices": choices}
+    appraisal["model"] = result.model.as_json()
+    evaluation = directory / EVALUATION
+    values = {**curves, APPRAISAL: appraisal, **({DISPLAY: result.display} if result.display else {})}
+    write_page(evaluation, json.dumps(values, allow_nan=False) + "\n", _WHAT)
+    write_report(telling, directory / REPORT, evaluation=evaluation)
+    return (directory / REPORT).resolve()
+
+
+def _replayed(result: RunResult, directory: Path) -> Path:
+    from hushbid.replay.writing import write_replay
+
+    write_replay(list(result.transcripts.values()), directory / REPLAY)
+    return (directory / REPLAY).resolve()

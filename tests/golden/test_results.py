@@ -44,7 +44,17 @@ RECORDS: Final[dict[str, type[Figures]]] = {
     "value": Worth,
 }
 VOLATILE: Final = frozenset(
-    {"wall_seconds", "rounds_per_second", "seconds", "speed", "transcripts", "data", "directory", "report"}
+    {
+        "wall_seconds",
+        "rounds_per_second",
+        "seconds",
+        "speed",
+        "transcripts",
+        "data",
+        "directory",
+        "report",
+        "replay",
+    }
     | {"output", "batches", "gap"}
 )
 """Fields that depend on the machine or on where the tests write."""
@@ -60,7 +70,7 @@ def _call(*arguments: str) -> dict[str, Any]:
 
 def of_processes(place: Path) -> dict[str, dict[str, Any]]:
     """The results of a run and of its parties."""
-    found = _call("run", CLUSTER, "--directory", str(place))
+    found = _call("run", CLUSTER, "--directory", str(place), "--replay")
     parties = place / "digits-1" / "parties"
     of = {"consumer": "consumer", "curator": "curator", "owner": "digits-01"}
     return {"run": found} | {

@@ -17,9 +17,10 @@ from hushbid.consumer.appraisal import Judgement
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.settlement import SettlementTerms
+from hushbid.replay import writing
 from hushbid.results.run import Choices, RunResult
 from hushbid.running import report as write
-from hushbid.running.report import with_report, write_report
+from hushbid.running.report import with_replay, with_report, write_report
 from hushbid.running.simulate import simulate
 from tests.support.report_sessions import Recorded, record
 from tests.unit.hushbid.cluster.test_cluster import DIGITS
@@ -171,18 +172,23 @@ def test_an_unrecorded_simulation_leaves_none() -> None:
 
 
 @pytest.mark.parametrize("error", [ConfigError("no room.", advice="Make room."), RuntimeError("a bug")])
-def test_a_result_outlives_its_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+@pytest.mark.parametrize("page", ["report", "replay"])
+def test_a_result_outlives_its_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, page: str
 ) -> None:
     def fail(*_arguments: Any, **_keywords: Any) -> None:
         raise error
 
     monkeypatch.setattr(write, "write_report", fail)
+    monkeypatch.setattr(writing, "write_replay", fail)
     said: list[str] = []
-    result = with_report(plain_result(), Baselines(Judgement(), Judgement()), tmp_path, said.append)
+    if page == "report":
+        result = with_report(plain_result(), Baselines(Judgement(), Judgement()), tmp_path, said.append)
+    else:
+        result = with_replay(plain_result(), tmp_path, said.append)
     assert result == plain_result()
     assert len(said) == 1
-    assert said[0].startswith("No report was written: ")
+    assert said[0].startswith(f"No {page} was written: ")
     assert ("no room" in said[0]) == isinstance(error, HushbidError)
     assert ("bug in hushbid" in said[0]) != isinstance(error, HushbidError)
 
