@@ -114,7 +114,12 @@ def _show_replay(result: Mapping[str, Any]) -> None:
 @transcript_app.command("replay")
 @verb(show=_show_replay)
 def _replay(
-    files: Annotated[list[Path], typer.Argument(help="Transcripts, each as its party recorded it.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Transcripts, each as its party recorded it; or a state or run directory that has them."
+        ),
+    ],
     recompute: Annotated[
         Path | None,
         typer.Option(help="The party's own file: redo features, releases and bids from its data, too."),
@@ -123,7 +128,7 @@ def _replay(
     """Feed the recorded events and noise to the same machine again; ends with 1 if it does something else."""
     from hushbid.transcripts.replay_view import replay_all
 
-    return replay_all(files, recompute)
+    return replay_all(_all_of(files), recompute)
 
 
 def _show_verified(result: Mapping[str, Any]) -> None:
@@ -145,7 +150,12 @@ def _ends_verified(found: Mapping[str, Any]) -> ExitCode:
 @transcript_app.command("verify")
 @verb(show=_show_verified, ends=_ends_verified)
 def _verify(
-    files: Annotated[list[Path], typer.Argument(help="Transcripts of one session, of any of its parties.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Transcripts of one session, of any of its parties; or a state or run directory that has them."
+        ),
+    ],
 ) -> dict[str, Any]:
     """Check transcripts: chains, signatures, and that parties' files tell the same.
 
@@ -153,7 +163,13 @@ def _verify(
     are of different sessions. A file cut in the middle of a record is reported as torn; whole records cut
     off its end show only against the files of others.
     """
-    return verify_transcripts(files)
+    return verify_transcripts(_all_of(files))
+
+
+def _all_of(files: Iterable[Path]) -> list[Path]:
+    from hushbid.report.sources import transcripts_of
+
+    return [path for file in files for path in transcripts_of(file)]
 
 
 def _rounds(text: str) -> range:

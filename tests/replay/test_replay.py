@@ -117,6 +117,18 @@ def test_each_record_is_given_to_who_looks_on(recorded: Callable[..., Path], rel
     assert rounds[-1] == ROUNDS
 
 
+@pytest.mark.parametrize("verb", ["verify", "replay"])
+def test_a_directory_stands_for_the_transcripts_that_it_has(
+    recorded: Callable[..., Path], tmp_path: Path, verb: str
+) -> None:
+    done = run_hushbid("transcript", verb, str(recorded()), "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["transcripts"]) == len(PARTIES)
+    empty = run_hushbid("transcript", verb, str(tmp_path))
+    assert empty.returncode == 4
+    assert "has no transcript" in empty.stderr
+
+
 # -- a replay that diverges --------------------------------------------------------------------------------
 
 

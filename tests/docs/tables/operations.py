@@ -68,6 +68,6 @@ OPERATIONS: Final[dict[str, Made]] = {
 DEPLOY: Final[dict[str, Made]] = {"variables": variables}
 COMMANDS: Final[dict[str, Made]] = {
     "exit codes": lambda: Table(
-        [*((str(int(each)), str(each.restart)) for each in ExitCode), ("130", "")], keys=1
+        [*((str(int(each)), str(each.restart)) for each in ExitCode), ("130", ""), ("129, 143", "")], keys=1
     ),
 }
