@@ -153,7 +153,7 @@ def _verify(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Transcripts of one session, of any of its parties; or a state or run directory that has them."
+            help="Transcripts of one session, of any party; or a state or run directory that has them."
         ),
     ],
 ) -> dict[str, Any]:
