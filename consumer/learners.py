@@ -229,14 +229,23 @@ def standardizer(estimator: Any, points: Rows, sample_weight: Floats | None = No
         sample_weight: Shape (n,), all above 0; None: all count 1.
     """
     from sklearn.preprocessing import StandardScaler
-    from sklearn.utils import get_tags
 
-    if get_tags(estimator).input_tags.positive_only:
+    if _takes_no_negative_numbers(estimator):
         return None
     columns = StandardScaler().fit(points, sample_weight=sample_weight)
     if (widest := float(np.sqrt(columns.var_).max())) > 0.0:
         columns.scale_ = np.maximum(columns.scale_, _NARROWEST * widest)
     return columns
+
+
+def _takes_no_negative_numbers(estimator: Any) -> bool:
+    """Whether an estimator says so, or the one that it searches parameters of, bags or calibrates."""
+    from sklearn.utils import get_tags
+
+    within = getattr(estimator, "estimator", None)
+    return bool(get_tags(estimator).input_tags.positive_only) or (
+        within is not None and _takes_no_negative_numbers(within)
+    )
 
 
 def learner(model: Any, *, seed: int, amounts: bool) -> Learner | str:

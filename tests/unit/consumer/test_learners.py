@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import MultinomialNB
 
 from hushbid.consumer.learners import MODELS, Learner, check_model, learner
 from hushbid.protocol.errors import ConfigError, DataError
@@ -89,8 +91,12 @@ def test_a_column_that_hardly_varies_counts_for_little() -> None:
     assert np.mean(learned.predicted(points) != learned.predicted(other)) < 0.05
 
 
-def test_an_estimator_of_counts_gets_no_negative_numbers() -> None:
-    learned = made("MultinomialNB").learn(POINTS, CLASSES)
+@pytest.mark.parametrize("searched", [False, True])
+def test_an_estimator_of_counts_gets_no_negative_numbers(searched: bool) -> None:
+    counting = GridSearchCV(MultinomialNB(), {"alpha": [0.1, 1.0]}) if searched else "MultinomialNB"
+    found = learner(counting, seed=0, amounts=False)
+    assert isinstance(found, Learner)
+    learned = found.learn(POINTS, CLASSES)
     assert learned.columns is None
     assert np.isfinite(learned.losses(POINTS, CLASSES)).all()
 
