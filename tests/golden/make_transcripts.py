@@ -21,7 +21,7 @@ from hushbid.simulation.simulator import Simulation
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import fixed_salts
 
-__all__ = ["SESSIONS", "golden_images", "golden_session"]
+__all__ = ["SESSIONS", "golden_images", "golden_session", "recorded_images"]
 
 OWNERS = names(2)
 COLUMNS = 3
@@ -61,8 +61,21 @@ def golden_session(name: str) -> Session:
 
 
 def golden_images(name: str) -> dict[str, bytes]:
-    """Each party's transcript, with salts that are the same every time."""
-    session = golden_session(name)
+    """Each party's transcript of one of `SESSIONS`."""
+    rng = np.random.default_rng(0)
+
+    def points(name: str, count: int) -> Dataset:
+        # Halves, quarters and eighths: whatever BLAS sums them, their features are not close to a rounding.
+        return Dataset.from_arrays(name, rng.integers(0, 9, (count, COLUMNS)) / 8.0)
+
+    owners = {name: points(name, 4) for name in OWNERS}
+    return recorded_images(golden_session(name), owners, points("validation", 6), points("seed-set", 4))
+
+
+def recorded_images(
+    session: Session, owners: Mapping[str, Dataset], validation: Dataset, seed_set: Dataset
+) -> dict[str, bytes]:
+    """Each party's transcript of a simulated session, with salts that are the same every time."""
     journals: dict[str, MemoryJournal] = {}
 
     def journal(role: str, party: str) -> MemoryJournal:
@@ -72,19 +85,8 @@ def golden_images(name: str) -> dict[str, bytes]:
         journals[party] = MemoryJournal(header, salts=fixed_salts(party.encode()))
         return journals[party]
 
-    rng = np.random.default_rng(0)
-
-    def points(name: str, count: int) -> Dataset:
-        # Halves, quarters and eighths: whatever BLAS sums them, their features are not close to a rounding.
-        return Dataset.from_arrays(name, rng.integers(0, 9, (count, COLUMNS)) / 8.0)
-
-    Simulation(
-        session,
-        owners={name: points(name, 4) for name in OWNERS},
-        validation=points("validation", 6),
-        seed_set=points("seed-set", 4),
-        journal=journal,
-    ).run()
+    simulation = Simulation(session, owners=owners, validation=validation, seed_set=seed_set, journal=journal)
+    simulation.run()
     for written in journals.values():
         written.commit()
     return {party: written.image for party, written in journals.items()}

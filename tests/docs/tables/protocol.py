@@ -33,6 +33,8 @@ from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.transcript.session_file import started
 from hushbid.protocol.wire import blind, committed, messages, unlinked
 from hushbid.protocol.wire.codec import Direction
+from tests.docs.demonstrations import RULES as RECORDED
+from tests.docs.demonstrations import sequence
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, first_cells
 from tests.simulation.harness import candidate_of, names, session_file
@@ -218,6 +220,7 @@ PROTOCOL: Final[dict[str, Made]] = {
     "blind consumer's phases": partial(diagram, hushbid.consumer.blind.BlindConsumer),
     "unlinked curator's phases": partial(diagram, hushbid.curator.unlinked.UnlinkedCurator),
     "unlinked consumer's phases": partial(diagram, hushbid.consumer.unlinked.UnlinkedConsumer),
+    **{f"demonstration of {rule}": partial(sequence, rule) for rule in RECORDED},
 }
 WIRE: Final[dict[str, Made]] = {
     "limits": maxima,
