@@ -13,6 +13,7 @@ from hushbid.cli.terminal import Terminal
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.runtime.command import json_line, say, verb
 from hushbid.transcripts.api import Transcript, verify_transcripts
+from hushbid.transcripts.verification.shapes import Verified
 
 __all__ = ["transcript_app"]
 
@@ -131,13 +132,13 @@ def _replay(
     return replay_all(_all_of(files), recompute)
 
 
-def _show_verified(result: Mapping[str, Any]) -> None:
+def _show_verified(result: Verified) -> None:
     from hushbid.transcripts.verification.text import render_verification
 
     render_verification(result, Terminal())
 
 
-def _ends_verified(found: Mapping[str, Any]) -> ExitCode:
+def _ends_verified(found: Verified) -> ExitCode:
     if found["ok"]:
         return ExitCode.DONE
     bad = [each for each in found["transcripts"] if not each["ok"]]
@@ -156,7 +157,7 @@ def _verify(
             help="Transcripts of one session, of any party; or a state or run directory that has them."
         ),
     ],
-) -> dict[str, Any]:
+) -> Verified:
     """Check transcripts: chains, signatures, and that parties' files tell the same.
 
     Ends with 1 if a file is damaged or files contradict each other, with 4 if one is no transcript or they

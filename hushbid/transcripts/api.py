@@ -10,6 +10,7 @@ from hushbid.protocol.errors import ConfigError
 
 if TYPE_CHECKING:
     from hushbid.transcripts.export import Exported
+    from hushbid.transcripts.verification.shapes import Verified
 
 __all__ = ["Transcript", "verify_transcripts"]
 
@@ -132,14 +133,14 @@ class Transcript:
 
 def verify_transcripts(
     paths: Iterable[Transcript | Path | str] | Mapping[str, Transcript | Path | str],
-) -> dict[str, Any]:
+) -> Verified:
     """Check transcripts of one session and any of its parties: each alone, and all against each other.
 
     Args:
         paths: The transcripts, redacted or not; or a mapping to them, as `Procured.transcripts` is.
 
     Returns:
-        ``ok``, and the findings (`hushbid.transcripts.verification.session.verify_all`).
+        A dict with ``ok``, and the findings.
 
     Raises:
         ConfigError: There are no transcripts.

@@ -2,5 +2,5 @@
 
 `account` collects from one file, record by record, the frames it claims were sent and received; `agreement`
 compares two parties' accounts; `equivocation` looks for two broadcasts of one round, and for two transcripts
-of one party; `session` combines the results, and `text` shows them to people.
+of one party; `session` combines the results, whose fields `shapes` names, and `text` shows them to people.
 """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from hushbid.protocol.transcript.verify import SignedHead
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 from hushbid.transcripts.verification.account import Account, Noted, Traffic
+from hushbid.transcripts.verification.shapes import Disagreement, Pair, Place
 
 __all__ = ["compare"]
 
@@ -17,16 +18,8 @@ _LISTED: Final = 10
 
 def compare(
     curator: Account, peer: Account, heads: Sequence[SignedHead], peers_heads: Sequence[SignedHead]
-) -> dict[str, Any]:
-    """Compare the curator's account, and the signed heads in its file, with a peer's.
-
-    Returns:
-        ``curator`` and ``peer``, the files; ``party``, the peer; ``ok``, None if frames were not ``compared``
-        and nothing else contradicts; ``why`` they were not: they are not if a file is redacted. ``frames``:
-        how many numbered ones both have, with the same bytes. ``under_way``: how many at the end were sent,
-        and had not been received when the other file ends. ``count`` of the ``disagreements``, of which the
-        first are listed (`_disagreement`).
-    """
+) -> Pair:
+    """Compare the curator's account, and the signed heads in its file, with a peer's."""
     compared = not curator.redacted and not peer.redacted
     of_curator, of_peer = (curator, heads), (peer, peers_heads)
     found = [*_other_heads(of_peer, of_curator), *_other_heads(of_curator, of_peer)]
@@ -61,7 +54,7 @@ class _Way:
         self.agreed = 0
         self.under_way = 0
 
-    def disagreements(self) -> Iterator[dict[str, Any]]:
+    def disagreements(self) -> Iterator[Disagreement]:
         """The differences; the frames that agree are counted."""
         for sequence in sorted({*self._sent.numbered, *self._received.numbered}):
             sent, received = self._sent.numbered.get(sequence), self._received.numbered.get(sequence)
@@ -80,7 +73,7 @@ class _Way:
                 yield self._differing("never-sent", CONTROL_SEQUENCE, None, received)
         yield from self._lost_acknowledgements()
 
-    def _lost_acknowledgements(self) -> Iterator[dict[str, Any]]:
+    def _lost_acknowledgements(self) -> Iterator[Disagreement]:
         """Frames whose receipt the sender recorded, but which the receiver's file lacks."""
         back = self._sender.received.get(self._receiver.party, Traffic())
         if back.acknowledged > self._received.last:
@@ -89,7 +82,7 @@ class _Way:
 
     def _differing(
         self, what: str, sequence: int, sent: Noted | None, received: Noted | None
-    ) -> dict[str, Any]:
+    ) -> Disagreement:
         one = sent or received
         return _disagreement(
             what,
@@ -107,20 +100,9 @@ def _disagreement(
     sequence: int,
     *,
     message: str = "",
-    sent: dict[str, Any] | None = None,
-    received: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """A disagreement between two files.
-
-    Args:
-        what: "never-sent", "never-received", "other-bytes"; "acknowledged": the receiver said that it had
-            the frame, and its file has not; "other-head": the signed head is not the one that the signer's
-            file has signed, or, where that does not come to the end, none of its chain.
-        sender: The party that sent the frame or signed the head.
-        sequence: The frame's number; 0 for messages that make a link, and for heads.
-        message: The kind of the frame's message; empty if no record of it is left.
-        sent, received: Its places in the two files; None if it has none.
-    """
+    sent: Place | None = None,
+    received: Place | None = None,
+) -> Disagreement:
     return {
         "what": what,
         "sender": sender,
@@ -131,14 +113,13 @@ def _disagreement(
     }
 
 
-def _place(account: Account, record: int, digest: bytes) -> dict[str, Any]:
-    """A record of a file, and the item in question: SHA-256 of a frame's body, or a head."""
+def _place(account: Account, record: int, digest: bytes) -> Place:
     return {"path": str(account.path), "record": record, "digest": digest.hex()}
 
 
 def _other_heads(
     of_signer: tuple[Account, Sequence[SignedHead]], of_holder: tuple[Account, Sequence[SignedHead]]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Disagreement]:
     """Heads that the signer told the holder of, and that are not what the signer's file has."""
     (signer, signers), (holder, held) = of_signer, of_holder
     own = {signed.head for signed in signers if signed.party == signer.party}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hushbid.consumer.events import PurchasesChecked
 from hushbid.curator.verification import UncheckedBid, bid_holds
@@ -22,6 +22,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.record import RecordedItem
 from hushbid.protocol.wire.blind import Award, BlindBid, BlindPurchase
 from hushbid.protocol.wire.messages import boxes_of, unfixed
+from hushbid.transcripts.verification.shapes import OtherBox, VoidBox, VoidFault
 
 __all__ = ["LEFT_OUT", "NOT_BID", "OTHER", "WORSE", "Awards", "VoidBoxes"]
 
@@ -97,10 +98,7 @@ class Awards:
         self._awarded: dict[tuple[int, str], list[_Awarded]] = {}
         """Round and owner → its boxes, in order."""
         self.checked = 0
-        self.others: list[dict[str, Any]] = []
-        """Boxes of awards that are not what was bid: ``{"record", "round", "owner", "handle", "what"}`` each,
-        with the owner's number for the box as its handle.
-        """
+        self.others: list[OtherBox] = []
 
     def take_bid(self, name: str, bid: BlindBid) -> None:
         """Note a bid as the curator recorded it: with SHA-256 of each box in the box's place."""
@@ -137,8 +135,7 @@ class Awards:
                 self._owners[purchase.owner].boxes.pop(unfixed(purchase.handle), None)
 
     def _note(self, record: int, number: int, owner: str, handle: int, what: str) -> None:
-        found = {"record": record, "round": number, "owner": owner, "handle": handle, "what": what}
-        self.others.append(found)
+        self.others.append(OtherBox(record=record, round=number, owner=owner, handle=handle, what=what))
 
     def _best(self, number: int) -> list[tuple[str, int]]:
         """The boxes that a round buys, best first, by owner and number."""
@@ -162,17 +159,13 @@ class Awards:
             return OTHER
         return "" if owner.score(handle) == purchase.score else _SCORE
 
-    def void(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
-        """The boxes that the consumer found void, and why; `by` is responsible: the owner, or the curator."""
+    def void(self, boxes: VoidBoxes) -> list[VoidBox]:
+        """The boxes that the consumer found void."""
         return [box for _, box in self._void(boxes)]
 
-    def faults(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
-        """What made them void, each once: a bid's signature that does not hold is one fault of all its boxes.
-
-        Returns:
-            The first box of each as `void` has it, with ``bid_round`` and ``boxes``, the number of boxes.
-        """
-        found: dict[tuple[str, int, str, str, bytes | int], dict[str, Any]] = {}
+    def faults(self, boxes: VoidBoxes) -> list[VoidFault]:
+        """What made them void, each once: a bid's signature that fails is one fault of all its boxes."""
+        found: dict[tuple[str, int, str, str, bytes | int], VoidFault] = {}
         for awarded, box in self._void(boxes):
             of = awarded.signature if box["what"] == NOT_SIGNED else awarded.handle
             key = box["owner"], awarded.bid_round, box["what"], box["by"], of
@@ -180,12 +173,12 @@ class Awards:
             fault["boxes"] += 1
         return list(found.values())
 
-    def _void(self, boxes: VoidBoxes) -> Iterator[tuple[_Awarded, dict[str, Any]]]:
+    def _void(self, boxes: VoidBoxes) -> Iterator[tuple[_Awarded, VoidBox]]:
         for (number, owner), disputes in sorted(boxes.found.items()):
             awarded = self._awarded.get((number, owner), [])
             # Boxes of nothing stand in no delivery. They score lowest, and so come after an owner's points.
             for dispute, each in zip(disputes, awarded, strict=False):
                 if dispute:
                     by = owner if each.as_bid else CURATOR
-                    said = {"round": number, "owner": owner, "handle": each.handle, "what": dispute, "by": by}
-                    yield each, said
+                    box = VoidBox(round=number, owner=owner, handle=each.handle, what=dispute, by=by)
+                    yield each, box

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.messages import unfixed
 from hushbid.protocol.wire.unlinked import PLACE_BYTES, Choice, Picked, RoundOpening
 from hushbid.transcripts.verification.awards import LEFT_OUT, NOT_BID, OTHER, WORSE, Awards, VoidBoxes
+from hushbid.transcripts.verification.shapes import VoidBox, VoidFault
 
 __all__ = ["Choices"]
 
@@ -89,23 +90,23 @@ class Choices(Awards):
         found.sort(key=lambda each: (-each[0], each[1], each[2]))
         return [(name, place) for _, _, place, name in found[: self._session.bought_in(number)]]
 
-    def void(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
+    def void(self, boxes: VoidBoxes) -> list[VoidBox]:
         """The boxes that the consumer found void, and why.
 
         Which of an owner's boxes of a round it is, is not told: `handle` is 0. It is laid to the curator if
         one of them, or of the owner's places that were chosen in the round, is not what was bid.
         """
-        found = []
+        found: list[VoidBox] = []
         for (number, owner), disputes in sorted(boxes.found.items()):
             changed = any((other["round"], other["owner"]) == (number, owner) for other in self.others)
             by = CURATOR if changed else owner
             found += [
-                {"round": number, "owner": owner, "handle": 0, "what": dispute, "by": by}
+                VoidBox(round=number, owner=owner, handle=0, what=dispute, by=by)
                 for dispute in disputes
                 if dispute
             ]
         return found
 
-    def faults(self, boxes: VoidBoxes) -> list[dict[str, Any]]:
+    def faults(self, boxes: VoidBoxes) -> list[VoidFault]:
         """What made them void; which bid a box is of is not told, so each counts for itself."""
         return [{**box, "bid_round": box["round"], "boxes": 1} for box in self.void(boxes)]

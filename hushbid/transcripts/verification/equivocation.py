@@ -6,23 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hushbid.protocol.transcript.verify import Signature, SignedHead
 from hushbid.transcripts.verification.account import Account
+from hushbid.transcripts.verification.shapes import Equivocation, Evidence, Related, Several
 
 __all__ = ["equivocations", "several_heads", "versions"]
 
 
-def equivocations(accounts: Sequence[Account]) -> list[dict[str, Any]]:
+def equivocations(accounts: Sequence[Account]) -> list[Equivocation]:
     """The rounds with more than one broadcast in all the files together.
 
     A file's own rounds count too: the curator's shows what it sent to each owner.
-
-    Returns:
-        For each ``{"round", "broadcasts"}``, and for each broadcast ``{"digest", "records"}``: SHA-256 of its
-        body, and its first record in each file, ``{"path", "party", "record", "owners"}``. Owners are its
-        recipients, none in an owner's own file.
     """
     rounds: dict[int, dict[bytes, list[Account]]] = defaultdict(dict)
     for account in accounts:
@@ -42,7 +38,7 @@ def equivocations(accounts: Sequence[Account]) -> list[dict[str, Any]]:
     ]
 
 
-def _evidence(account: Account, number: int, digest: bytes) -> dict[str, Any]:
+def _evidence(account: Account, number: int, digest: bytes) -> Evidence:
     told = account.broadcasts[number][digest]
     return {
         "path": str(account.path),
@@ -52,15 +48,11 @@ def _evidence(account: Account, number: int, digest: bytes) -> dict[str, Any]:
     }
 
 
-def several_heads(files: Iterable[tuple[Path, Sequence[SignedHead]]]) -> list[dict[str, Any]]:
+def several_heads(files: Iterable[tuple[Path, Sequence[SignedHead]]]) -> list[Several]:
     """The parties that signed more than one head, or told of several outcomes, in all files together.
 
     A file has its party's own heads, and those that it received. A head whose signature fails says nothing of
     the party that should have signed it. Only the curator reports an outcome, and only to its peers.
-
-    Returns:
-        For each ``{"party", "heads"}``, and for each head ``{"head", "outcome", "records"}``, with ``{"path",
-        "record"}`` of each record that has it.
     """
     told: dict[str, dict[tuple[bytes, str], list[dict[str, Any]]]] = defaultdict(dict)
     for path, heads in files:
@@ -81,22 +73,17 @@ def several_heads(files: Iterable[tuple[Path, Sequence[SignedHead]]]) -> list[di
     ]
 
 
-def versions(accounts: Sequence[Account]) -> list[dict[str, Any]]:
-    """How files of the same party are related, two by two.
-
-    Returns:
-        For each two ``{"party", "paths", "ok", "relation", "record"}``. The relation is "same" chain,
-        redacted or not; the first is the "beginning" of the second; or "different", which one party cannot
-        have recorded. The record is the first in which they differ; None if they are the same.
-    """
+def versions(accounts: Sequence[Account]) -> list[Related]:
+    """How files of the same party are related, two by two."""
     return [
         _related(first, second) for first, second in combinations(accounts, 2) if first.party == second.party
     ]
 
 
-def _related(first: Account, second: Account) -> dict[str, Any]:
+def _related(first: Account, second: Account) -> Related:
     shorter, longer = sorted((first, second), key=lambda account: len(account.chain))
-    relation, record = "same", None
+    relation: Literal["same", "beginning", "different"] = "same"
+    record = None
     if len(shorter.chain) < len(longer.chain):
         relation, record = "beginning", len(shorter.chain) - 1
     for one, other in zip(shorter.chain, longer.chain, strict=False):

@@ -14,6 +14,7 @@ from hushbid.protocol.wire.values import pack_value
 from hushbid.transcripts.verification.account import Account, account_of
 from hushbid.transcripts.verification.agreement import compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads, versions
+from hushbid.transcripts.verification.shapes import AwardFile, Pair, TranscriptFile, Verified
 
 __all__ = ["verify_all"]
 
@@ -42,35 +43,18 @@ class _Checked(NamedTuple):
         return sorted([*self.verification.faults, *self.account.faults])
 
 
-def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
+def verify_all(paths: Sequence[Path]) -> Verified:
     """Check transcripts; a bad one does not keep the others from being checked.
 
     Args:
         paths: Transcripts of one session, of any of its parties.
-
-    Returns:
-        ``ok``: whether everything holds and nothing contradicts anything.
-
-        ``transcripts``: for each path ``{"path", "ok", …}``. Of a file whose chain holds: ``role``,
-        ``party``, ``session``, ``records``, ``head``, ``torn_bytes``, ``private_fields``,
-        ``redacted_fields``, ``signature`` (`hushbid.protocol.transcript.verify.Signature`, of its own head)
-        and ``signed_heads``. Of one that is not ok: ``error``, ``advice``, and ``record``, the number of the
-        first bad record (-1 for the header, None for a file that is no transcript).
-
-        ``awards``: of each file of a blind curator that is not redacted: ``path``, ``checked``, ``others``,
-        and, with the consumer's file, ``void`` and ``faults``, else None (`awards.Awards`).
-
-        ``pairs``: the curator's file with each of its peers' (`agreement.compare`). ``equivocations``: rounds
-        of several broadcasts, ``heads``: parties that signed several heads, or told of several outcomes, and
-        ``versions``: files of one party (`equivocation`). ``missing``: parties of the roster without a file
-        here.
 
     Raises:
         DataError: The files are of different sessions.
     """
     opened = [found for found in map(_opened, paths) if found is not None]
     _require_one_session(opened)
-    transcripts: list[dict[str, Any]] = []
+    transcripts: list[TranscriptFile] = []
     checked: list[_Checked] = []
     for path in paths:
         try:
@@ -140,14 +124,14 @@ def _settings(configuration: Mapping[str, Any], prefix: str = "") -> dict[str, b
     return found
 
 
-def _bad(path: Path, error: DataError | TranscriptDamaged) -> dict[str, Any]:
+def _bad(path: Path, error: DataError | TranscriptDamaged) -> TranscriptFile:
     record = error.record if isinstance(error, TranscriptDamaged) else None
     return {"path": str(path), "ok": False, "record": record, "error": error.what, "advice": error.advice}
 
 
-def _described(path: Path, found: _Checked) -> dict[str, Any]:
+def _described(path: Path, found: _Checked) -> TranscriptFile:
     verification, faults = found.verification, found.faults
-    described: dict[str, Any] = {
+    described: TranscriptFile = {
         "path": str(path),
         "ok": not faults,
         "role": verification.header.role,
@@ -168,15 +152,13 @@ def _described(path: Path, found: _Checked) -> dict[str, Any]:
         first, more = faults[0], len(faults) - 1
         where = "the header" if first.record < 0 else f"record {first.record}"
         others = f" ({more} more such places)" if more else ""
-        described |= {
-            "record": first.record,
-            "error": f"{path}: {where} does not hold: {first.what}{others}.",
-            "advice": _ADVICE_FAULT,
-        }
+        described["record"] = first.record
+        described["error"] = f"{path}: {where} does not hold: {first.what}{others}."
+        described["advice"] = _ADVICE_FAULT
     return described
 
 
-def _pairs(checked: Sequence[_Checked]) -> list[dict[str, Any]]:
+def _pairs(checked: Sequence[_Checked]) -> list[Pair]:
     curators = [each for each in checked if each.account.party == CURATOR]
     peers = [each for each in checked if each.account.party != CURATOR]
     return [
@@ -186,7 +168,7 @@ def _pairs(checked: Sequence[_Checked]) -> list[dict[str, Any]]:
     ]
 
 
-def _awards(accounts: Sequence[Account]) -> list[dict[str, Any]]:
+def _awards(accounts: Sequence[Account]) -> list[AwardFile]:
     """Awards of blind curators' files, with the boxes that the first consumer's file says were void."""
     void = next((account.void for account in accounts if account.void is not None), None)
     return [

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.protocol.printable import printable
+from hushbid.transcripts.verification.shapes import (
+    AwardFile,
+    Disagreement,
+    Equivocation,
+    Evidence,
+    OtherBox,
+    Pair,
+    Place,
+    Related,
+    Several,
+    TranscriptFile,
+    Verified,
+    VoidBox,
+)
 from hushbid.transcripts.view import mark, named, say
 
 __all__ = ["render_verification"]
@@ -35,19 +49,19 @@ _DISAGREEMENTS: Final = {
 }
 
 
-def render_verification(found: Mapping[str, Any], console: Console) -> None:
+def render_verification(found: Verified, console: Console) -> None:
     """Print what `verify_all` returns: each file, then what they say of each other."""
-    for each in found["transcripts"]:
-        _render_file(each, console)
+    for file in found["transcripts"]:
+        _render_file(file, console)
     for pair in found["pairs"]:
         _render_pair(pair, console)
-    for each in found["awards"]:
-        _render_awards(each, console)
+    for awards in found["awards"]:
+        _render_awards(awards, console)
     _render_equivocations(found["equivocations"], console)
-    for each in found["heads"]:
-        _render_heads(each, console)
-    for each in found["versions"]:
-        _render_versions(each, found["pairs"], console)
+    for several in found["heads"]:
+        _render_heads(several, console)
+    for related in found["versions"]:
+        _render_versions(related, found["pairs"], console)
     if CURATOR in found["missing"] and len(found["transcripts"]) > 1:
         message = (
             "Only the curator shares frames with others: without its file, the broadcasts that owners had"
@@ -57,7 +71,7 @@ def render_verification(found: Mapping[str, Any], console: Console) -> None:
         say(console, f"No files of {_listed(found['missing'])}: not compared with theirs.", "dim")
 
 
-def _render_file(found: Mapping[str, Any], console: Console) -> None:
+def _render_file(found: TranscriptFile, console: Console) -> None:
     path = printable(found["path"])
     if not found["ok"]:
         mark(console, "✗", "red", f"{printable(found['error'])} {printable(found['advice'])}")
@@ -74,7 +88,7 @@ def _render_file(found: Mapping[str, Any], console: Console) -> None:
         say(console, message, "yellow")
 
 
-def _render_pair(pair: Mapping[str, Any], console: Console) -> None:
+def _render_pair(pair: Pair, console: Console) -> None:
     between = f"{CURATOR} and {printable(pair['party'])}"
     if pair["ok"]:
         under_way = f", and {pair['under_way']} under way when a file ends" if pair["under_way"] else ""
@@ -92,22 +106,23 @@ def _render_pair(pair: Mapping[str, Any], console: Console) -> None:
             say(console, f"    and {pair['count'] - len(pair['disagreements'])} more", "dim")
 
 
-def _disagreement(found: Mapping[str, Any]) -> str:
+def _disagreement(found: Disagreement) -> str:
     sender = printable(found["sender"])
     if found["what"] == "other-head":
         what = f"the head of {sender}"
     else:
         message = f" ({printable(found['message'])})" if found["message"] else ""
         what = f"frame {found['sequence']}{message} of {sender}"
-    places = [f"{verb} {_place(found[verb])}" for verb in ("sent", "received") if found[verb] is not None]
+    ends = (("sent", found["sent"]), ("received", found["received"]))
+    places = [f"{verb} {_place(place)}" for verb, place in ends if place is not None]
     return f"{what} {_DISAGREEMENTS[found['what']]}{': ' if places else ''}{'; '.join(places)}"
 
 
-def _place(place: Mapping[str, Any]) -> str:
+def _place(place: Place) -> str:
     return f"in record {place['record']} of {printable(place['path'])} ({_digits(place['digest'])})"
 
 
-def _render_awards(found: Mapping[str, Any], console: Console) -> None:
+def _render_awards(found: AwardFile, console: Console) -> None:
     others, path = found["others"], printable(found["path"])
     if not others:
         message = f"each of {found['checked']} awards has the best boxes that owners bid"
@@ -118,23 +133,23 @@ def _render_awards(found: Mapping[str, Any], console: Console) -> None:
     if len(others) > _LISTED:
         say(console, f"✗ and {len(others) - _LISTED} more such boxes", "red")
     faults = found["faults"] or ()
-    for each in faults[:_LISTED]:
-        by = "the curator's" if each["by"] == CURATOR else "its owner's"
-        of = f"{_box(each)} was void"
-        if each["boxes"] > 1:
-            owner = printable(each["owner"])
-            of = f"{each['boxes']} boxes that {owner} bid in round {each['bid_round']} were void"
-        say(console, f"{of}: {printable(each['what'])}. That is {by} doing.", "yellow")
+    for fault in faults[:_LISTED]:
+        by = "the curator's" if fault["by"] == CURATOR else "its owner's"
+        of = f"{_box(fault)} was void"
+        if fault["boxes"] > 1:
+            owner = printable(fault["owner"])
+            of = f"{fault['boxes']} boxes that {owner} bid in round {fault['bid_round']} were void"
+        say(console, f"{of}: {printable(fault['what'])}. That is {by} doing.", "yellow")
     if len(faults) > _LISTED:
         say(console, f"and {len(faults) - _LISTED} more faults of this kind", "yellow")
 
 
-def _box(found: Mapping[str, Any]) -> str:
+def _box(found: OtherBox | VoidBox) -> str:
     which = f"box {found['handle']}" if found["handle"] else "a box"
     return f"{which} of {printable(found['owner'])}, awarded in round {found['round']},"
 
 
-def _render_equivocations(found: Sequence[Mapping[str, Any]], console: Console) -> None:
+def _render_equivocations(found: Sequence[Equivocation], console: Console) -> None:
     for equivocation in found[:_LISTED]:
         broadcasts = equivocation["broadcasts"]
         say(
@@ -147,7 +162,7 @@ def _render_equivocations(found: Sequence[Mapping[str, Any]], console: Console) 
         say(console, f"✗ Equivocation in {len(found) - _LISTED} more rounds", "red")
 
 
-def _render_heads(found: Mapping[str, Any], console: Console) -> None:
+def _render_heads(found: Several, console: Console) -> None:
     party, heads = printable(found["party"]), found["heads"]
     several = "heads" if len({each["head"] for each in heads}) > 1 else "outcomes"
     say(console, f"✗ Equivocation: {party} told of several {several} of its one transcript:", "red")
@@ -160,14 +175,14 @@ def _render_heads(found: Mapping[str, Any], console: Console) -> None:
             say(console, f"    and in {len(each['records']) - _LISTED} more files", "dim")
 
 
-def _evidence(record: Mapping[str, Any]) -> str:
+def _evidence(record: Evidence) -> str:
     owners, place = record["owners"], f"in record {record['record']} of {printable(record['path'])}"
     verb = "sent" if record["party"] == CONSUMER else "received"
     told = f"sent to {_listed(owners)}" if owners else f"{verb} by {printable(record['party'])}"
     return f"{told}, {place}"
 
 
-def _render_versions(found: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]], console: Console) -> None:
+def _render_versions(found: Related, pairs: Sequence[Pair], console: Console) -> None:
     party = printable(found["party"])
     first, second = (printable(path) for path in found["paths"])
     if found["relation"] == "same":
@@ -180,7 +195,7 @@ def _render_versions(found: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]
             say(console, f"    {printable(path)} {_sides(path, pairs)}")
 
 
-def _sides(path: str, pairs: Sequence[Mapping[str, Any]]) -> str:
+def _sides(path: str, pairs: Sequence[Pair]) -> str:
     """Parties whose files agree with a file, and parties whose files do not."""
     others = [
         (pair["ok"], pair["peer"] if pair["curator"] == path else pair["curator"])

@@ -55,8 +55,7 @@ def checked(path: Path, image: bytes) -> dict[str, Any]:
     found = verify_all([path])
     assert found["ok"] == found["transcripts"][0]["ok"]
     (described,) = found["transcripts"]
-    assert isinstance(described, dict)
-    return described
+    return dict(described)
 
 
 def record_of(image: bytes, directory: Path, wanted: Callable[[RecordedItem], bool]) -> int:
