@@ -10,7 +10,7 @@ from typing import Final
 
 from hushbid.replay.facts import Knowledge
 
-__all__ = ["MEANINGS", "TABLE", "knowledge_of"]
+__all__ = ["ABOUT", "MEANINGS", "TABLE", "knowledge_of"]
 
 _RULES: Final = ("sealed", "tender", "blind", "ask-all", "winner-only", "published", "logistic")
 _MASKED: Final = "curator, masked; consumer, of what it buys"
@@ -29,6 +29,25 @@ TABLE: Final[Mapping[str, Mapping[str, str]]] = {
     "asked": _row("nothing", "nothing", "nothing", "nothing", "who wins", "its rank", "its rank, bounded"),
 }
 """Row → rule → cell. K is the number of owners, p that of the points that are bought."""
+
+_ROUNDS: Final = (
+    "In every round the curator tells, with the session's noise, what the points bought so far still lack. "
+    "Each owner scores its points by that and bids the best,"
+)
+ABOUT: Final[Mapping[str, str]] = _row(
+    f"{_ROUNDS} in boxes that only the consumer opens. The curator sees their features, and buys the best.",
+    "The consumer tells once, with the session's noise, what its validation set is like on average. Each "
+    "owner submits the points that together come closest, in boxes that only the consumer opens. The "
+    "curator sees their features, and chooses among all.",
+    "In every round the consumer tells, with the session's noise, what the points bought so far still lack. "
+    "Each owner scores its points by that and bids the best, in boxes that only the consumer opens. The "
+    "curator sees neither features nor scores: it chooses by masked ones.",
+    f"{_ROUNDS} in the clear. The curator sees them all, and buys the best.",
+    f"{_ROUNDS} by their scores. The curator asks for the best point alone, and so owners learn who wins.",
+    f"{_ROUNDS} by their scores. The curator asks as in the paper's auction, and so owners learn ranks.",
+    f"{_ROUNDS} by their scores. The curator asks owners at random, by their ranks.",
+)
+"""How points are bought under each rule, for who has never seen it."""
 
 MEANINGS: Final[Mapping[str, str]] = {
     "hello": "says who it is, and how far it got",
@@ -79,16 +98,19 @@ MEANINGS: Final[Mapping[str, str]] = {
 def knowledge_of(rule: str) -> Mapping[str, Knowledge]:
     """What curator, owner and consumer know at the end of a session with that rule."""
     cells = {row: by_rule[rule] for row, by_rule in TABLE.items()}
-    return {"curator": _curator(cells), "owner": _owner(rule, cells), "consumer": _consumer(rule)}
+    return {"curator": _curator(rule, cells), "owner": _owner(rule, cells), "consumer": _consumer(rule)}
 
 
-def _curator(cells: Mapping[str, str]) -> Knowledge:
+def _curator(rule: str, cells: Mapping[str, str]) -> Knowledge:
     knows = ["Who takes part, and who is absent in which round."]
     released = "g̃, the released mean of the validation set's features, and " if "g̃" in cells["target"] else ""
     knows.append(f"Of the consumer: {released}m, the number of the validation set's rows.")
     hidden = ["The rows of the validation set: they never leave the consumer."]
     if cells["raw"] == "0":
-        hidden.append("Any raw point: they travel in boxes that only the consumer can open.")
+        hidden.append(
+            "Any raw point: they travel in boxes that only the consumer can open. Curator and consumer "
+            "together could open all of them, chosen or not."
+        )
     else:
         knows.append(f"Raw points with their labels: {cells['raw']} of them, chosen or not.")
     if cells["features"] == "0":
@@ -100,9 +122,12 @@ def _curator(cells: Mapping[str, str]) -> Knowledge:
     if cells["map"] == "all":
         knows.append("The feature map, with which φ leads back to the point.")
     else:
-        hidden.append("The feature map: owners and consumer have it, and with it φ would lead to the point.")
-    masked = "masked" in cells["bids"]
-    knows.append("Masked scores of bids." if masked else "Every bid's score and number.")
+        hidden.append("The feature map. Who has it, as owners and consumer have, can read points from φ.")
+    if rule == "tender":
+        knows.append("The number and order of what each owner submitted.")
+    else:
+        masked = "masked" in cells["bids"]
+        knows.append("Masked scores of bids." if masked else "Every bid's score and number.")
     knows.append("Whose points were chosen.")
     hidden.append("Points that their owners did not hand over.")
     return Knowledge(knows=tuple(knows), hidden=tuple(hidden))
@@ -127,12 +152,15 @@ def _owner(rule: str, cells: Mapping[str, str]) -> Knowledge:
 def _consumer(rule: str) -> Knowledge:
     knows = [
         "Its validation set and its seed set.",
-        "The chosen points with their labels, which owner each is from, and when it was bid and chosen.",
+        "The chosen points with their labels, and which owner each is from"
+        + ("." if rule == "tender" else ", and when it was bid and chosen."),
     ]
     if rule == "blind":
         knows.append("Every round's weight, which it works out, and the scores of what it buys.")
         hidden = ["Bids that were not chosen."]
+    elif rule == "tender":
+        hidden = ["What owners submitted, but for the points that were chosen."]
     else:
-        hidden = ["Broadcasts and bids, while rounds go on."]
+        hidden = ["Broadcasts and bids."]
     hidden.append("Points that were not chosen: they are not passed on.")
     return Knowledge(knows=tuple(knows), hidden=tuple(hidden))

@@ -279,7 +279,7 @@ class Reading:
             self.track("raw", machine.ledger.points_accessed, at)
             self.track("held", machine.ledger.candidates, at)
         elif isinstance(machine, OwnerMachine):
-            self.track("handed", machine.handed_over, at)
+            self.track("handed", machine.handed_over, len(self.rows))  # with what it sends, not before
         elif isinstance(machine, ConsumerMachine):
             self._know(len(machine.delivered), at)
             self.track("delivered", len(machine.delivered), at)
