@@ -25,6 +25,8 @@ _POLICY: Final = (
 )
 _NAMED: Final = 12
 _PACKAGE: Final = "hushbid.replay"
+_SCRIPTS: Final = ("parts.js", "session.js", "page.js")
+"""In this order: each takes what those before it have."""
 
 
 def page_of(facts: Facts) -> str:
@@ -50,7 +52,7 @@ def page_of(facts: Facts) -> str:
         ),
         _footer(facts),
         packed_script("facts", text.encode()),
-        element("script", own_file(_PACKAGE, "parts.js"), own_file(_PACKAGE, "page.js")),
+        element("script", *(own_file(_PACKAGE, name) for name in _SCRIPTS)),
     )
     return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 
