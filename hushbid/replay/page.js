@@ -15,7 +15,7 @@
   }
 
   const sessions = beside
-    ? [sessionOf(facts, { shared: true }), sessionOf(beside.facts, { mark: "-b", shared: true })]
+    ? [sessionOf(facts, { other: beside.facts }), sessionOf(beside.facts, { mark: "-b", other: facts })]
     : [sessionOf(facts)];
   const course = beside ? joined(sessions) : { ...sessions[0], placeIn: (_, place) => place };
   const { last, roundOf, starts, total } = course;

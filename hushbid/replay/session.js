@@ -1,6 +1,7 @@
 // Draws a session at one place in its steps, `at`, from which all of it follows. Only the steps around it are drawn.
-// Every text of the facts goes into the page as text. Where two sessions are on a page, the ids of one end in `mark`.
-const sessionOf = (facts, { mark = "", shared = false } = {}) => {
+// Every text of the facts goes into the page as text. Where two sessions are on a page, `other` has the other's facts,
+// whose curves and bars have the same scale, and the ids of one end in `mark`.
+const sessionOf = (facts, { mark = "", other = null } = {}) => {
   const { bytes, curve, epsilonAt, grouped, make, plural, short, thinned, valueOf, write } = parts;
   const NOBODY = -1;
   const ALL_OWNERS = -2;
@@ -78,9 +79,9 @@ const sessionOf = (facts, { mark = "", shared = false } = {}) => {
     return some.includes(party) ? Math.round(steps.count[step] / some.length) : 0;
   }
 
-  const odometerOf = (what) => facts.odometers.find((each) => each.neighbours === what);
-  const ownersOdometer = odometerOf("add-remove-one");
-  const targetOdometer = odometerOf("substitute-one");
+  const ofOwners = (odometers) => odometers.find((each) => each.neighbours === "add-remove-one");
+  const ownersOdometer = ofOwners(facts.odometers);
+  const targetOdometer = facts.odometers.find((each) => each.neighbours === "substitute-one");
   const charging = Object.values(copies)
     .map((copy) => copy.tracks.charged_rounds)
     .find((track) => track?.value.length > 1);
@@ -151,7 +152,7 @@ const sessionOf = (facts, { mark = "", shared = false } = {}) => {
 
   function drawStage() {
     const width = Math.max(260, stage.parentNode.clientWidth);
-    const part = shared && window.innerWidth < BESIDE ? 0.31 : 0.62; // of the window: one above the other
+    const part = other && window.innerWidth < BESIDE ? 0.31 : 0.62; // of the window: one above the other
     const rows = Math.max(6, Math.floor((Math.min(560, window.innerHeight * part) - HEAD) / ROW));
     const before = Math.floor(rows * 0.6);
     const first = Math.max(0, Math.min(at - before, total - rows));
@@ -324,6 +325,16 @@ const sessionOf = (facts, { mark = "", shared = false } = {}) => {
     pictures.replaceChildren(closeness(width), shares(width), odometer(width));
   }
 
+  // A measure of the other session, whose pictures have this one's scale: 0 where there is none.
+  const theirs = (of) => (other && of(other)) || 0;
+  const highest = (values) => Math.max(...thinned(values.length).map((i) => values[i]));
+
+  function countedBy(chosen) {
+    const all = new Map();
+    for (const owner of chosen.owner) all.set(owner, (all.get(owner) ?? 0) + 1);
+    return all;
+  }
+
   function figure(id, title, drawing, caption) {
     const parts = drawing ? [drawing] : [];
     return make("figure", { id: `${id}${mark}` }, make("h3", {}, title), ...parts, make("figcaption", {}, caption));
@@ -339,7 +350,9 @@ const sessionOf = (facts, { mark = "", shared = false } = {}) => {
     while (points < found.round.length && found.round[points] <= number) points += 1;
     const places = thinned(found.mmd2.length);
     const [xs, ys] = [places.map((i) => i + 1), places.map((i) => found.mmd2[i])];
-    const drawing = curve(width, xs, ys, points, found.mmd2.length, title);
+    const most = Math.max(found.mmd2.length, theirs(({ closeness }) => closeness?.mmd2.length));
+    const high = theirs(({ closeness }) => closeness && highest(closeness.mmd2));
+    const drawing = curve(width, xs, ys, points, most, title, high);
     const reached = points
       ? `${found.mmd2[points - 1].toPrecision(3)} after ${plural(points, "point")}.`
       : "No point was chosen yet.";
@@ -355,15 +368,14 @@ const sessionOf = (facts, { mark = "", shared = false } = {}) => {
     }
     const known = chosenBy(at);
     const sold = new Map();
-    const all = new Map();
+    const all = countedBy(facts.chosen);
     facts.chosen.owner.forEach((owner, i) => {
-      all.set(owner, (all.get(owner) ?? 0) + 1);
       if (i < known) sold.set(owner, (sold.get(owner) ?? 0) + 1);
     });
     const places = parties.map((_, i) => i).slice(2);
     const sales = (owner) => all.get(owner) ?? 0;
     const order = places.length > MOST_BARS ? places.sort((a, b) => sales(b) - sales(a)).slice(0, MOST_BARS) : places;
-    const top = Math.max(1, ...all.values());
+    const top = Math.max(1, ...all.values(), theirs(({ chosen }) => chosen && Math.max(...countedBy(chosen).values())));
     const height = order.length * 22 + 4;
     const size = { viewBox: `0 0 ${width} ${height}`, width, height };
     const drawing = make("svg:svg", { ...size, role: "img", "aria-label": title });
@@ -393,7 +405,9 @@ const sessionOf = (facts, { mark = "", shared = false } = {}) => {
     const releases = charging ? valueOf(charging, at) ?? 0 : Math.min(roundAt(), facts.planned);
     const places = thinned(rounds.length);
     const [xs, ys] = [places.map((i) => rounds[i]), places.map((i) => epsilon[i])];
-    const drawing = curve(width, xs, ys, releases, facts.planned, title);
+    const most = Math.max(facts.planned, theirs(({ planned }) => planned));
+    const high = theirs(({ odometers }) => ofOwners(odometers)?.epsilon.at(-1));
+    const drawing = curve(width, xs, ys, releases, most, title, high);
     const spent = releases ? epsilonAt(ownersOdometer, releases) : 0;
     const told = `ε = ${spent.toPrecision(3)} of ${whole.toPrecision(3)}`;
     return figure("odometer", title, drawing, `${told}, after ${plural(releases, "release")}.`);

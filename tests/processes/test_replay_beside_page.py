@@ -170,6 +170,27 @@ def test_each_has_its_own_cards_pictures_and_owner(opened: webdriver.Chrome) -> 
     assert len(found) == len(set(found))
 
 
+def test_pictures_of_both_have_one_scale(
+    opened: webdriver.Chrome, recordings: tuple[Recording, Recording]
+) -> None:
+    press(opened, Keys.END)
+    labels = (
+        "return Array.from(document.querySelectorAll(`#${arguments[0]} svg text`),"
+        " (each) => each.textContent)"
+    )
+    scales = [opened.execute_script(labels, name) for name in ("closeness", "closeness-b")]
+    assert scales[0] == scales[1]
+    assert scales[0][-1] == str(LONG)
+    bars = (
+        "return Array.from(document.querySelectorAll(`#${arguments[0]} .bar`), (bar) =>"
+        " [Number(bar.getAttribute('width')), Number(bar.nextSibling.textContent)])"
+    )
+    each = [pair for name in ("shares", "shares-b") for pair in opened.execute_script(bars, name)]
+    a_point = {round(wide / count, 3) for wide, count in each if count}
+    assert len(a_point) == 1, "a point is as wide in either"
+    assert sum(count for _, count in each) == LONG + SHORT
+
+
 def test_one_is_below_the_other_where_there_is_no_room(browser: webdriver.Chrome, page: Path) -> None:
     boxes = (
         "return ['stage', 'stage-b'].map((id) => document.getElementById(id).getBoundingClientRect())"
