@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium import webdriver
@@ -28,14 +29,20 @@ LONG, SHORT = 12, 5
 """Rounds of the two sessions."""
 
 
+def private(epsilon: float) -> dict[str, Any]:
+    """A release of owners' summaries."""
+    return {"mechanism": "filtered-gaussian", "epsilon": epsilon, "neighbours": "add-remove-one"}
+
+
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Recording]:
-    """A session, and a shorter one under another rule in which an owner is away."""
-    long = record(tmp_path_factory.mktemp("long"), rule="sealed", points=LONG)
+    """A session, and a shorter one with another rule and ε in which an owner is away."""
+    long = record(tmp_path_factory.mktemp("long"), rule="sealed", points=LONG, summary=private(3.0))
     short = record(
         tmp_path_factory.mktemp("short"),
         rule="ask-all",
         points=SHORT,
+        summary=private(1.0),
         away=lambda number: ["beta"] if number == 3 else [],
     )
     a, b = (recording_of(list(each.paths.values())) for each in (long, short))
@@ -178,9 +185,15 @@ def test_pictures_of_both_have_one_scale(
         "return Array.from(document.querySelectorAll(`#${arguments[0]} svg text`),"
         " (each) => each.textContent)"
     )
-    scales = [opened.execute_script(labels, name) for name in ("closeness", "closeness-b")]
-    assert scales[0] == scales[1]
-    assert scales[0][-1] == str(LONG)
+    scales = {
+        name: [opened.execute_script(labels, identifier) for identifier in (name, f"{name}-b")]
+        for name in ("closeness", "odometer")
+    }
+    for own, other in scales.values():
+        assert own == other
+        assert own[-1] == str(LONG)
+    assert scales["odometer"][0][0] == "3.0", "the greater ε"
+    assert "ε = 1.00 of 1.00" in text(opened, "odometer-b")
     bars = (
         "return Array.from(document.querySelectorAll(`#${arguments[0]} .bar`), (bar) =>"
         " [Number(bar.getAttribute('width')), Number(bar.nextSibling.textContent)])"
