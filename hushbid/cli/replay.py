@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from hushbid.cli.terminal import Terminal
 from hushbid.protocol.runtime.command import verb
+
+if TYPE_CHECKING:
+    from hushbid.replay.beside import Beside
 
 __all__ = ["replay_command"]
 
@@ -21,6 +25,11 @@ def _show(result: Mapping[str, Any]) -> None:
         if each["stopped"]:
             lines.append(f"Of {party} it shows {each['records']:,} records: {each['stopped']}")
     lines += [f"Not in it: {sentence}" for sentence in result["not_told"]]
+    if beside := result["beside"]:
+        lines += [f"{term['name']}: A {term['a']}, B {term['b']}" for term in beside["differing"]]
+        found = beside["difference"]
+        lines.append("First difference: none." if found is None else f"First difference: {found['words']}")
+        lines += [f"Not compared: {sentence}" for sentence in beside["not_compared"]]
     Terminal().print(Text("\n".join(lines)), soft_wrap=True)
 
 
@@ -39,16 +48,28 @@ def replay_command(
             "--output", "--html", help="The page; an older replay of the session there is replaced."
         ),
     ] = Path("replay.html"),
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Another session, or another recording of this one, to play on the same slider: a run or "
+            "state directory, or a transcript. May be repeated.",
+            metavar="OTHER",
+        ),
+    ] = None,
 ) -> dict[str, Any]:
     """Write a page that plays a session: who said what to whom, and what each party had at each moment.
 
     It is one file that loads nothing from anywhere. One party's transcript shows that party's view, redacted
-    transcripts show less, and of a damaged one is shown what holds.
+    transcripts show less, and of a damaged one is shown what holds. With --beside it plays two sessions,
+    aligned by rounds, and says where they first differ.
     """
     from hushbid.replay.writing import write_replay
     from hushbid.report.sources import transcripts_of
 
-    facts = write_replay([path for file in files for path in transcripts_of(file)], output)
+    transcripts, others = (
+        [path for file in given for path in transcripts_of(file)] for given in (files, beside or ())
+    )
+    facts, compared = write_replay(transcripts, output, others)
     steps = facts.steps
     return {
         "replay": str(output.resolve()),
@@ -70,4 +91,16 @@ def replay_command(
             for party, each in facts.copies.items()
         },
         "not_told": list(facts.disclaimers),
+        "beside": None if compared is None else _compared(compared),
+    }
+
+
+def _compared(beside: Beside) -> dict[str, Any]:
+    return {
+        "session": beside.other.session,
+        "rule": beside.other.rule,
+        "rounds": beside.other.rounds,
+        "differing": [term._asdict() for term in beside.differing],
+        "difference": None if beside.difference is None else asdict(beside.difference),
+        "not_compared": list(beside.not_compared),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from hushbid.replay.reading import ENDING, Reading
 from hushbid.report.rounds import shortened
 from hushbid.transcripts.replay import opened_session, replayed
 
-__all__ = ["MOST_SINGLE", "facts_of"]
+__all__ = ["MOST_SINGLE", "Recording", "facts_of", "recording_of"]
 
 MOST_SINGLE: Final = 20_000
 """Messages of rounds, about, up to which each is a step of its own."""
@@ -33,7 +34,26 @@ _ORDER: Final = {"curator": 0, "consumer": 1, "owner": 2}
 _DECIMALS: Final = 6
 
 
+@dataclass(frozen=True)
+class Recording:
+    """The transcripts of one session: the facts that they tell, and by party how each was read."""
+
+    facts: Facts
+    told: Mapping[str, Told]
+
+    def step_of(self, party: str, record: int) -> int:
+        """The step that a record of a party's transcript is, or the last one before it."""
+        told = self.told[party]
+        ends = told.reading.ends
+        return _step(told, ends[min(record, len(ends) - 1)]) if ends else 0
+
+
 def facts_of(paths: Sequence[Path]) -> Facts:
+    """The facts that the transcripts of one session tell; raises what `recording_of` does."""
+    return recording_of(paths).facts
+
+
+def recording_of(paths: Sequence[Path]) -> Recording:
     """Read the transcripts of one session.
 
     A transcript that does not hold to its end is taken up to its last good record, and the facts say so.
@@ -55,7 +75,7 @@ def facts_of(paths: Sequence[Path]) -> Facts:
             )
     assert session is not None, "the verb asks for at least one"
     ordered = sorted(told.values(), key=lambda each: (_ORDER.get(each.reading.header.role, 3), each.party))
-    return _facts(session, ordered)
+    return Recording(_facts(session, ordered), {each.party: each for each in ordered})
 
 
 def _read(path: Path, first: Told | None, session: Session | None) -> tuple[Told, Session]:

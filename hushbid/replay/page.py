@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from hushbid.protocol import __version__
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
+from hushbid.replay.beside import Beside
 from hushbid.replay.facts import Copy, Facts, Knowledge
 from hushbid.report.html import Html, element, fragment, notice, own_file, packed_script
 
-__all__ = ["FIRST_BYTES", "page_of"]
+__all__ = ["FIRST_BYTES", "page_of", "sessions_of"]
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- replay of a hushbid session -->\n"
 """The first line of a replay, and of no other page."""
@@ -25,52 +26,122 @@ _POLICY: Final = (
 )
 _NAMED: Final = 12
 _PACKAGE: Final = "hushbid.replay"
+_SCRIPTS: Final = ("parts.js", "session.js", "page.js")
+"""In this order: each takes what those before it have."""
 
 
-def page_of(facts: Facts) -> str:
-    """The page of a session's facts."""
-    text = json.dumps(facts.as_json(), allow_nan=False, separators=(",", ":"))
+def sessions_of(facts: Facts, beside: Beside | None = None) -> str:
+    """What a page names its session, or its two sessions, after: no page of one begins as one of two."""
+    return facts.session if beside is None else f"beside {facts.session} {beside.other.session}"
+
+
+def page_of(facts: Facts, beside: Beside | None = None) -> str:
+    """The page of a session's facts.
+
+    Args:
+        beside: Another session, to be played on the same slider.
+    """
+    packed = [packed_script("facts", _json(facts.as_json()))]
+    title = f"{facts.name}: replay of a hushbid session"
+    if beside is not None:
+        title = f"{facts.name} and {beside.other.name}: replay of hushbid sessions"
+        found = beside.difference
+        place = None if found is None else {"round": found.round, "message": found.message}
+        packed.append(packed_script("beside", _json({"facts": beside.other.as_json(), "difference": place})))
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", name="hushbid-session", content=facts.session),
+        element("meta", name="hushbid-session", content=sessions_of(facts, beside)),
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", f"{facts.name}: replay of a hushbid session"),
+        element("title", title),
         element("style", own_file(_PACKAGE, "page.css")),
     )
     body = element(
         "body",
-        _header(facts),
+        _header(facts) if beside is None else _header_of_two(facts, beside),
         element(
             "main",
             element("noscript", element("p", "This page plays a session with JavaScript, which is off.")),
+            "" if beside is None else _compared(beside),
             element("div", id="player"),
-            _knowledge(facts.knowledge),
+            *_knowledge_sections(facts, beside),
         ),
-        _footer(facts),
-        packed_script("facts", text.encode()),
-        element("script", own_file(_PACKAGE, "parts.js"), own_file(_PACKAGE, "page.js")),
+        _footer(facts, beside),
+        *packed,
+        element("script", *(own_file(_PACKAGE, name) for name in _SCRIPTS)),
     )
     return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 
 
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
 def _header(facts: Facts) -> Html:
-    owners = len(facts.parties) - 2
-    rounds = f"{facts.planned:,} round{'s' if facts.planned != 1 else ''}"
-    if facts.rounds < facts.planned:
-        rounds = f"{facts.rounds:,} of {rounds} on record"
     return element(
         "header",
         element("p", "Replay of a session", class_="kicker"),
         element("h1", facts.name),
-        element(
-            "p",
-            f"Rule {facts.rule}, {owners:,} owners, {rounds}, {facts.points:,} points wanted.",
-            class_="lead",
-        ),
+        element("p", _lead(facts), class_="lead"),
         *_notices(facts),
     )
+
+
+def _lead(facts: Facts) -> str:
+    owners = len(facts.parties) - 2
+    rounds = f"{facts.planned:,} round{'s' if facts.planned != 1 else ''}"
+    if facts.rounds < facts.planned:
+        rounds = f"{facts.rounds:,} of {rounds} on record"
+    return f"Rule {facts.rule}, {owners:,} owners, {rounds}, {facts.points:,} points wanted."
+
+
+def _header_of_two(facts: Facts, beside: Beside) -> Html:
+    sides = []
+    for side, each in (("A", facts), ("B", beside.other)):
+        title = element("h2", f"{side}: {each.name}", class_="whose")
+        sides.append(element("div", title, element("p", _lead(each), class_="lead"), *_notices(each)))
+    return element(
+        "header",
+        element("p", "Replay of two recordings, side by side", class_="kicker"),
+        element("h1", f"{facts.name} and {beside.other.name}"),
+        element("div", *sides, class_="two"),
+    )
+
+
+def _compared(beside: Beside) -> Html:
+    parts = []
+    if beside.differing:
+        heads = (element("th", title, scope="col") for title in ("", "A", "B"))
+        rows = (
+            element("tr", element("th", term.name, scope="row"), element("td", term.a), element("td", term.b))
+            for term in beside.differing
+        )
+        parts.append(
+            element(
+                "table",
+                element("thead", element("tr", *heads)),
+                element("tbody", *rows),
+                class_="compared",
+            )
+        )
+    if beside.alike:
+        alike = "; ".join(f"{term.name} {term.a}" for term in beside.alike)
+        parts.append(element("p", f"The same in both: {alike}.", class_="help"))
+    found = beside.difference
+    words = "No step of one differs from the other's, by what was compared." if found is None else found.words
+    parts.append(element("p", element("strong", "First difference. "), words, id="first-difference"))
+    if beside.not_compared:
+        parts.append(notice("Not compared.", beside.not_compared, alert=False))
+    return element("section", element("h2", "What differs"), *parts, id="compared")
+
+
+def _knowledge_sections(facts: Facts, beside: Beside | None) -> Iterable[Html]:
+    if beside is None or beside.other.rule == facts.rule:
+        yield _knowledge(facts.knowledge)
+        return
+    yield _knowledge(facts.knowledge, f" in A, under {facts.rule}")
+    yield _knowledge(beside.other.knowledge, f" in B, under {beside.other.rule}", "-b")
 
 
 def _notices(facts: Facts) -> Iterable[Html]:
@@ -106,7 +177,7 @@ def _broken(copy: Copy) -> Iterable[str]:
         yield f"its last record was not written wholly ({copy.torn_bytes:,} bytes). {shown}"
 
 
-def _knowledge(knowledge: Mapping[str, Knowledge]) -> Html:
+def _knowledge(knowledge: Mapping[str, Knowledge], where: str = "", mark: str = "") -> Html:
     def column(title: str, lines: Iterable[str]) -> Html:
         return element("div", element("h4", title), element("ul", *(element("li", line) for line in lines)))
 
@@ -125,11 +196,13 @@ def _knowledge(knowledge: Mapping[str, Knowledge]) -> Html:
         )
         for role, title in titles.items()
     ]
-    return element("section", element("h2", "Who knows what"), *parts, id="knowledge")
+    return element("section", element("h2", f"Who knows what{where}"), *parts, id=f"knowledge{mark}")
 
 
-def _footer(facts: Facts) -> Html:
+def _footer(facts: Facts, beside: Beside | None) -> Html:
     parties = ", ".join(facts.copies)
+    if beside is not None:
+        parties = f"{parties} (A), and {', '.join(beside.other.copies)} (B)"
     return element(
         "footer",
         element(

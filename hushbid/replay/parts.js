@@ -54,11 +54,11 @@ const parts = (() => {
     return text.length > most ? `${text.slice(0, most - 1)}…` : text;
   };
 
-  // A line over 0 … `most`, of which the part up to `upto` is strong.
-  function curve(width, xs, ys, upto, most, label) {
+  // A line over 0 … `most`, of which the part up to `upto` is strong; `high` is a height that has to fit, too.
+  function curve(width, xs, ys, upto, most, label, high = 0) {
     const height = 150;
     const left = 46;
-    const top = Math.max(...ys, 1e-12);
+    const top = Math.max(...ys, high, 1e-12);
     const x = (value) => left + ((width - left - 8) * value) / Math.max(most, 1);
     const y = (value) => height - 22 - ((height - 34) * value) / top;
     const point = (i) => `${x(xs[i]).toFixed(1)},${y(ys[i]).toFixed(1)}`;

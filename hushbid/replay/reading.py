@@ -106,6 +106,8 @@ class Reading:
         self.machine: Machine | None = None
         self.chosen_at: list[int] = []
         """For each point that was chosen, or delivered, the row from which the party knew."""
+        self.ends: list[int] = []
+        """Rows there are after each record; later ones do not move them."""
         self._began = 0.0
         self._ending = False
         self._sent: dict[str, int] = {}
@@ -134,6 +136,7 @@ class Reading:
         if machine is not None:
             self.machine = machine
             self._take_machine(machine, record, (first, told), happened_in)
+        self.ends.append(len(self.rows))
 
     # -- items ---------------------------------------------------------------------------------------------
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from hushbid.replay.beside import Beside, beside_of
 from hushbid.replay.facts import Facts
-from hushbid.replay.merging import facts_of
-from hushbid.replay.page import FIRST_BYTES, page_of
+from hushbid.replay.merging import recording_of
+from hushbid.replay.page import FIRST_BYTES, page_of, sessions_of
 from hushbid.report.html import SESSION
 from hushbid.text_files import check_page_session, page_there, write_page
 
@@ -17,20 +18,28 @@ __all__ = ["write_replay"]
 _WHAT: Final = "replay"
 
 
-def write_replay(transcripts: Sequence[Path], output: Path) -> Facts:
-    """Make a replay of the transcripts of one session.
+def write_replay(
+    transcripts: Sequence[Path], output: Path, beside: Sequence[Path] = ()
+) -> tuple[Facts, Beside | None]:
+    """Make a replay of the transcripts of one session, or of two side by side.
 
     Args:
         transcripts: At least one.
         output: Where to write it, readable by its owner only; an older replay of the session is replaced.
+        beside: The transcripts of another session, or of another recording of this one; empty: there is none.
+
+    Returns:
+        What the page shows, and what it shows beside it.
 
     Raises:
-        ConfigError: The transcripts do not go together, or the page cannot be written there.
+        ConfigError: The transcripts do not go together, the two sides are one recording or have nothing to
+            compare, or the page cannot be written there.
         DataError: A transcript cannot be used.
         TranscriptDamaged: The first record of one does not hold.
     """
     old = page_there(output, FIRST_BYTES, _WHAT)
-    facts = facts_of(transcripts)
-    check_page_session(old, output, SESSION, facts.session, _WHAT)
-    write_page(output, page_of(facts), _WHAT)
-    return facts
+    recording = recording_of(transcripts)
+    compared = beside_of(recording, recording_of(beside)) if beside else None
+    check_page_session(old, output, SESSION, sessions_of(recording.facts, compared), _WHAT)
+    write_page(output, page_of(recording.facts, compared), _WHAT)
+    return recording.facts, compared

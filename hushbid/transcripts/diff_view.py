@@ -12,7 +12,7 @@ from rich.text import Text
 from hushbid.protocol.printable import printable
 from hushbid.transcripts.view import render_record, say, shown_json
 
-__all__ = ["render_comparison"]
+__all__ = ["parting_places", "render_comparison"]
 
 _SIDES = ("a", "b")
 _OF_EACH_SESSION = ("roster.", "network.address", "session.name", "session.nonce")
@@ -47,7 +47,7 @@ def _render_parting(parting: Mapping[str, Any] | None, console: Console) -> None
         say(console, "No record of one differs from the other's.", "green")
     else:
         say(console, f"They part at record {parting['record']}.", "bold")
-        for line in _places(parting):
+        for line in parting_places(parting):
             say(console, f"  {line}")
         if parting["within"]:
             console.print(Text("  --private names what differs within private fields.", style="dim"))
@@ -86,15 +86,20 @@ def _difference(each: Mapping[str, Any]) -> str:
     return f"{key} is {shown_json(each['a'])} in a, {shown_json(each['b'])} in b"
 
 
-def _places(parting: Mapping[str, Any]) -> Iterator[str]:
+def parting_places(parting: Mapping[str, Any], sides: tuple[str, str] = _SIDES) -> Iterator[str]:
+    """What differs in the first records that do, a line for each event or effect; names no value.
+
+    Args:
+        sides: What the two transcripts are called.
+    """
     for each in parting["differences"]:
         where = f"effect {each['place']}" if each["place"] else "the event"
         kinds = [each[side] for side in _SIDES]
         if None in kinds:
-            there = next(side for side in _SIDES if each[side] is not None)
-            yield f"{where}: {printable(each[there])}, in {there} only"
+            there = kinds.index(None) ^ 1
+            yield f"{where}: {printable(kinds[there])}, in {sides[there]} only"
         elif kinds[0] != kinds[1]:
-            yield f"{where}: {printable(kinds[0])} in a, {printable(kinds[1])} in b"
+            yield f"{where}: {printable(kinds[0])} in {sides[0]}, {printable(kinds[1])} in {sides[1]}"
         else:
             yield f"{where}, {printable(kinds[0])}: {', '.join(map(printable, each['fields']))}"
 

@@ -32,8 +32,8 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Facts:
     return facts_of(list(recorded_with(tmp_path_factory.mktemp("session"), "sealed").values()))
 
 
-def unpacked(page: str) -> Any:
-    found = re.search(r'<script type="application/gzip" id="facts">(.*?)</script>', page, re.S)
+def unpacked(page: str, identifier: str = "facts") -> Any:
+    found = re.search(rf'<script type="application/gzip" id="{identifier}">(.*?)</script>', page, re.S)
     assert found
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
