@@ -14,6 +14,7 @@ from hushbid.protocol import __version__
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.replay.beside import Beside
 from hushbid.replay.facts import Copy, Facts, Knowledge
+from hushbid.replay.knowledge import ABOUT
 from hushbid.report.html import Html, element, fragment, notice, own_file, packed_script
 
 __all__ = ["FIRST_BYTES", "page_of", "sessions_of"]
@@ -84,6 +85,7 @@ def _header(facts: Facts) -> Html:
         element("p", "Replay of a session", class_="kicker"),
         element("h1", facts.name),
         element("p", _lead(facts), class_="lead"),
+        element("p", f"{ABOUT[facts.rule]} ", element("a", "Who knows what in the end", href="#knowledge")),
         *_notices(facts),
     )
 
@@ -153,8 +155,9 @@ def _notices(facts: Facts) -> Iterable[Html]:
         yield notice(
             "Private values are in this page.",
             [
-                f"They are of {listed(private, _NAMED, rest='party')}, by their own transcripts: "
-                "who was asked and chosen, sizes and counts depend on data. Keep it as private as they are."
+                f"They are of {listed(private, _NAMED, rest='party')}, from their own transcripts. Who was "
+                "asked and chosen, and how many points there were, follows from their data. Keep the page as "
+                "private as the transcripts."
             ],
             alert=False,
         )
@@ -207,8 +210,8 @@ def _footer(facts: Facts, beside: Beside | None) -> Html:
         "footer",
         element(
             "p",
-            f"Made by hushbid {__version__} from the transcripts of: {parties}. K is the number of owners, p "
-            "that of points that are bought, m that of the validation set's rows; φ are a point's features, "
-            "and g̃ is the released mean of the validation set's.",
+            f"Made by hushbid {__version__} from the transcripts of: {parties}. K owners offer points, p "
+            "of which are bought; the validation set has m rows. φ are a point's features: numbers by which "
+            "points are compared. g̃ is the mean of the validation set's features, as it was released.",
         ),
     )

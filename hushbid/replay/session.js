@@ -294,10 +294,10 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
       return odometer ? `ε = ${epsilonAt(odometer, releases).toPrecision(3)}` : "no ε is promised";
     };
     if (tracks.charged_target) {
-      yield ["spent of the validation set", epsilon(targetOdometer, value("charged_target"))];
+      yield ["charged to the validation set", epsilon(targetOdometer, value("charged_target"))];
     }
     if (tracks.charged_rounds) {
-      const whose = party >= 2 ? "spent of its own data, by all rounds" : "spent of owners’ data";
+      const whose = party >= 2 ? "charged to its own data, for the whole session" : "charged to owners’ data so far";
       yield [whose, epsilon(ownersOdometer, value("charged_rounds"))];
     }
     if (tracks.held) {
@@ -356,7 +356,9 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
     const reached = points
       ? `${found.mmd2[points - 1].toPrecision(3)} after ${plural(points, "point")}.`
       : "No point was chosen yet.";
-    const who = "The consumer knows it from the delivery on; nobody else does.";
+    const who =
+      "Lower is closer. Only the consumer can work it out, from the points that it got. What owners are sent has " +
+      "noise, so it need not fall in every round.";
     return figure("closeness", title, drawing, `${reached} ${who}`);
   }
 
@@ -396,7 +398,7 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
   }
 
   function odometer(width) {
-    const title = "ε spent of owners’ data";
+    const title = "ε of owners’ data, from each other";
     const without = (words) => figure("odometer", title, null, words);
     if (!ownersOdometer) return without("This session promises owners no ε towards each other.");
     const { rounds, epsilon } = ownersOdometer;

@@ -55,7 +55,7 @@ def _session(rule: str) -> Session:
         columns=2,
         batch=1 if herds else POINTS // ROUNDS,
         target=private | {"neighbours": "substitute-one"},
-        summary=None if herds else private | {"neighbours": "add-remove-one"},
+        summary=private | {"neighbours": "add-remove-one"},
     )
     named = file.session.model_copy(update={"name": f"demonstration-{rule}"})
     return open_session(file.model_copy(update={"session": named}))

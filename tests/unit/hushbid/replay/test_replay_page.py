@@ -51,7 +51,7 @@ def test_the_page_loads_nothing_and_is_well_formed(facts: Facts) -> None:
     found = Elements(page)
     assert found.unbalanced == []
     assert found.seen["script"] == 2
-    assert {value for name, value in found.attributes if name in ("src", "href", "action")} == set()
+    assert {value for name, value in found.attributes if name in ("src", "href", "action")} == {"#knowledge"}
     policy = next(value for name, value in found.attributes if name == "content" and value and "src" in value)
     assert "default-src 'none'" in policy
     assert "connect" not in policy
@@ -86,7 +86,7 @@ def test_a_forged_copy_ends_in_no_error(tmp_path: Path) -> None:
 
 def test_the_banner_says_whose_private_values_are_here(facts: Facts, tmp_path: Path) -> None:
     told = " ".join(Elements(page_of(facts)).text)
-    assert "They are of curator, consumer, owner-0, owner-1, by their own transcripts" in told
+    assert "They are of curator, consumer, owner-0, owner-1, from their own transcripts" in told
     assert "redacted" not in told
     path = recorded_with(tmp_path, "sealed")[CONSUMER]
     copy = tmp_path / "copy.transcript"
