@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,11 +95,14 @@ def replay_command(
 
 
 def _compared(beside: Beside) -> dict[str, Any]:
+    found = beside.difference
     return {
         "session": beside.other.session,
         "rule": beside.other.rule,
         "rounds": beside.other.rounds,
         "differing": [term._asdict() for term in beside.differing],
-        "difference": None if beside.difference is None else asdict(beside.difference),
+        "difference": None
+        if found is None
+        else {"round": found.round, "message": found.message, "words": found.words},
         "not_compared": list(beside.not_compared),
     }

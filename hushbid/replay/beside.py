@@ -43,11 +43,14 @@ class Difference:
     Attributes:
         round: 0 before the first; the round after a session's last is its delivery and end.
         message: The number of the step in that round, from 1.
+        words: What differs, by kinds alone: for the terminal.
+        named: The same with parties and notes, which depend on data: for the page, which is private.
     """
 
     round: int
     message: int
     words: str
+    named: str
 
 
 @dataclass(frozen=True)
@@ -209,10 +212,8 @@ def _parting(a: Recording, b: Recording, party: str, parting: dict[str, Any]) ->
     if len(lines) > _PLACES:
         lines[_PLACES:] = [f"and {len(lines) - _PLACES} more"]
     lines += [f"{side.upper()} ends before it" for side in ("a", "b") if parting[side] is None]
-    return Difference(
-        *place,
-        words=f"The transcripts of {party} part at record {record}: {'; '.join(lines)}.",
-    )
+    words = f"The transcripts of {party} part at record {record}: {'; '.join(lines)}."
+    return Difference(*place, words, words)
 
 
 # -- two sessions ------------------------------------------------------------------------------------------
@@ -231,14 +232,17 @@ def _by_rounds(a: Recording, b: Recording, not_compared: list[str]) -> Differenc
         ]
         extra = [_first_extra(slices[0], slices[1]), _first_extra(slices[1], slices[0])]
         if offsets := [each for each in extra if each is not None]:
-            words = [
-                f"{side} alone has {_in_words(facts, _start(places, number) + offset)}"
+            alone = [
+                (side, facts, _start(places, number) + offset)
                 for side, facts, places, offset in zip("AB", (a.facts, b.facts), starts, extra, strict=True)
                 if offset is not None
             ]
-            return Difference(
-                number, min(offsets) + 1, f"{_round_name(a.facts, b.facts, number)}: {'; '.join(words)}."
+            when = _round_name(a.facts, b.facts, number)
+            words, named = (
+                "; ".join(f"{side} alone has “{tell(facts, step)}”" for side, facts, step in alone)
+                for tell in (_kind, _in_words)
             )
+            return Difference(number, min(offsets) + 1, f"{when}: {words}.", f"{when}: {named}.")
         if found := _chosen_otherwise(a.facts, b.facts, number):
             return found
     return None
@@ -301,9 +305,13 @@ def _first_extra(mine: Sequence[Hashable | None], theirs: Sequence[Hashable | No
     return None
 
 
+def _kind(facts: Facts, step: int) -> str:
+    return facts.kinds[facts.steps.kind[step]]
+
+
 def _in_words(facts: Facts, step: int) -> str:
     steps = facts.steps
-    kind, note = facts.kinds[steps.kind[step]], facts.notes[steps.note[step]]
+    note = facts.notes[steps.note[step]]
     who = _short(_name(facts, steps.sender[step], step))
     if not steps.event[step]:
         who = f"{who} to {_short(_name(facts, steps.receiver[step], step))}"
@@ -317,7 +325,7 @@ def _in_words(facts: Facts, step: int) -> str:
         )
         if column[step]
     ]
-    return f"“{who}: {count}{', '.join((kind, *marks))}{f' ({note})' if note else ''}”"
+    return f"{who}: {count}{', '.join((_kind(facts, step), *marks))}{f' ({note})' if note else ''}"
 
 
 def _short(names: str) -> str:
@@ -347,8 +355,11 @@ def _chosen_otherwise(a: Facts, b: Facts, number: int) -> Difference | None:
         or "none"
         for each in owners
     ]
+    when = _round_name(a, b, number)
     return Difference(
-        *max(known), f"{_round_name(a, b, number)}: the points chosen are in A {told[0]}, in B {told[1]}."
+        *max(known),
+        f"{when}: the points chosen are not of the same owners.",
+        f"{when}: the points chosen are in A {told[0]}, in B {told[1]}.",
     )
 
 

@@ -131,7 +131,7 @@ def _compared(beside: Beside) -> Html:
         alike = "; ".join(f"{term.name} {term.a}" for term in beside.alike)
         parts.append(element("p", f"The same in both: {alike}.", class_="help"))
     found = beside.difference
-    words = "No step of one differs from the other's, by what was compared." if found is None else found.words
+    words = "No step of one differs from the other's, by what was compared." if found is None else found.named
     parts.append(element("p", element("strong", "First difference. "), words, id="first-difference"))
     if beside.not_compared:
         parts.append(notice("Not compared.", beside.not_compared, alert=False))

@@ -148,7 +148,7 @@ def test_a_button_jumps_to_the_first_difference(
     opened: webdriver.Chrome, page: Path, beside: Beside, recordings: tuple[Recording, Recording]
 ) -> None:
     assert beside.difference is not None
-    assert beside.difference.words in text(opened, "first-difference")
+    assert beside.difference.named in text(opened, "first-difference")
     press(opened, Keys.END)
     click(opened, "difference")
     number, message = beside.difference.round, beside.difference.message

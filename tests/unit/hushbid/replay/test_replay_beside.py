@@ -140,7 +140,8 @@ def test_of_two_rules_it_is_the_first_message_that_only_one_has(recording: Calla
     found = beside_of(recording("sealed"), recording("ask-all")).difference
     assert found is not None
     assert found.round == 0
-    assert found.words == "Before the first round: A alone has “curator to owner-0: secret-map”."
+    assert found.named == "Before the first round: A alone has “curator to owner-0: secret-map”."
+    assert found.words == "Before the first round: A alone has “secret-map”."
     steps = recording("sealed").facts.steps
     assert recording("sealed").facts.kinds[steps.kind[found.message - 1]] == "secret-map"
 
@@ -157,7 +158,9 @@ def test_of_two_lengths_it_is_the_first_round_with_another_choice(
     ]
     first = next(i for i, owners in enumerate(zip(*chosen, strict=True)) if owners[0] != owners[1])
     assert found.round == first + 1
-    assert "points chosen" in found.words
+    assert "points chosen" in found.named
+    assert "owner-" in found.named
+    assert "owner-" not in found.words
 
 
 def test_where_all_is_said_alike_the_shorter_one_s_end_differs(recording: Callable[..., Recording]) -> None:
@@ -192,7 +195,7 @@ def test_the_order_within_a_round_is_left_aside(recording: Callable[..., Recordi
     found = beside_of(a, replace(a, facts=replace(facts, steps=gone))).difference
     assert found is not None
     assert found.round == 2
-    assert "bid, did not arrive" in found.words
+    assert "bid, did not arrive" in found.named
 
 
 def is_bid(recording: Recording, step: int) -> bool:
@@ -221,7 +224,7 @@ def test_a_damaged_side_of_one_session_is_compared_by_rounds(
     assert found.not_compared == ("curator: its transcript does not hold to its end in one of the two.",)
     assert found.difference is not None
     words = "At the delivery and the end: A alone has “consumer to curator: farewell”."
-    assert found.difference.words == words
+    assert found.difference.named == words
 
 
 # -- the page ----------------------------------------------------------------------------------------------
@@ -236,7 +239,7 @@ def test_the_page_has_both_and_names_the_difference(recording: Callable[..., Rec
     assert elements.seen["script"] == 3
     told = " ".join(elements.text)
     assert found.difference is not None
-    assert found.difference.words in told
+    assert found.difference.named in told
     assert "The same in both: ε of owners' data 3;" in told
     assert "in B, under ask-all" in told
     assert unpacked(page, "beside") == json.loads(
@@ -253,7 +256,11 @@ def test_hostile_text_of_the_other_session_stays_text(recording: Callable[..., R
     other = replace(found.other, name=HOSTILE, disclaimers=(HOSTILE,), rule=HOSTILE)
     terms = tuple(term._replace(b=HOSTILE) for term in found.terms)
     hostile = replace(
-        found, other=other, terms=terms, difference=Difference(1, 1, HOSTILE), not_compared=(HOSTILE,)
+        found,
+        other=other,
+        terms=terms,
+        difference=Difference(1, 1, HOSTILE, HOSTILE),
+        not_compared=(HOSTILE,),
     )
     elements = Elements(page_of(a.facts, hostile))
     assert elements.unbalanced == []
@@ -276,7 +283,11 @@ def test_the_verb_takes_a_directory_or_transcripts(paths: Callable[[str], Paths]
     told = replayed(here[CURATOR].parent, "--beside", there[CURATOR].parent, "--output", output)["beside"]
     assert told["rule"] == "ask-all"
     assert {"name": "rule", "a": "sealed", "b": "ask-all"} in told["differing"]
-    assert told["difference"]["round"] == 0
+    assert told["difference"] == {
+        "round": 0,
+        "message": 8,
+        "words": "Before the first round: A alone has “secret-map”.",
+    }
     assert told["not_compared"] == []
     before = output.read_bytes()
     files = [part for path in there.values() for part in ("--beside", path)]
