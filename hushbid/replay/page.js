@@ -12,9 +12,11 @@
   const SPEEDS = [1, 2, 5, 20, 100];
 
   const player = document.getElementById("player");
+  const live = document.getElementById("live") !== null; // newer facts come while the page is open
   let facts;
+  let steps, parties, copies, total, owners, last, starts, byRound, hasUnnamed, charging;
   try {
-    facts = await unpack("facts");
+    take(await unpack("facts"));
   } catch (error) {
     player.textContent = `This browser cannot read the session in this page: ${error.message}`;
     throw error;
@@ -22,15 +24,21 @@
 
   // -- what the facts say ----------------------------------------------------------------------------------
 
-  const { steps, parties, copies } = facts;
-  const total = steps.round.length;
-  const owners = parties.length - 2;
-  const last = facts.rounds + 1; // the delivery and the end
-  const starts = startsOfRounds();
-  const byRound = facts.rounds > 1;
-  const hasUnnamed = steps.sender.some(
-    (sender, i) => !steps.event[i] && (sender === NOBODY || steps.receiver[i] === NOBODY),
-  );
+  function take(newer) {
+    facts = newer;
+    ({ steps, parties, copies } = facts);
+    total = steps.round.length;
+    owners = parties.length - 2;
+    last = facts.rounds + 1; // the delivery and the end
+    starts = startsOfRounds();
+    byRound = facts.rounds > 1;
+    hasUnnamed = steps.sender.some(
+      (sender, i) => !steps.event[i] && (sender === NOBODY || steps.receiver[i] === NOBODY),
+    );
+    charging = Object.values(copies)
+      .map((copy) => copy.tracks.charged_rounds)
+      .find((track) => track?.value.length > 1);
+  }
 
   function startsOfRounds() {
     const found = new Array(last + 2).fill(total);
@@ -90,9 +98,6 @@
   const odometerOf = (what) => facts.odometers.find((each) => each.neighbours === what);
   const ownersOdometer = odometerOf("add-remove-one");
   const targetOdometer = odometerOf("substitute-one");
-  const charging = Object.values(copies)
-    .map((copy) => copy.tracks.charged_rounds)
-    .find((track) => track?.value.length > 1);
 
   const chosenBy = (at) => {
     if (!facts.chosen) return 0;
@@ -112,8 +117,9 @@
     pause();
     act();
   };
-  const slider = make("input", { type: "range", id: "slider", min: 0, max: byRound ? last : total, step: 1 });
-  const sliderName = make("label", { for: "slider" }, byRound ? "Round" : "Message");
+  const slider = make("input", { type: "range", id: "slider", min: 0, step: 1 });
+  const sliderName = make("label", { for: "slider" });
+  const more = make("p", { id: "more", class: "help" });
   const playing = button("play", "Play", "Space", () => (timer === null ? play() : pause()));
   const choices = (id, options) =>
     make("select", { id }, ...options.map(([value, text]) => make("option", { value }, text)));
@@ -153,6 +159,7 @@
       make("div", { class: "slide" }, sliderName, slider),
       where,
       now,
+      ...(live ? [more] : []),
       said,
       make("div", { class: "table-of-two" }, make("div", { class: "stage" }, stage), cards),
       help,
@@ -178,6 +185,31 @@
   function seek(place) {
     at = Math.max(0, Math.min(total, place));
     draw();
+  }
+
+  // Newer facts of the same session: who stood at the end follows it, and who did not stays at the same step.
+  function renew(newer) {
+    const follows = at >= total && timer === null;
+    const before = { teller: steps.teller, at };
+    take(newer);
+    at = follows ? total : sameStep(before);
+    measure();
+    draw();
+  }
+
+  // Steps come in between, but those that one transcript tells keep their order.
+  function sameStep(before) {
+    if (before.at === 0) return 0;
+    const teller = before.teller[before.at - 1];
+    let left = before.teller.slice(0, before.at).filter((each) => each === teller).length;
+    const place = steps.teller.findIndex((each) => each === teller && (left -= 1) === 0);
+    return place < 0 ? Math.min(before.at, total) : place + 1;
+  }
+
+  function measure() {
+    slider.max = byRound ? last : total;
+    sliderName.textContent = byRound ? "Round" : "Message";
+    document.documentElement.setAttribute("data-drawn", String(total));
   }
 
   function slid() {
@@ -266,6 +298,8 @@
       where.textContent = `Step ${grouped(at)} of ${grouped(total)}, ${roundName(number)}, ${time}.`;
       now.textContent = sentence(at - 1);
     }
+    const later = total - at;
+    more.textContent = later ? `There is more: ${plural(later, "later step")}. End follows.` : "New steps follow.";
     slider.setAttribute("aria-valuetext", where.textContent);
     link.setAttribute("href", `#round=${number}&message=${within}`);
     say();
@@ -276,7 +310,8 @@
 
   function say() {
     const time = performance.now();
-    if (timer !== null && time - lastSaid < 4000) return; // nobody can listen as fast as it plays
+    const hurries = timer !== null || (live && at === total);
+    if (hurries && time - lastSaid < 4000) return; // nobody can listen as fast as it plays
     lastSaid = time;
     said.textContent = `${where.textContent} ${now.textContent}`;
   }
@@ -553,7 +588,9 @@
   }
 
   build();
+  measure();
+  if (live) at = total;
   if (window.location.hash) goTo(window.location.hash);
   draw();
-  document.documentElement.setAttribute("data-drawn", String(total));
+  document.addEventListener("facts", (event) => renew(event.detail));
 })();
