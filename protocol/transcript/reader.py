@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from hushbid.protocol import platform
 from hushbid.protocol.closing import Closing
@@ -37,12 +37,27 @@ from hushbid.protocol.transcript.record import (
     header_digest,
 )
 
-__all__ = ["TranscriptReader"]
+__all__ = ["Mark", "TranscriptReader"]
 
 HEADER_RECORD: Final = -1
 _CHUNK: Final = 2**16
 _ADVICE_DAMAGED: Final = "Restore the file from a copy; records before this one are as they were written."
 _ADVICE_OTHER: Final = "Name a file that a hushbid party has recorded."
+
+
+class Mark(NamedTuple):
+    """How far a transcript was read: from here a later reader goes on.
+
+    Args:
+        head: The chain's digest up to here.
+        records: Records before it.
+        offset: Bytes before it, the header and whole records alone.
+    """
+
+    header: Header
+    head: bytes
+    records: int
+    offset: int
 
 
 class TranscriptReader(Iterator[Record], Closing):
@@ -52,24 +67,39 @@ class TranscriptReader(Iterator[Record], Closing):
 
     Args:
         image: The transcript's bytes, if already at hand; otherwise they are read from the file.
+        after: The `mark` of an earlier reader of this file: what is before it is not read again.
 
     Raises:
         DataError: The file cannot be read, is empty, or is no transcript of a known version.
         TranscriptDamaged: Its header does not hold; while iterating, a record.
     """
 
-    def __init__(self, path: Path, image: bytes | None = None) -> None:
+    def __init__(self, path: Path, image: bytes | None = None, *, after: Mark | None = None) -> None:
         self.path = path
         self.count = 0
         """Records read so far."""
         self.torn_bytes = 0
         """At the end: bytes that are no whole record."""
         self._file, self._left = _opened(path) if image is None else (BytesIO(image), len(image))
+        self._size = self._left
         try:
-            self.header, self.head = self._read_header()
+            if after is None:
+                self.header, self.head = self._read_header()
+                self._whole = self._size - self._left
+            else:
+                self.header, self.head, self.count, self._whole = after
+                if self._left < self._whole:
+                    raise self._damaged("the file became shorter since it was read")
+                self._file.seek(self._whole)
+                self._left -= self._whole
         except BaseException:
             self._file.close()
             raise
+
+    @property
+    def mark(self) -> Mark:
+        """How far it has read: behind the last whole record."""
+        return Mark(self.header, self.head, self.count, self._whole)
 
     def close(self) -> None:
         """Close the file. Reading to the end, or to an error, closes it too."""
@@ -88,6 +118,7 @@ class TranscriptReader(Iterator[Record], Closing):
             raise StopIteration
         self.head = record.digest
         self.count += 1
+        self._whole = self._size - self._left
         return record
 
     def _take(self, size: int) -> bytes:

@@ -190,3 +190,39 @@ def test_verify_counts_what_it_found(path: Path) -> None:
     assert found.torn_bytes == 3
     path.write_bytes(transcript())
     assert verify(path) == found._replace(torn_bytes=0, redacted_fields=0)
+
+
+def test_a_file_that_grows_is_read_on_from_where_it_was_read(path: Path) -> None:
+    image = transcript()
+    path.write_bytes(image)
+    whole = list(read_transcript(path).records)
+    ends = [end for _, end in record_spans(image)]
+    for cut in range(header_end(image), len(image), 7):
+        path.write_bytes(image[:cut])
+        with TranscriptReader(path) as reader:
+            before = list(reader)
+            mark = reader.mark
+        assert mark.records == len(before)
+        assert mark.offset == (ends[len(before) - 1] if before else header_end(image))
+        path.write_bytes(image)
+        with TranscriptReader(path, after=mark) as later:
+            rest = list(later)
+        # A digest is of all that a record has.
+        assert [each.digest for each in (*before, *rest)] == [each.digest for each in whole]
+        assert [each.number for each in (*before, *rest)] == list(range(len(whole)))
+        assert (later.head, later.count, later.torn_bytes) == (whole[-1].digest, len(whole), 0)
+
+
+def test_reading_on_finds_another_chain_and_a_shorter_file(path: Path) -> None:
+    image = transcript()
+    start, end = list(record_spans(image))[1]
+    path.write_bytes(image[:end])
+    with TranscriptReader(path) as reader:
+        list(reader)
+    path.write_bytes(image[:start])
+    with pytest.raises(TranscriptDamaged, match="record 2 is damaged: the file became shorter"):
+        TranscriptReader(path, after=reader.mark)
+    path.write_bytes(image)
+    other = TranscriptReader(path, after=reader.mark._replace(head=bytes(32)))
+    with pytest.raises(TranscriptDamaged, match="record 2 is damaged"):
+        next(other)
