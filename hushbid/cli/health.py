@@ -14,7 +14,7 @@ import typer
 from hushbid.cli.health_check import MAX_AGE_SECONDS, check_health, show_health, unnamed
 from hushbid.protocol.runtime.command import verb
 
-__all__ = ["StateOption", "StatesArgument", "health_command", "named_places"]
+__all__ = ["PortOption", "StateOption", "StatesArgument", "WebOption", "health_command", "named_places"]
 
 StatesArgument: TypeAlias = Annotated[
     list[Path] | None,
@@ -24,6 +24,19 @@ StatesArgument: TypeAlias = Annotated[
 ]
 StateOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="One more of them.", envvar="HUSHBID_STATE", show_default=False)
+]
+WebOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--web",
+        help="Serve it as a page to browsers of this machine, also when the session is over, until Ctrl-C.",
+    ),
+]
+PortOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=65535, help="With --web: where it is served; else the system chooses.", show_default=False
+    ),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hushbid.cli.health import StateOption, StatesArgument, named_places
+from hushbid.cli.health import PortOption, StateOption, StatesArgument, WebOption, named_places
 from hushbid.cli.health_check import MAX_AGE_SECONDS
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import fail, run_verb
@@ -22,6 +22,8 @@ def status_command(
         bool,
         typer.Option("--watch", "-w", help="Go on until the session is over, from before it begins."),
     ] = False,
+    web: WebOption = False,
+    port: PortOption = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="For health checks: exit code 1 unless all live or have ended well."),
@@ -44,6 +46,7 @@ def status_command(
     ] = False,
 ) -> None:
     """Say what the parties of a run or of state directories do: round, points, who is missing."""
+    _check_web(watch=watch, web=web, port=port, as_json=as_json)
     _check_options(watch=watch, check=check, ready=ready, max_age=max_age, as_json=as_json)
     if check:
         from hushbid.cli.health_check import check_health, show_health
@@ -52,6 +55,12 @@ def status_command(
             lambda: check_health(named_places(context, states, state), ready=ready, max_age=max_age),
             as_json=as_json,
             show=show_health,
+        )
+    if web:
+        from hushbid.cli.web import served
+
+        run_verb(
+            lambda: served(named_places(context, states, state), port=port, as_json=as_json), as_json=as_json
         )
     from hushbid.cli.watch import look_once, watched
 
@@ -67,3 +76,10 @@ def _check_options(*, watch: bool, check: bool, ready: bool, max_age: float, as_
     else:
         return
     fail(wrong, as_json=as_json)
+
+
+def _check_web(*, watch: bool, web: bool, port: int | None, as_json: bool) -> None:
+    if web and not watch:
+        fail(ConfigError("--web belongs to --watch.", advice="Give --watch too."), as_json=as_json)
+    if port is not None and not web:
+        fail(ConfigError("--port belongs to --web.", advice="Give --web too."), as_json=as_json)

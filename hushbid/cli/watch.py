@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hushbid.cli.health import StateOption, StatesArgument, named_places
+from hushbid.cli.health import PortOption, StateOption, StatesArgument, WebOption, named_places
 from hushbid.cli.health_check import MAX_AGE_SECONDS, statuses_in, trouble
 from hushbid.cli.progress import bought, left, rate, waiting
-from hushbid.protocol.errors import HushbidError
+from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.printable import printable
 from hushbid.protocol.runtime.command import json_line, verb
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_files
@@ -26,7 +26,18 @@ from hushbid.protocol.runtime.telemetry.status_file import Status, status_files
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["Look", "Party", "Watcher", "look_once", "shown", "view", "watch_command", "watched"]
+__all__ = [
+    "TITLES",
+    "Look",
+    "Party",
+    "Watcher",
+    "cells",
+    "look_once",
+    "shown",
+    "view",
+    "watch_command",
+    "watched",
+]
 
 WATCH_SECONDS: Final = 1.0
 """Between two looks."""
@@ -43,8 +54,18 @@ def watch_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object on stdout, a line a look.")
     ] = False,
+    web: WebOption = False,
+    port: PortOption = None,
 ) -> dict[str, Any]:
     """Watch a session until it is over: how far it is, how fast, and who is missing."""
+    if port is not None and not web:
+        raise ConfigError("--port belongs to --web.", advice="Give --web too.")
+    if once and web:
+        raise ConfigError("--web goes on, and --once looks once.", advice="Give one of them.")
+    if web:
+        from hushbid.cli.web import served
+
+        return served(named_places(context, states, state), port=port, as_json=as_json)
     looks = look_once if once else watched
     return looks(named_places(context, states, state), as_json=as_json)
 
@@ -280,6 +301,7 @@ def _spent(party: Party) -> str:
     return ", ".join(told)
 
 
+_AGE: Final = "last turn"
 _FIGURES: Final[Mapping[str, Callable[[Party], str]]] = {
     "round": _round,
     "points": lambda party: bought(party.status.progress),
@@ -288,8 +310,18 @@ _FIGURES: Final[Mapping[str, Callable[[Party], str]]] = {
     "missing": _missing,
     "faults": _faults,
     "ε spent": _spent,
-    "last turn": lambda party: f"{party.at - party.status.beat:.1f} s ago",
+    _AGE: lambda party: f"{party.at - party.status.beat:.1f} s ago",
 }
+
+
+TITLES: Final = ("party", "state", *(name for name in _FIGURES if name != _AGE))
+"""The heads of `cells`."""
+
+
+def cells(party: Party) -> list[str]:
+    """What a party's row says, without how long ago its loop turned, which changes at every look."""
+    figures = [figure(party) for name, figure in _FIGURES.items() if name != _AGE]
+    return [printable(cell) for cell in (_name(party.status), _state(party), *figures)]
 
 
 def _labelled(figures: Sequence[str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from hushbid.protocol.printable import printable
 from hushbid.protocol.session.odometer import odometers
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
-from hushbid.protocol.transcript.record import Header
+from hushbid.protocol.transcript.record import Header, Record
 from hushbid.replay.facts import ALL_OWNERS, NOBODY, Chosen, Closeness, Copy, Facts, Steps, Track
 from hushbid.replay.knowledge import MEANINGS, knowledge_of
 from hushbid.replay.ordering import Placed, Told, on_one_course
@@ -23,7 +23,15 @@ from hushbid.replay.reading import ENDING, Reading
 from hushbid.report.rounds import shortened
 from hushbid.transcripts.replay import opened_session, replayed
 
-__all__ = ["MOST_SINGLE", "Recording", "facts_of", "recording_of"]
+__all__ = [
+    "MOST_SINGLE",
+    "Recording",
+    "begun",
+    "facts_of",
+    "recording_of",
+    "recording_of_told",
+    "take_public",
+]
 
 MOST_SINGLE: Final = 20_000
 """Messages of rounds, about, up to which each is a step of its own."""
@@ -74,7 +82,17 @@ def recording_of(paths: Sequence[Path]) -> Recording:
                 advice="Give one transcript of each party; `hushbid transcript diff` compares two.",
             )
     assert session is not None, "the verb asks for at least one"
-    ordered = sorted(told.values(), key=lambda each: (_ORDER.get(each.reading.header.role, 3), each.party))
+    return recording_of_told(session, list(told.values()))
+
+
+def recording_of_told(session: Session, told: Sequence[Told]) -> Recording:
+    """The facts of transcripts that were read; their rows and places are written to.
+
+    Args:
+        session: As one of them has it.
+        told: At least one, each of another party of the session, without places yet.
+    """
+    ordered = sorted(told, key=lambda each: (_ORDER.get(each.reading.header.role, 3), each.party))
     return Recording(_facts(session, ordered), {each.party: each for each in ordered})
 
 
@@ -92,15 +110,27 @@ def _read(path: Path, first: Told | None, session: Session | None) -> tuple[Told
             f"{path} is of another session than {first.path}.",
             advice="A replay is of one session: give its transcripts alone.",
         )
-    own = opened_session(path, header, begins)
-    _check_party(path, header, own)
-    told = Told(path, Reading(header, own, grouped=_grouped(own)))
+    told, own = begun(path, header, begins)
     if any(item.redacted for item in begins.items):
         _read_redacted(told)
     else:
         _read_whole(told)
     # A redacted copy lacks the seeds, which nothing here needs.
     return told, own if session is None else session
+
+
+def begun(path: Path, header: Header, begins: Record) -> tuple[Told, Session]:
+    """A transcript of which nothing was taken in yet, and its session.
+
+    Args:
+        begins: Its first record; the session lacks the seeds if that does.
+
+    Raises:
+        DataError: It has no usable session file, or its party is not of that session.
+    """
+    own = opened_session(path, header, begins)
+    _check_party(path, header, own)
+    return Told(path, Reading(header, own, grouped=_grouped(own))), own
 
 
 def _check_party(path: Path, header: Header, session: Session) -> None:
@@ -126,14 +156,20 @@ def _read_whole(told: Told) -> None:
 
 
 def _read_redacted(told: Told) -> None:
-    reason = ""
     try:
         with TranscriptReader(told.path) as reader:
-            for record in reader:
-                told.reading.take(record, None)
+            take_public(told, reader)
         told.torn_bytes = reader.torn_bytes
     except HushbidError as error:
         told.stopped = _without_path(error.what, told.path)
+
+
+def take_public(told: Told, records: Iterable[Record]) -> None:
+    """Take in records without private fields; one that no party makes ends it, and `told` says so."""
+    reason = ""
+    try:
+        for record in records:
+            told.reading.take(record, None)
     except (KeyError, TypeError, ValueError) as error:
         reason = type(error).__name__
     if reason:

@@ -1,9 +1,10 @@
 // Plays the steps of a session, or of two on one course: one place in them, `at`, from which everything follows.
 (async function () {
-  const { make, unpack } = parts;
+  const { make, plural, unpack } = parts;
   const SPEEDS = [1, 2, 5, 20, 100];
 
   const player = document.getElementById("player");
+  const live = document.getElementById("live") !== null; // newer facts come while the page is open
   let facts;
   let beside = null;
   try {
@@ -14,12 +15,17 @@
     throw error;
   }
 
-  const sessions = beside
+  let sessions = beside
     ? [sessionOf(facts, { other: beside.facts }), sessionOf(beside.facts, { mark: "-b", other: facts })]
     : [sessionOf(facts)];
-  const course = beside ? joined(sessions) : { ...sessions[0], placeIn: (_, place) => place };
-  const { last, roundOf, starts, total } = course;
-  const byRound = last > 2; // the last is the delivery and the end
+  let course, last, roundOf, starts, total, byRound;
+  setOut();
+
+  function setOut() {
+    course = beside ? joined(sessions) : { ...sessions[0], placeIn: (_, place) => place };
+    ({ last, roundOf, starts, total } = course);
+    byRound = last > 2; // the last is the delivery and the end
+  }
 
   // Two sessions on one course: each round is as long as the longer of its two, and who has less to say waits.
   function joined(both) {
@@ -59,8 +65,9 @@
     pause();
     act();
   };
-  const slider = make("input", { type: "range", id: "slider", min: 0, max: byRound ? last : total, step: 1 });
-  const sliderName = make("label", { for: "slider" }, byRound ? "Round" : "Message");
+  const slider = make("input", { type: "range", id: "slider", min: 0, step: 1 });
+  const sliderName = make("label", { for: "slider" });
+  const more = make("p", { id: "more", class: "help" });
   const playing = button("play", "Play", "Space", () => (timer === null ? play() : pause()));
   const choices = (id, options) =>
     make("select", { id }, ...options.map(([value, text]) => make("option", { value }, text)));
@@ -103,6 +110,7 @@
       slide,
       where,
       now,
+      ...(live ? [more] : []),
       said,
       make("div", { class: "table-of-two" }, make("div", { class: "stage" }, stage), cards),
       help,
@@ -153,6 +161,39 @@
   function seek(place) {
     at = Math.max(0, Math.min(total, place));
     draw();
+  }
+
+  // Newer facts of the same session: who stood at the end follows it, and who did not stays at the same step.
+  function renew(newer) {
+    const follows = at >= total && timer === null;
+    const before = facts.steps.teller;
+    const [old] = sessions;
+    const focused = document.activeElement === old.chosenOwner;
+    facts = newer;
+    sessions = [sessionOf(facts)];
+    const [fresh] = sessions;
+    fresh.chosenOwner.value = old.chosenOwner.value;
+    for (const each of ["cards", "now", "pictures", "stage", "where"]) old[each].replaceWith(fresh[each]);
+    setOut();
+    at = follows ? total : sameStep(before, facts.steps.teller);
+    measure();
+    draw();
+    if (focused) fresh.chosenOwner.focus();
+  }
+
+  // Steps come in between, but those that one transcript tells keep their order.
+  function sameStep(before, tellers) {
+    if (at === 0) return 0;
+    const teller = before[at - 1];
+    let left = before.slice(0, at).filter((each) => each === teller).length;
+    const place = tellers.findIndex((each) => each === teller && (left -= 1) === 0);
+    return place < 0 ? Math.min(at, total) : place + 1;
+  }
+
+  function measure() {
+    slider.max = byRound ? last : total;
+    sliderName.textContent = byRound ? "Round" : "Message";
+    document.documentElement.setAttribute("data-drawn", String(total));
   }
 
   function slid() {
@@ -232,6 +273,8 @@
     if (byRound) slider.value = number;
     else slider.value = at;
     for (const each of sessions) each.draw(course.placeIn(each, at));
+    const later = total - at;
+    more.textContent = later ? `There is more: ${plural(later, "later step")}. End follows.` : "New steps follow.";
     slider.setAttribute("aria-valuetext", told(({ where }) => where.textContent));
     link.setAttribute("href", `#round=${number}&message=${at - starts[number]}`);
     say();
@@ -242,13 +285,17 @@
 
   function say() {
     const time = performance.now();
-    if (timer !== null && time - lastSaid < 4000) return; // nobody can listen as fast as it plays
+    const hurries = timer !== null || (live && at === total);
+    if (hurries && time - lastSaid < 4000) return; // nobody can listen as fast as it plays
     lastSaid = time;
     said.textContent = told(({ now, where }) => `${where.textContent} ${now.textContent}`);
   }
 
   build();
+  if (live) at = total;
+  slider.max = byRound ? last : total;
   if (window.location.hash) goTo(window.location.hash);
   draw();
-  document.documentElement.setAttribute("data-drawn", String(total));
+  measure();
+  document.addEventListener("facts", (event) => renew(event.detail));
 })();

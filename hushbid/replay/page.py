@@ -7,7 +7,7 @@ by `hushbid.report.html` here, and in the script by what takes no markup.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from hushbid.protocol import __version__
@@ -17,7 +17,7 @@ from hushbid.replay.facts import Copy, Facts, Knowledge
 from hushbid.replay.knowledge import ABOUT
 from hushbid.report.html import Html, element, fragment, notice, own_file, packed_script
 
-__all__ = ["FIRST_BYTES", "page_of", "sessions_of"]
+__all__ = ["FIRST_BYTES", "broken_copies", "live_page_of", "page_of", "sessions_of", "waiting_page"]
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- replay of a hushbid session -->\n"
 """The first line of a replay, and of no other page."""
@@ -25,10 +25,18 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; "
     "form-action 'none'"
 )
+_LIVE_POLICY: Final = f"{_POLICY}; connect-src 'self'"
+"""Of a page that asks the server that it is from, and nobody else, for what is new."""
 _NAMED: Final = 12
 _PACKAGE: Final = "hushbid.replay"
 _SCRIPTS: Final = ("parts.js", "session.js", "page.js")
 """In this order: each takes what those before it have."""
+_SYMBOLS: Final = (
+    "K owners offer points, p of which are bought; the validation set has m rows. φ are a point's features: "
+    "numbers by which points are compared. g̃ is the mean of the validation set's features, as it was "
+    "released."
+)
+_LIVE: Final = "A session, as it runs"
 
 
 def sessions_of(facts: Facts, beside: Beside | None = None) -> str:
@@ -49,28 +57,73 @@ def page_of(facts: Facts, beside: Beside | None = None) -> str:
         found = beside.difference
         place = None if found is None else {"round": found.round, "message": found.message}
         packed.append(packed_script("beside", _json({"facts": beside.other.as_json(), "difference": place})))
+    header = _header(facts) if beside is None else _header_of_two(facts, beside)
+    main = [
+        "" if beside is None else _compared(beside),
+        element("div", id="player"),
+        *_knowledge_sections(facts, beside),
+    ]
+    return _page(title, sessions_of(facts, beside), header, main, _footer(facts, beside), packed)
+
+
+def live_page_of(facts: Facts) -> str:
+    """The page of a session that runs; it asks for newer facts, and for what else is to be told."""
+    header = element(
+        "header",
+        element("p", _LIVE, class_="kicker"),
+        element("h1", facts.name),
+        element("p", _lead(facts, _counted_rounds(facts.planned)), class_="lead"),
+        _about(facts),
+    )
+    main = [element("div", id="live"), element("div", id="player"), _knowledge(facts.knowledge)]
+    words = f"Shown by hushbid {__version__} from its parties' state directories. {_SYMBOLS}"
+    footer = element("footer", element("p", words))
+    title = f"{facts.name}: a hushbid session, live"
+    packed = [packed_script("facts", _json(facts.as_json()))]
+    return _page(title, facts.session, header, main, footer, packed, live=True)
+
+
+def waiting_page() -> str:
+    """The page of a session of which no party has begun; it is loaded anew once one has."""
+    header = element("header", element("p", _LIVE, class_="kicker"), element("h1", "Waiting"))
+    footer = element("footer", element("p", f"Shown by hushbid {__version__}."))
+    return _page(
+        "Waiting for a hushbid session", "", header, [element("div", id="live")], footer, [], live=True
+    )
+
+
+def _page(
+    title: str,
+    session: str,
+    header: Html,
+    main: Iterable[Html | str],
+    footer: Html,
+    packed: Sequence[Html],
+    *,
+    live: bool = False,
+) -> str:
+    """A page; without anything packed it has nothing to play."""
+    scripts = (*_SCRIPTS[:1], *(("live.js",) if live else ()), *(_SCRIPTS[1:] if packed else ()))
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", name="hushbid-session", content=sessions_of(facts, beside)),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="hushbid-session", content=session),
+        element("meta", http_equiv="Content-Security-Policy", content=_LIVE_POLICY if live else _POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
         element("style", own_file(_PACKAGE, "page.css")),
     )
     body = element(
         "body",
-        _header(facts) if beside is None else _header_of_two(facts, beside),
+        header,
         element(
             "main",
             element("noscript", element("p", "This page plays a session with JavaScript, which is off.")),
-            "" if beside is None else _compared(beside),
-            element("div", id="player"),
-            *_knowledge_sections(facts, beside),
+            *main,
         ),
-        _footer(facts, beside),
+        footer,
         *packed,
-        element("script", *(own_file(_PACKAGE, name) for name in _SCRIPTS)),
+        element("script", *(own_file(_PACKAGE, name) for name in scripts)),
     )
     return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 
@@ -85,16 +138,25 @@ def _header(facts: Facts) -> Html:
         element("p", "Replay of a session", class_="kicker"),
         element("h1", facts.name),
         element("p", _lead(facts), class_="lead"),
-        element("p", f"{ABOUT[facts.rule]} ", element("a", "Who knows what in the end", href="#knowledge")),
+        _about(facts),
         *_notices(facts),
     )
 
 
-def _lead(facts: Facts) -> str:
+def _about(facts: Facts) -> Html:
+    return element("p", f"{ABOUT[facts.rule]} ", element("a", "Who knows what in the end", href="#knowledge"))
+
+
+def _counted_rounds(count: int) -> str:
+    return f"{count:,} round{'s' if count != 1 else ''}"
+
+
+def _lead(facts: Facts, rounds: str = "") -> str:
     owners = len(facts.parties) - 2
-    rounds = f"{facts.planned:,} round{'s' if facts.planned != 1 else ''}"
-    if facts.rounds < facts.planned:
-        rounds = f"{facts.rounds:,} of {rounds} on record"
+    if not rounds:
+        rounds = _counted_rounds(facts.planned)
+        if facts.rounds < facts.planned:
+            rounds = f"{facts.rounds:,} of {rounds} on record"
     return f"Rule {facts.rule}, {owners:,} owners, {rounds}, {facts.points:,} points wanted."
 
 
@@ -147,8 +209,7 @@ def _knowledge_sections(facts: Facts, beside: Beside | None) -> Iterable[Html]:
 
 
 def _notices(facts: Facts) -> Iterable[Html]:
-    broken = [f"{party}: {told}" for party, each in facts.copies.items() for told in _broken(each)]
-    if broken:
+    if broken := broken_copies(facts):
         yield notice("A transcript does not hold to its end: what follows is not shown.", broken, alert=True)
     private = [party for party, each in facts.copies.items() if not each.redacted]
     if private:
@@ -170,6 +231,11 @@ def _notices(facts: Facts) -> Iterable[Html]:
         )
     if lines:
         yield notice("What these transcripts do not tell.", lines, alert=False)
+
+
+def broken_copies(facts: Facts) -> list[str]:
+    """Of each transcript that does not hold to its end, why, and how much is shown."""
+    return [f"{party}: {told}" for party, each in facts.copies.items() for told in _broken(each)]
 
 
 def _broken(copy: Copy) -> Iterable[str]:
@@ -210,8 +276,6 @@ def _footer(facts: Facts, beside: Beside | None) -> Html:
         "footer",
         element(
             "p",
-            f"Made by hushbid {__version__} from the transcripts of: {parties}. K owners offer points, p "
-            "of which are bought; the validation set has m rows. φ are a point's features: numbers by which "
-            "points are compared. g̃ is the mean of the validation set's features, as it was released.",
+            f"Made by hushbid {__version__} from the transcripts of: {parties}. {_SYMBOLS}",
         ),
     )

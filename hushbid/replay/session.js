@@ -415,5 +415,5 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
     return figure("odometer", title, drawing, `${told}, after ${plural(releases, "release")}.`);
   }
 
-  return { cards, draw, last, now, pictures, roundOf, stage, starts, total, where };
+  return { cards, chosenOwner, draw, last, now, pictures, roundOf, stage, starts, total, where };
 };

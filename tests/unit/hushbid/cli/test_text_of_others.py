@@ -264,6 +264,7 @@ WRITERS = {
     "hushbid/cli/schema.py": {"stdout"},
     "hushbid/cli/transcript.py": {"stdout"},
     "hushbid/cli/watch.py": {"stdout"},
+    "hushbid/cli/web.py": {"stdout"},
     "hushbid/cli/app.py": {"stdout"},
     "hushbid/evidence/bench/peer_rounds/dask_run.py": {"print"},
     "hushbid/evidence/bench/peer_rounds/flower_simulation.py": {"print"},

@@ -1,0 +1,195 @@
+"""`hushbid status --watch --web`: a session as it runs, as a page for the browsers of this machine.
+
+`hushbid watch --web` is its other name.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hushbid.cli.watch import TITLES, WATCH_SECONDS, Look, Watcher, cells
+from hushbid.protocol import platform
+from hushbid.protocol.errors import ConfigError
+from hushbid.protocol.printable import printable
+from hushbid.protocol.runtime.command import json_line, tell
+from hushbid.replay.facts import Facts
+from hushbid.replay.following import Follower, left_out
+from hushbid.replay.page import broken_copies, live_page_of, waiting_page
+from hushbid.replay.serving import PageServer, Served
+
+__all__ = ["Course", "pause_after", "served"]
+
+_REST: Final = 4.0
+"""How many times as long as it has read a watch rests: it takes a fifth of one processor at most."""
+_FIRST: Final = Look((), ())
+
+
+def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[str, Any]:
+    """Serve a session until Ctrl-C or SIGTERM, also when it is over; its parties need not have started yet.
+
+    Args:
+        port: None: one that the system chooses.
+
+    Raises:
+        ConfigError: A place is no directory, the places are of several sessions, or the port is taken.
+    """
+    for place in places:
+        if place.exists() and not place.is_dir():
+            raise ConfigError(f"{place} is no directory.", advice="Name state directories, or those of runs.")
+    course = Course(places)
+    with PageServer(port or 0, course.served) as server:
+        try:
+            with _ending_as_by_ctrl_c():
+                _say({"address": server.address}, f"The page is {server.address}", as_json=as_json)
+                _serve(course, server, as_json=as_json)
+        except KeyboardInterrupt:
+            return {
+                **course.look.as_json(),
+                "address": server.address,
+                "over": course.ended,
+                "steps": 0 if course.facts is None else len(course.facts.steps.round),
+            }
+    raise AssertionError("a page is served until it is interrupted")
+
+
+def _serve(course: Course, server: PageServer, *, as_json: bool) -> None:
+    while not course.ended:
+        seconds = time.perf_counter()
+        if course.go_on(time.time()):
+            server.serve(course.served)
+        if not course.ended:
+            time.sleep(pause_after(time.perf_counter() - seconds))
+    _say({"over": True}, "The session is over. Ctrl-C ends the page.", as_json=as_json)
+    while True:
+        time.sleep(WATCH_SECONDS)
+
+
+def pause_after(seconds: float) -> float:
+    """Seconds to wait after a reading that took so long: one, or four times as long as it took."""
+    return max(WATCH_SECONDS, _REST * seconds)
+
+
+@contextmanager
+def _ending_as_by_ctrl_c() -> Iterator[None]:
+    """Have SIGTERM and the like do what Ctrl-C does."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in platform.ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say(told: Mapping[str, Any], words: str, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json_line(told))
+    else:
+        tell(words)
+    sys.stdout.flush()
+
+
+class Course:
+    """A session as it is known now, by its parties' statuses and the public part of their transcripts.
+
+    Args:
+        places: State directories, parties' directories, or those of runs; they need not be there yet.
+    """
+
+    def __init__(self, places: Sequence[Path]) -> None:
+        self._watcher = Watcher(places)
+        self._follower = Follower(places)
+        self.look = _FIRST
+        self.ended = False
+        """Whether all has been read of a session that is over."""
+        self._told: dict[str, Any] = {}
+        self._version = self._facts_version = 0
+        self._facts = b"null"
+        self.served = self._as_served()
+
+    @property
+    def facts(self) -> Facts | None:
+        return self._follower.facts
+
+    def go_on(self, now: float) -> bool:
+        """Look again; whether there is anything new to serve.
+
+        Args:
+            now: Seconds since 1970.
+
+        Raises:
+            ConfigError: The transcripts are of several sessions, or two are one party's.
+        """
+        # Parties say that they have ended when they have written all: what is read after that is the whole.
+        self.look = self._watcher.look(now)
+        newer = self._follower.look()
+        self.ended = self.look.over
+        told = self._tell()
+        if told == self._told and not newer:
+            return False
+        self._told = told
+        self._version += 1
+        if newer and self.facts is not None:
+            self._facts_version = self._version
+            self._facts = _packed(self.facts.as_json())
+        self.served = self._as_served()
+        return True
+
+    def _tell(self) -> dict[str, Any]:
+        awaited = [*self.look.awaited, *((str(path), why) for path, why in self._follower.unread)]
+        return {
+            "begun": self.facts is not None or bool(self.look.parties),
+            "over": self.ended,
+            "titles": TITLES,
+            "parties": [cells(party) for party in self.look.parties],
+            "awaited": [[printable(place), printable(why)] for place, why in awaited],
+            "notices": [] if self.facts is None else list(_notices(self.facts, self.look)),
+        }
+
+    def _as_served(self) -> Served:
+        told = {"begun": False, "over": False, "titles": TITLES, "parties": [], "awaited": [], "notices": []}
+        short = _packed(told | self._told | {"version": self._version})
+        page = _Page(self.facts)
+        return Served(
+            self._version,
+            page,
+            news=_with_facts(short, self._facts),
+            facts_version=self._facts_version,
+            without_facts=_with_facts(short, b"null"),
+        )
+
+
+def _packed(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _with_facts(told: bytes, facts: bytes) -> bytes:
+    """An object in JSON with one more field: facts are long, and are made into JSON once."""
+    return told.removesuffix(b"}") + b',"facts":' + facts + b"}"
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Makes the page of facts when it is asked for."""
+
+    facts: Facts | None
+
+    def __call__(self) -> str:
+        return waiting_page() if self.facts is None else live_page_of(self.facts)
+
+
+def _notices(facts: Facts, look: Look) -> Iterator[dict[str, Any]]:
+    if broken := broken_copies(facts):
+        title = "A transcript does not hold to its end: what follows is not shown."
+        yield {"title": title, "lines": broken, "alert": True}
+    if look.gone:
+        gone = [printable(party.status.party) for party in look.gone]
+        yield {"title": "Gone without having ended:", "lines": gone, "alert": True}
+    yield {"title": "What is left out here.", "lines": left_out(facts), "alert": False}
