@@ -16,7 +16,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import Mark, TranscriptReader
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.replay.facts import Facts
-from hushbid.replay.merging import begun, facts_of_told, take_public
+from hushbid.replay.merging import begun, recording_of_told, take_public
 from hushbid.replay.ordering import Told
 from hushbid.report.sources import transcripts_of
 
@@ -110,7 +110,7 @@ class Follower:
             return None
         session = shown[0].session
         assert session is not None
-        return facts_of_told(session, [each.taken() for each in shown])
+        return recording_of_told(session, [each.taken() for each in shown]).facts
 
 
 class _Followed:

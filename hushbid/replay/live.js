@@ -4,7 +4,7 @@
   const { make } = parts;
   const EACH = 1000; // milliseconds between two questions
   const TRIES = 5; // that may fail before it stops asking
-  const session = document.querySelector("meta[name='hushbid-session']")?.content;
+  const session = document.querySelector("meta[name='hushbid-session']").content; // empty while it waits
   const state = make("p", { id: "live-state", role: "status" }, "Asking for what parties do …");
   const table = make("div", { id: "live-parties", class: "table" });
   const notices = make("div", { id: "live-notices" });
@@ -44,7 +44,7 @@
   }
 
   async function askAgain() {
-    const drawn = session === undefined || document.documentElement.dataset.drawn !== undefined;
+    const drawn = session === "" || document.documentElement.dataset.drawn !== undefined;
     try {
       if (drawn && (await ask())) return;
     } catch (error) {

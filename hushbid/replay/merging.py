@@ -23,7 +23,15 @@ from hushbid.replay.reading import ENDING, Reading
 from hushbid.report.rounds import shortened
 from hushbid.transcripts.replay import opened_session, replayed
 
-__all__ = ["MOST_SINGLE", "Recording", "begun", "facts_of", "facts_of_told", "recording_of", "take_public"]
+__all__ = [
+    "MOST_SINGLE",
+    "Recording",
+    "begun",
+    "facts_of",
+    "recording_of",
+    "recording_of_told",
+    "take_public",
+]
 
 MOST_SINGLE: Final = 20_000
 """Messages of rounds, about, up to which each is a step of its own."""
@@ -74,22 +82,18 @@ def recording_of(paths: Sequence[Path]) -> Recording:
                 advice="Give one transcript of each party; `hushbid transcript diff` compares two.",
             )
     assert session is not None, "the verb asks for at least one"
-    ordered = _ordered(told.values())
-    return Recording(_facts(session, ordered), {each.party: each for each in ordered})
+    return recording_of_told(session, list(told.values()))
 
 
-def facts_of_told(session: Session, told: Iterable[Told]) -> Facts:
+def recording_of_told(session: Session, told: Sequence[Told]) -> Recording:
     """The facts of transcripts that were read; their rows and places are written to.
 
     Args:
         session: As one of them has it.
         told: At least one, each of another party of the session, without places yet.
     """
-    return _facts(session, _ordered(told))
-
-
-def _ordered(told: Iterable[Told]) -> list[Told]:
-    return sorted(told, key=lambda each: (_ORDER.get(each.reading.header.role, 3), each.party))
+    ordered = sorted(told, key=lambda each: (_ORDER.get(each.reading.header.role, 3), each.party))
+    return Recording(_facts(session, ordered), {each.party: each for each in ordered})
 
 
 def _read(path: Path, first: Told | None, session: Session | None) -> tuple[Told, Session]:

@@ -7,23 +7,23 @@
   const live = document.getElementById("live") !== null; // newer facts come while the page is open
   let facts;
   let beside = null;
-  let sessions, last, roundOf, starts, total, placeIn, byRound;
   try {
-    const first = await unpack("facts");
+    facts = await unpack("facts");
     if (document.getElementById("beside")) beside = await unpack("beside");
-    take(first);
   } catch (error) {
     player.textContent = `This browser cannot read the session in this page: ${error.message}`;
     throw error;
   }
 
-  function take(newer) {
-    facts = newer;
-    sessions = beside
-      ? [sessionOf(facts, { other: beside.facts }), sessionOf(beside.facts, { mark: "-b", other: facts })]
-      : [sessionOf(facts, { from: sessions?.[0] })];
-    const course = beside ? joined(sessions) : { ...sessions[0], placeIn: (_, place) => place };
-    ({ last, placeIn, roundOf, starts, total } = course);
+  let sessions = beside
+    ? [sessionOf(facts, { other: beside.facts }), sessionOf(beside.facts, { mark: "-b", other: facts })]
+    : [sessionOf(facts)];
+  let course, last, roundOf, starts, total, byRound;
+  setOut();
+
+  function setOut() {
+    course = beside ? joined(sessions) : { ...sessions[0], placeIn: (_, place) => place };
+    ({ last, roundOf, starts, total } = course);
     byRound = last > 2; // the last is the delivery and the end
   }
 
@@ -166,20 +166,28 @@
   // Newer facts of the same session: who stood at the end follows it, and who did not stays at the same step.
   function renew(newer) {
     const follows = at >= total && timer === null;
-    const before = { teller: facts.steps.teller, at };
-    take(newer);
-    at = follows ? total : sameStep(before);
+    const before = facts.steps.teller;
+    const [old] = sessions;
+    const focused = document.activeElement === old.chosenOwner;
+    facts = newer;
+    sessions = [sessionOf(facts)];
+    const [fresh] = sessions;
+    fresh.chosenOwner.value = old.chosenOwner.value;
+    for (const each of ["cards", "now", "pictures", "stage", "where"]) old[each].replaceWith(fresh[each]);
+    setOut();
+    at = follows ? total : sameStep(before, facts.steps.teller);
     measure();
     draw();
+    if (focused) fresh.chosenOwner.focus();
   }
 
   // Steps come in between, but those that one transcript tells keep their order.
-  function sameStep(before) {
-    if (before.at === 0) return 0;
-    const teller = before.teller[before.at - 1];
-    let left = before.teller.slice(0, before.at).filter((each) => each === teller).length;
-    const place = facts.steps.teller.findIndex((each) => each === teller && (left -= 1) === 0);
-    return place < 0 ? Math.min(before.at, total) : place + 1;
+  function sameStep(before, tellers) {
+    if (at === 0) return 0;
+    const teller = before[at - 1];
+    let left = before.slice(0, at).filter((each) => each === teller).length;
+    const place = tellers.findIndex((each) => each === teller && (left -= 1) === 0);
+    return place < 0 ? Math.min(at, total) : place + 1;
   }
 
   function measure() {
@@ -264,7 +272,7 @@
     const number = roundAt();
     if (byRound) slider.value = number;
     else slider.value = at;
-    for (const each of sessions) each.draw(placeIn(each, at));
+    for (const each of sessions) each.draw(course.placeIn(each, at));
     const later = total - at;
     more.textContent = later ? `There is more: ${plural(later, "later step")}. End follows.` : "New steps follow.";
     slider.setAttribute("aria-valuetext", told(({ where }) => where.textContent));
@@ -284,9 +292,10 @@
   }
 
   build();
-  measure();
   if (live) at = total;
+  slider.max = byRound ? last : total;
   if (window.location.hash) goTo(window.location.hash);
   draw();
+  measure();
   document.addEventListener("facts", (event) => renew(event.detail));
 })();

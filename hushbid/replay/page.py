@@ -29,15 +29,14 @@ _LIVE_POLICY: Final = f"{_POLICY}; connect-src 'self'"
 """Of a page that asks the server that it is from, and nobody else, for what is new."""
 _NAMED: Final = 12
 _PACKAGE: Final = "hushbid.replay"
-_SCRIPTS: Final = ("session.js", "page.js")
-"""In this order, after parts.js: each takes what those before it have."""
-_MAKER: Final = f" by hushbid {__version__}"
+_SCRIPTS: Final = ("parts.js", "session.js", "page.js")
+"""In this order: each takes what those before it have."""
 _SYMBOLS: Final = (
-    " K owners offer points, p of which are bought; the validation set has m rows. φ are a point's features: "
-    "numbers by which points are compared. g̃ is the mean of the validation set's features, as released."
+    "K owners offer points, p of which are bought; the validation set has m rows. φ are a point's features: "
+    "numbers by which points are compared. g̃ is the mean of the validation set's features, as it was "
+    "released."
 )
-_LIVE: Final = element("div", id="live")
-"""Where the script of a live page writes what parties do, and what is left out."""
+_LIVE: Final = "A session, as it runs"
 
 
 def sessions_of(facts: Facts, beside: Beside | None = None) -> str:
@@ -53,53 +52,62 @@ def page_of(facts: Facts, beside: Beside | None = None) -> str:
     """
     packed = [packed_script("facts", _json(facts.as_json()))]
     title = f"{facts.name}: replay of a hushbid session"
-    parties = ", ".join(facts.copies)
-    lead = [*_header(facts, "Replay of a session", _rounds_of(facts)), *_notices(facts)]
     if beside is not None:
         title = f"{facts.name} and {beside.other.name}: replay of hushbid sessions"
         found = beside.difference
         place = None if found is None else {"round": found.round, "message": found.message}
         packed.append(packed_script("beside", _json({"facts": beside.other.as_json(), "difference": place})))
-        parties = f"{parties} (A), and {', '.join(beside.other.copies)} (B)"
-        lead = _header_of_two(facts, beside)
-    compared = [] if beside is None else [_compared(beside)]
-    main = [*compared, element("div", id="player"), *_knowledge_sections(facts, beside)]
-    maker = f"Made{_MAKER} from the transcripts of: {parties}.{_SYMBOLS}"
-    return _page(title, lead, main, maker, packed, named=sessions_of(facts, beside))
+    header = _header(facts) if beside is None else _header_of_two(facts, beside)
+    main = [
+        "" if beside is None else _compared(beside),
+        element("div", id="player"),
+        *_knowledge_sections(facts, beside),
+    ]
+    return _page(title, sessions_of(facts, beside), header, main, _footer(facts, beside), packed)
 
 
 def live_page_of(facts: Facts) -> str:
     """The page of a session that runs; it asks for newer facts, and for what else is to be told."""
-    lead = _header(facts, "A session, as it runs", _counted_rounds(facts.planned))
-    main = [_LIVE, element("div", id="player"), _knowledge(facts.knowledge)]
+    header = element(
+        "header",
+        element("p", _LIVE, class_="kicker"),
+        element("h1", facts.name),
+        element("p", _lead(facts, _counted_rounds(facts.planned)), class_="lead"),
+        _about(facts),
+    )
+    main = [element("div", id="live"), element("div", id="player"), _knowledge(facts.knowledge)]
+    words = f"Shown by hushbid {__version__} from its parties' state directories. {_SYMBOLS}"
+    footer = element("footer", element("p", words))
     title = f"{facts.name}: a hushbid session, live"
-    maker = f"Shown{_MAKER} from its parties' state directories.{_SYMBOLS}"
     packed = [packed_script("facts", _json(facts.as_json()))]
-    return _page(title, lead, main, maker, packed, named=facts.session, live=True)
+    return _page(title, facts.session, header, main, footer, packed, live=True)
 
 
 def waiting_page() -> str:
     """The page of a session of which no party has begun; it is loaded anew once one has."""
-    lead = [element("p", "A session, as it runs", class_="kicker"), element("h1", "Waiting")]
-    return _page("Waiting for a hushbid session", lead, [_LIVE], f"Shown{_MAKER}.", [], live=True)
+    header = element("header", element("p", _LIVE, class_="kicker"), element("h1", "Waiting"))
+    footer = element("footer", element("p", f"Shown by hushbid {__version__}."))
+    return _page(
+        "Waiting for a hushbid session", "", header, [element("div", id="live")], footer, [], live=True
+    )
 
 
 def _page(
     title: str,
-    lead: Iterable[Html],
-    main: Iterable[Html],
-    maker: str,
+    session: str,
+    header: Html,
+    main: Iterable[Html | str],
+    footer: Html,
     packed: Sequence[Html],
     *,
-    named: str = "",
     live: bool = False,
 ) -> str:
-    """A page of these parts; without packed facts it has nothing to play."""
-    scripts = ["parts.js", *(["live.js"] if live else []), *(_SCRIPTS if packed else ())]
+    """A page; without anything packed it has nothing to play."""
+    scripts = (*_SCRIPTS[:1], *(("live.js",) if live else ()), *(_SCRIPTS[1:] if packed else ()))
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        *([element("meta", name="hushbid-session", content=named)] if named else []),
+        element("meta", name="hushbid-session", content=session),
         element("meta", http_equiv="Content-Security-Policy", content=_LIVE_POLICY if live else _POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
@@ -107,13 +115,13 @@ def _page(
     )
     body = element(
         "body",
-        element("header", *lead),
+        header,
         element(
             "main",
             element("noscript", element("p", "This page plays a session with JavaScript, which is off.")),
             *main,
         ),
-        element("footer", element("p", maker)),
+        footer,
         *packed,
         element("script", *(own_file(_PACKAGE, name) for name in scripts)),
     )
@@ -124,40 +132,45 @@ def _json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _header(facts: Facts, kicker: str, rounds: str) -> list[Html]:
-    return [
-        element("p", kicker, class_="kicker"),
+def _header(facts: Facts) -> Html:
+    return element(
+        "header",
+        element("p", "Replay of a session", class_="kicker"),
         element("h1", facts.name),
-        element("p", _lead(facts, rounds), class_="lead"),
-        element("p", f"{ABOUT[facts.rule]} ", element("a", "Who knows what in the end", href="#knowledge")),
-    ]
+        element("p", _lead(facts), class_="lead"),
+        _about(facts),
+        *_notices(facts),
+    )
+
+
+def _about(facts: Facts) -> Html:
+    return element("p", f"{ABOUT[facts.rule]} ", element("a", "Who knows what in the end", href="#knowledge"))
 
 
 def _counted_rounds(count: int) -> str:
     return f"{count:,} round{'s' if count != 1 else ''}"
 
 
-def _rounds_of(facts: Facts) -> str:
-    rounds = _counted_rounds(facts.planned)
-    return f"{facts.rounds:,} of {rounds} on record" if facts.rounds < facts.planned else rounds
-
-
-def _lead(facts: Facts, rounds: str) -> str:
+def _lead(facts: Facts, rounds: str = "") -> str:
     owners = len(facts.parties) - 2
+    if not rounds:
+        rounds = _counted_rounds(facts.planned)
+        if facts.rounds < facts.planned:
+            rounds = f"{facts.rounds:,} of {rounds} on record"
     return f"Rule {facts.rule}, {owners:,} owners, {rounds}, {facts.points:,} points wanted."
 
 
-def _header_of_two(facts: Facts, beside: Beside) -> list[Html]:
+def _header_of_two(facts: Facts, beside: Beside) -> Html:
     sides = []
     for side, each in (("A", facts), ("B", beside.other)):
         title = element("h2", f"{side}: {each.name}", class_="whose")
-        lead = element("p", _lead(each, _rounds_of(each)), class_="lead")
-        sides.append(element("div", title, lead, *_notices(each)))
-    return [
+        sides.append(element("div", title, element("p", _lead(each), class_="lead"), *_notices(each)))
+    return element(
+        "header",
         element("p", "Replay of two recordings, side by side", class_="kicker"),
         element("h1", f"{facts.name} and {beside.other.name}"),
         element("div", *sides, class_="two"),
-    ]
+    )
 
 
 def _compared(beside: Beside) -> Html:
@@ -253,3 +266,16 @@ def _knowledge(knowledge: Mapping[str, Knowledge], where: str = "", mark: str = 
         for role, title in titles.items()
     ]
     return element("section", element("h2", f"Who knows what{where}"), *parts, id=f"knowledge{mark}")
+
+
+def _footer(facts: Facts, beside: Beside | None) -> Html:
+    parties = ", ".join(facts.copies)
+    if beside is not None:
+        parties = f"{parties} (A), and {', '.join(beside.other.copies)} (B)"
+    return element(
+        "footer",
+        element(
+            "p",
+            f"Made by hushbid {__version__} from the transcripts of: {parties}. {_SYMBOLS}",
+        ),
+    )

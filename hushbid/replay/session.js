@@ -1,8 +1,7 @@
 // Draws a session at one place in its steps, `at`, from which all of it follows. Only the steps around it are drawn.
 // Every text of the facts goes into the page as text. Where two sessions are on a page, `other` has the other's facts,
-// whose curves and bars have the same scale, and the ids of one end in `mark`. Newer facts of a session are drawn into
-// what `from`, its older ones, made.
-const sessionOf = (facts, { mark = "", other = null, from = null } = {}) => {
+// whose curves and bars have the same scale, and the ids of one end in `mark`.
+const sessionOf = (facts, { mark = "", other = null } = {}) => {
   const { bytes, curve, epsilonAt, grouped, make, plural, short, thinned, valueOf, write } = parts;
   const NOBODY = -1;
   const ALL_OWNERS = -2;
@@ -94,26 +93,19 @@ const sessionOf = (facts, { mark = "", other = null, from = null } = {}) => {
     return count;
   };
 
-  const { cards, chosenOwner, now, pictures, stage, where } = from ?? made();
-  chosenOwner.onchange = () => draw(at);
-
-  function made() {
-    const owner = make(
-      "select",
-      { id: `owner${mark}` },
-      ...parties.slice(2).map((name, i) => make("option", { value: i + 2 }, name)),
-    );
-    const own = parties.findIndex((name, i) => i >= 2 && copies[name] !== undefined);
-    if (own > 0) owner.value = String(own);
-    return {
-      cards: make("div", { class: "cards" }),
-      chosenOwner: owner,
-      now: make("p", { id: `now${mark}`, class: "said-now" }),
-      pictures: make("div", { class: "pictures" }),
-      stage: make("svg:svg", { id: `stage${mark}`, role: "img", "aria-labelledby": `now${mark}` }),
-      where: make("p", { id: `where${mark}`, class: "where" }),
-    };
-  }
+  const where = make("p", { id: `where${mark}`, class: "where" });
+  const now = make("p", { id: `now${mark}`, class: "said-now" });
+  const stage = make("svg:svg", { id: `stage${mark}`, role: "img", "aria-labelledby": `now${mark}` });
+  const chosenOwner = make(
+    "select",
+    { id: `owner${mark}` },
+    ...parties.slice(2).map((name, i) => make("option", { value: i + 2 }, name)),
+  );
+  const own = parties.findIndex((name, i) => i >= 2 && copies[name] !== undefined);
+  if (own > 0) chosenOwner.value = String(own);
+  chosenOwner.addEventListener("change", () => draw(at));
+  const cards = make("div", { class: "cards" });
+  const pictures = make("div", { class: "pictures" });
 
   // -- drawing ---------------------------------------------------------------------------------------------
 
