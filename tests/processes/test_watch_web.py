@@ -44,6 +44,15 @@ def watch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+def line(watch: subprocess.Popen[str]) -> dict[str, Any]:
+    """What it says next; if it has ended instead, why."""
+    assert watch.stdout is not None
+    text = watch.stdout.readline()
+    assert text, watch.communicate()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 def ask(address: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"{address}facts?since=0", timeout=PATIENCE) as answer:
         found: dict[str, Any] = json.loads(gzip.decompress(answer.read()))
@@ -68,15 +77,14 @@ def of_redacted(cluster: Cluster, place: Path) -> Facts:
 
 
 def test_a_session_is_seen_to_its_end(tmp_path: Path, watch: subprocess.Popen[str]) -> None:
-    assert watch.stdout is not None
-    address = json.loads(watch.stdout.readline())["address"]
+    address = line(watch)["address"]
     until(address, lambda told: bool(told["awaited"]) and told["facts"] is None)
     with Cluster(tmp_path, ("heron", "magpie")) as cluster:
         cluster.start_all()
         ended = cluster.end()
         assert {end.code for end in ended.values()} == {0}
         until(address, lambda told: bool(told["over"]))
-        assert json.loads(watch.stdout.readline()) == {"over": True}
+        assert line(watch) == {"over": True}
         told = ask(address)
         assert told["over"] is True
         assert told["facts"] == json.loads(json.dumps(of_redacted(cluster, tmp_path / "copies").as_json()))
@@ -91,8 +99,7 @@ def test_a_session_is_seen_to_its_end(tmp_path: Path, watch: subprocess.Popen[st
 
 
 def test_who_does_not_wait_for_the_end_stops_it_by_ctrl_c(watch: subprocess.Popen[str]) -> None:
-    assert watch.stdout is not None
-    watch.stdout.readline()
+    assert "address" in line(watch)
     watch.send_signal(signal.SIGINT)
     out, err = watch.communicate(timeout=PATIENCE)
     assert (watch.returncode, err) == (0, "")

@@ -159,7 +159,12 @@ def test_a_run_s_directory_and_the_party_s_lead_to_the_same(state: Path, tmp_pat
 def test_people_read_judgement_model_values_and_files(state: Path) -> None:
     ended = results(state, "--output", state.parent / "out")
     assert ended.exit_code == 0, ended.stderr
-    for said in ("orchard\nThe model gets better", "LogisticRegression", "Shapley", "points.parquet"):
+    for said in (
+        "orchard\nThe model is not measurably better",
+        "LogisticRegression",
+        "Shapley",
+        "points.parquet",
+    ):
         assert said in ended.stdout
     assert ended.stdout.count("with own rows alone") == 1
     assert (state.parent / "out" / "points.csv").is_file()
