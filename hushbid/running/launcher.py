@@ -154,11 +154,14 @@ def run(
     try:
         session = open_session(prepared.session)
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
-        Thread(target=import_page, daemon=True).start()  # while the parties have the session
+        importing = Thread(target=import_page, daemon=True)
+        importing.start()  # while the parties have the session
         ended = run_parties(prepared, told := both(progress, follow), say, server)
         last = _over(session, ended.curator)
         if told is not None:
             told(last)  # the last line of its curator may not have been read
+        # A search for libraries waits for the interpreter with the linker's lock, which an import waits for.
+        importing.join()
         keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared), last, told, say, training)
         result = _result(prepared, session, ended, reference, cluster.display)

@@ -112,7 +112,8 @@ class Spending(Watch):
         self._readings: list[tuple[float, float]] = []
 
     def __enter__(self) -> Self:
-        self._read(())  # on a busy machine, the thread's own first reading can be late
+        # On a busy machine the thread's own first reading can be late.
+        self._read(descendants(self._launcher))
         return super().__enter__()
 
     def between(self, began: float, ended: float) -> float:
