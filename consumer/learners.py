@@ -33,9 +33,9 @@ __all__ = [
     "Training",
     "check_model",
     "counted",
+    "fit_standardized",
     "learner",
     "modules_of",
-    "standardizer",
     "train_here",
 ]
 
@@ -131,7 +131,7 @@ class Learner:
             their weights.
         standardizes: Whether it learns amounts less their mean, over their standard deviation: a network or a
             support vector machine depends on their unit. An estimator that is named gets them as they are.
-            Columns are standardized for all that can take them so (`standardizer`).
+            Columns are standardized for all that can take them so (`fit_standardized`).
     """
 
     estimator: Any
@@ -164,25 +164,19 @@ class Learner:
         if self.standardizes:
             labels = (labels - middle) / unit
         with _trying(self.name):
-            model, columns = clone(self.estimator), standardizer(self.estimator, points, **options)
-            model.fit(points if columns is None else columns.transform(points), labels, **options)
-        return Learned(model, self.amounts, None, middle, unit, columns)
+            model = fit_standardized(clone(self.estimator), points, labels, **options)
+        return Learned(model, self.amounts, None, middle, unit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Learned:
-    """A fitted model, whose amounts are `middle` + `unit` · what it says; without one always `constant`.
-
-    Attributes:
-        columns: What standardized the columns that it learned from; None: nothing did.
-    """
+    """A fitted pipeline, whose amounts are `middle` + `unit` · what it says; or else always `constant`."""
 
     model: Any
     amounts: bool
     constant: Any
     middle: float = 0.0
     unit: float = 1.0
-    columns: Any = None
 
     def predicted(self, points: Rows) -> Rows:
         """The class or the amount of each point.
@@ -192,8 +186,8 @@ class Learned:
         """
         if self.model is None:
             return np.full(len(points), self.constant)
-        with _trying(type(self.model).__name__):
-            said = np.asarray(self.model.predict(self._seen(points))).reshape(len(points))
+        with _trying(type(self.model[-1]).__name__):
+            said = np.asarray(self.model.predict(points)).reshape(len(points))
         return self.middle + self.unit * said if self.amounts else said
 
     def losses(self, points: Rows, labels: Rows) -> Floats:
@@ -206,36 +200,38 @@ class Learned:
         if self.model is None or not hasattr(self.model, "predict_proba"):
             wrong = np.asarray(self.predicted(points) != labels, dtype=np.float64)
             return wrong if self.model is not None else -np.log(_LEAST) * wrong
-        with _trying(type(self.model).__name__):
-            chances = np.asarray(self.model.predict_proba(self._seen(points)))
+        with _trying(type(self.model[-1]).__name__):
+            chances = np.asarray(self.model.predict_proba(points))
         places = {label: place for place, label in enumerate(self.model.classes_.tolist())}
         columns = np.array([places.get(label, -1) for label in labels.tolist()])
         held = np.where(columns >= 0, chances[np.arange(len(labels)), columns], 0.0)
         return np.asarray(-np.log(np.clip(held, _LEAST, 1.0)))
 
-    def _seen(self, points: Rows) -> Rows:
-        return points if self.columns is None else self.columns.transform(points)
 
-
-def standardizer(estimator: Any, points: Rows, sample_weight: Floats | None = None) -> Any:
-    """scikit-learn's `StandardScaler` of the rows that an estimator learns from, or None.
+def fit_standardized(model: Any, points: Rows, labels: Rows, **options: Floats) -> Any:
+    """Fit a model to standardized columns, or to these if it takes no negative numbers.
 
     Public bounds say how wide a column could be, and a penalty or a step of a fixed size then depends on how
     carefully they were chosen: a linear model on columns that fill a tenth of their bounds learns too little,
-    and any purchase seems to help it. None for estimators that take no negative numbers.
+    and any purchase seems to help it.
 
     Args:
-        points: Shape (n, columns), n at least 1.
-        sample_weight: Shape (n,), all above 0; None: all count 1.
+        points: Shape (n, columns), with `labels`, shape (n,), n at least 1.
+        options: Of ``fit``: none, or ``sample_weight``, shape (n,), all above 0.
+
+    Returns:
+        scikit-learn's pipeline of what standardizes, if anything does, and the model.
     """
+    from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    if _takes_no_negative_numbers(estimator):
-        return None
-    columns = StandardScaler().fit(points, sample_weight=sample_weight)
-    if (widest := float(np.sqrt(columns.var_).max())) > 0.0:
-        columns.scale_ = np.maximum(columns.scale_, _NARROWEST * widest)
-    return columns
+    before = []
+    if not _takes_no_negative_numbers(model):
+        columns = StandardScaler().fit(points, **options)
+        if (widest := float(np.sqrt(columns.var_).max())) > 0.0:
+            columns.scale_ = np.maximum(columns.scale_, _NARROWEST * widest)
+        before, points = [("standardize", columns)], columns.transform(points)
+    return Pipeline([*before, ("model", model.fit(points, labels, **options))])
 
 
 def _takes_no_negative_numbers(estimator: Any) -> bool:

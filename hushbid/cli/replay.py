@@ -65,9 +65,7 @@ def replay_command(
     from hushbid.replay.writing import write_replay
     from hushbid.report.sources import transcripts_of
 
-    transcripts, others = (
-        [path for file in given for path in transcripts_of(file)] for given in (files, beside or ())
-    )
+    transcripts, others = (transcripts_of(*given) for given in (files, beside or ()))
     facts, compared = write_replay(transcripts, output, others)
     steps = facts.steps
     return {

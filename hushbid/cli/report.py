@@ -91,7 +91,7 @@ def report_command(
             "are drawn.",
             advice="Name them with --validation.",
         )
-    given = [path for file in files for path in transcripts_of(file)]
+    given = transcripts_of(*files)
     evaluation = evaluation or next(filter(None, map(evaluation_in, files)), None)
     figures = write_report(given, output, evaluation=evaluation, wanted=wanted)
     return {"report": str(output.resolve()), "figures": figures.as_json()}

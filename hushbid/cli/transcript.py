@@ -127,9 +127,10 @@ def _replay(
     ] = None,
 ) -> dict[str, Any]:
     """Feed the recorded events and noise to the same machine again; ends with 1 if it does something else."""
+    from hushbid.report.sources import transcripts_of
     from hushbid.transcripts.replay_view import replay_all
 
-    return replay_all(_all_of(files), recompute)
+    return replay_all(transcripts_of(*files), recompute)
 
 
 def _show_verified(result: Verified) -> None:
@@ -164,13 +165,9 @@ def _verify(
     are of different sessions. A file cut in the middle of a record is reported as torn; whole records cut
     off its end show only against the files of others.
     """
-    return verify_transcripts(_all_of(files))
-
-
-def _all_of(files: Iterable[Path]) -> list[Path]:
     from hushbid.report.sources import transcripts_of
 
-    return [path for file in files for path in transcripts_of(file)]
+    return verify_transcripts(transcripts_of(*files))
 
 
 def _rounds(text: str) -> range:

@@ -57,12 +57,16 @@ class Source:
         return self.machine if isinstance(self.machine, OwnerMachine) else None
 
 
-def transcripts_of(given: Path) -> list[Path]:
-    """The transcripts in a state directory, or in that of a party or of a run; of a file, itself.
+def transcripts_of(*given: Path) -> list[Path]:
+    """The transcripts in state directories, or in those of parties or of runs; of a file, itself.
 
     Raises:
-        ConfigError: The directory has none.
+        ConfigError: A directory has none.
     """
+    return [path for each in given for path in _transcripts_in(each)]
+
+
+def _transcripts_in(given: Path) -> list[Path]:
     if not given.is_dir():
         return [given]
     for pattern in ("*.transcript", "state/*.transcript", "parties/*/state/*.transcript"):

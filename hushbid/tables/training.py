@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass as figures
 from hushbid.consumer.downstream import AMOUNTS, known_labels, no_classes, why_none_agree, wilson_interval
 from hushbid.consumer.estimators import is_regressor, made, takes_weights
 from hushbid.consumer.judgement import judged
-from hushbid.consumer.learners import counted, standardizer
+from hushbid.consumer.learners import counted, fit_standardized
 from hushbid.consumer.model_figures import ModelFigures, ModelJudge
 from hushbid.consumer.training_weights import Kind
 from hushbid.protocol.data import DataColumns
@@ -371,16 +371,14 @@ def _fit(
         model, name = clone(estimator), type(estimator).__name__
         try:
             points, labels, options = counted(points, labels, weights, takes_weights=takes_weights(model))
-            columns = standardizer(model, points, **options)
-            model.fit(points if columns is None else columns.transform(points), labels, **options)
-            fitted = Pipeline([*([] if columns is None else [("standardize", columns)]), ("model", model)])
-            scores = None if judged is None else _scores(fitted, *judged)
+            learned = fit_standardized(model, points, labels, **options)
+            scores = None if judged is None else _scores(learned, *judged)
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
             raise _not_fitted(name, error) from error
     converged = not any(issubclass(each.category, ConvergenceWarning) for each in told)
     # The bounds are all that the scaler learns: it maps them to 0 and 1.
     scaler = MinMaxScaler().fit(bounds)
-    return Fitted(converged, scores, pipeline=Pipeline([("scale", scaler), *fitted.steps]))
+    return Fitted(converged, scores, pipeline=Pipeline([("scale", scaler), *learned.steps]))
 
 
 def _not_fitted(name: str, error: Exception) -> ConfigError | DataError:
