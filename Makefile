@@ -16,7 +16,7 @@ TOGETHER := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 # Of an environment that has it set, every process of the tests, and there are thousands, would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-all checks bench docs lint types imports browser engine base-image wheelhouse lock clean
+.PHONY: help install run test test-all checks bench docs site lint types imports browser engine base-image wheelhouse lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make test-all  the same with the slow tests"
 	@echo "make bench     benchmarks"
 	@echo "make docs      write the tables of the documents anew that follow from the code"
+	@echo "make site      build the documents as a site, in build/site"
 	@echo "make lint | types | imports   one of the checks"
 	@echo "make browser   install Chromium, for the test of reports in it (Debian; without it that test skips)"
 	@echo "make engine    install a Docker engine and docker-compose, for the tests of containers (Debian; as above)"
@@ -80,6 +81,9 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m tests.docs.tables
+
+site: $(STAMP)
+	$(BIN)/mkdocs build
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

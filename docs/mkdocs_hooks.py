@@ -1,0 +1,23 @@
+"""What the site's build changes in a page (an mkdocs hook, named in mkdocs.yml)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any
+
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+
+
+def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
+    """A page whose links to files outside the documents are their paths, as those files are not on the site."""
+
+    def inside(match: re.Match[str]) -> str:
+        text, link = match.groups()
+        path = posixpath.normpath(
+            posixpath.join(posixpath.dirname(page.file.src_uri), link.partition("#")[0])
+        )
+        outside = ":" not in link and path.startswith("../")
+        return f"{text} (`{path.removeprefix('../')}`)" if outside else match[0]
+
+    return LINK.sub(inside, markdown)
