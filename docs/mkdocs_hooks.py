@@ -9,8 +9,8 @@ from typing import Any
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
-def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
-    """A page whose links to files outside the documents are their paths, as those files are not on the site."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Replace links to files outside the documents, which are not on the site, by their paths."""
 
     def inside(match: re.Match[str]) -> str:
         text, link = match.groups()

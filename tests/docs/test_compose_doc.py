@@ -44,7 +44,9 @@ def test_a_party_mounts_its_own_volumes_and_the_public_file(party: str) -> None:
         f"{party}-state": "/party/state",
     }
     table = {
-        row[0].strip("`"): row[-1] for row in PAGE.rows("What there is") if row[0].startswith("`/party/")
+        row[0].strip("`"): row[-1]
+        for row in PAGE.rows("Services and volumes")
+        if row[0].startswith("`/party/")
     }
     assert {
         path.removesuffix(":ro"): "no" if path.endswith(":ro") else "yes" for path in mounts(party).values()
@@ -75,14 +77,14 @@ def test_every_party_can_be_given_a_secret_of_its_own() -> None:
         assert f"secrets: [{{source: {party}, target: hushbid.key}}]" in SECRETS
         assert f"  {party}: {{file: ./keys/{party}.key}}" in SECRETS
     assert "HUSHBID_SECRET_KEY: /run/secrets/hushbid.key" in SECRETS
-    assert "`/run/secrets/hushbid.key`" in PAGE.section("Keys that people have made")
+    assert "`/run/secrets/hushbid.key`" in PAGE.section("Bring your own keys")
 
 
 def test_the_user_that_files_must_belong_to_is_the_image_s() -> None:
     user = re.findall(r"^USER (\d+):(\d+)$", DOCKERFILE, re.M)
     assert user == [("10001", "10001")]
     assert set(re.findall(r"user (\d{3,})", PAGE.text)) == {"10001"}
-    [script] = re.findall(r"--entrypoint python \S+ -c '(.+)'", PAGE.section("Keys that people have made"))
+    [script] = re.findall(r"--entrypoint python \S+ -c '(.+)'", PAGE.section("Bring your own keys"))
     assert "10001, 10001" in script
 
 
@@ -96,7 +98,7 @@ def test_the_command_that_gives_keys_to_that_user_reaches_every_file(
         file.touch()
     given: dict[str, tuple[int, int]] = {}
     monkeypatch.setattr(os, "chown", lambda path, *owner: given.update({os.path.normpath(path): owner}))
-    [script] = re.findall(r"--entrypoint python \S+ -c '(.+)'", PAGE.section("Keys that people have made"))
+    [script] = re.findall(r"--entrypoint python \S+ -c '(.+)'", PAGE.section("Bring your own keys"))
     exec(script.replace('"/keys"', repr(str(tmp_path))), {})
     assert set(map(str, [tmp_path, tmp_path / "public", *files])) <= set(given)
     assert set(given.values()) == {(10001, 10001)}
@@ -106,7 +108,7 @@ def test_a_party_that_is_refused_is_not_started_again_and_nothing_else_restarts_
     assert COMPOSE.count("restart: ") == 2
     assert COMPOSE.count('restart: "no"') == 2
     assert "entrypoint: [python, /opt/hushbid/restarting.py, hushbid]" in COMPOSE
-    assert "five times at most" in PAGE.section("What there is")
+    assert "five times at most" in PAGE.section("Services and volumes")
     restarting = runpy.run_path(str(ROOT / "containers" / "restarting.py"))
     assert restarting["STARTS"] == 1 + 5
     assert restarting["FINAL"] == {code for code in ExitCode if code.restart is not Restart.AGAIN}
@@ -114,13 +116,13 @@ def test_a_party_that_is_refused_is_not_started_again_and_nothing_else_restarts_
 
 def test_the_time_limits_that_the_setup_writes_are_stated() -> None:
     assert setup._PATIENCE == {"enrolment": 300.0, "round": 60.0, "comeback": 60.0}
-    said = " ".join(PAGE.section("What there is").split())
+    said = " ".join(PAGE.section("Services and volumes").split())
     assert "`timeouts.round` and `timeouts.comeback` of 60 s" in said
     assert "`timeouts.enrolment` of 300 s in place of 60" in said
 
 
 def test_what_is_removed_to_keep_the_ledgers_is_the_session_and_the_states() -> None:
-    pattern = re.search(r"grep -E '(.*?)'", PAGE.section("Data of your own, and their lifetime ledger"))
+    pattern = re.search(r"grep -E '(.*?)'", PAGE.section("Use your own data"))
     assert pattern
     declared = re.findall(r"^  ([\w-]+):$", COMPOSE[COMPOSE.index("\nvolumes:") :], re.M)
     removed = {volume for volume in declared if re.search(pattern[1], f"hushbid_{volume}")}

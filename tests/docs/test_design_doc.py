@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.docs.test_layout import project_files, text_of
+from tests.docs.test_layout import project_files, pyproject, text_of
 
 PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\d)\. [^\n]+\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
@@ -47,6 +47,30 @@ def test_what_the_source_cites_is_there(path: str, number: str, name: str) -> No
 def test_the_source_cites_sections_and_paragraphs() -> None:
     assert len(CITED) > 20
     assert {name for _, _, name in CITED} > {"", "Exact scores", "No feedback"}
+
+
+def floors(container: str) -> list[str]:
+    """The floors of a package, as import-linter checks them."""
+    contracts = pyproject()["tool"]["importlinter"]["contracts"]
+    [layers] = [each["layers"] for each in contracts if each.get("containers") == [container]]
+    return list(layers)
+
+
+def test_the_floors_are_those_that_the_linter_checks() -> None:
+    [drawn] = re.findall(r"```text\n(.*?)```", SECTIONS["5"], re.S)
+    assert drawn.splitlines() == floors("hushbid") + [f"    {floor}" for floor in floors("hushbid.protocol")]
+
+
+def test_every_package_has_a_line_in_the_table_of_rooms() -> None:
+    table = "".join(re.findall(r"^\|.*\n", SECTIONS["5"], re.M))
+    named = {name.strip("/").rpartition("/")[2] for name in re.findall(r"`([\w/]+/)`", table)}
+    standing = {
+        init.parent.name
+        for place in (ROOT / "hushbid", ROOT / "protocol")
+        for init in place.glob("*/__init__.py")
+    }
+    assert standing - named == set()
+    assert len(standing) > 20
 
 
 def test_a_citation_is_read_whole() -> None:

@@ -32,7 +32,7 @@ MOST_WORDS_FIRST = 1_000
 KINDS = ["Tutorials", "How-to", "Reference", "Explanation", "Studies"]
 
 
-class Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Reads mkdocs.yml; the Python objects in it are not of interest here."""
 
 
@@ -55,7 +55,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(place: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mkdocs", "build", "--config-file", config, "--site-dir", place]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--config-file",
+        config,
+        "--site-dir",
+        place,
+    ]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
 
 
@@ -153,6 +162,6 @@ def test_a_page_fits_the_window_and_complains_of_nothing(
 @needs_browser
 def test_search_finds_a_page(browser: webdriver.Chrome, served: str) -> None:
     browser.get(f"{served}/index.html?q=odometer")
-    until(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "a.md-search-result__link"))
+    until(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "a.md-search-result__link") != [])
     links = browser.find_elements(By.CSS_SELECTOR, "a.md-search-result__link")
     assert any("terms.html" in str(link.get_attribute("href")) for link in links)
