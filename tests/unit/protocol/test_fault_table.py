@@ -438,9 +438,7 @@ def closing_curator_restarted() -> Outcome:
 # -- the page --------------------------------------------------------------------------------------------
 
 PAGE = Page("docs/protocol.md")
-ROWS = {
-    row[-1].strip("`"): row for row in PAGE.rows("When a party is late, gone, back, or wrong", below=True)
-}
+ROWS = {row[-1].strip("`"): row for row in PAGE.rows("Faults by phase", below=True)}
 """The page's rows, by the case that the last cell names."""
 
 
