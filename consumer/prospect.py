@@ -4,7 +4,7 @@ Three things are looked at, none of which a purchase is needed for: how good a m
 cross-validation; how much it gained from twice as many rows; and whether labels follow the columns at all. As
 many rows like one's own as are bought are the most that a purchase can be worth.
 
-The rule was shaped on 83 sessions and tried on 40 that were made afterwards (docs/plan.md has both tables).
+The rule was shaped on 83 sessions and tried on those that were made afterwards (docs/plan.md).
 All of it is a function of D_v, which the consumer keeps.
 """
 

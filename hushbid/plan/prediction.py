@@ -48,7 +48,7 @@ LARGEST_FLOOR: Final = 0.45
 FEW_ROUNDS: Final = 1.5
 FEWER_ROUNDS: Final = 1.3
 """Few rounds add 1.5/T^1.3 times the MMD² of a random choice, as the points of one round are chosen without
-regard to each other. Measured without noise at T from 1 to 50 (docs/plan.md)."""
+regard to each other. Measured without noise at T from 1 to 50."""
 
 RANGE: Final = 2.0
 """Factor either way within which nearly all measured sessions lie (docs/plan.md)."""

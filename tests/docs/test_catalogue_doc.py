@@ -50,14 +50,14 @@ def test_the_fields_of_publish_and_screen_are_there(
         "publish", "kme", "data.npy", "--name", "north", "--neighbours", "add-remove-one", "--epsilon", "1",
         "--seed", "1", "--gamma", "1", "--lower", "0", "--upper", "1,2",
     )  # fmt: skip
-    assert list(published) == PAGE.first_names("Of `publish`")
+    assert list(published) == PAGE.first_names("What `publish` returns")
     (verified,) = printed("publish", "verify", ".")["entries"]
     own = ["entry", "rows", "rows_clipped", "ledger", "spent", "spent_delta", "spent_neighbours"]
     assert list(verified) == ["file", *(name for name in published if name not in own)]
 
     (tmp_path / f"bad{SUFFIX}").write_bytes(b"")
     screened = printed("screen", ".", "--validation", "own.npy", "--epsilon", "1")
-    stated = {name.strip("`"): text for name, text in PAGE.rows("Of `screen`")}
+    stated = {name.strip("`"): text for name, text in PAGE.rows("What `screen` returns")}
     assert list(screened) == list(stated)
     for name, found in (
         ("release", screened["release"]),

@@ -311,7 +311,7 @@ def test_more_rounds_and_fewer_coordinates_are_less_error() -> None:
 def test_the_default_release_is_good_on_data_like_mnist() -> None:
     planned = setting()
     assert judged(planned) == "good"
-    # Sessions on MNIST come to 0.0092 (docs/plan.md).
+    # Sessions on MNIST come to 0.0092.
     assert expected(planned) == pytest.approx(0.0092, rel=0.5)
 
 

@@ -256,7 +256,7 @@ def test_it_says_how_far_it_is(common: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_seed_set_is_no_reason_to_call_a_session_hopeless(common: Path) -> None:
-    """Ten points beside a seed set of 150 came to 0.4 to 2.3 times a random choice's (docs/plan.md)."""
+    """Ten points beside a seed set of 150 came to 0.4 to 2.3 times a random choice's."""
     flags = PlanFlags(owners=2, points=10, validation=100, epsilon_owners=3.0, epsilon_consumer=3.0)
     few = plan_setting(None, flags)
     found = predict(few, *release_errors(few))
