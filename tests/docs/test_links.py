@@ -47,6 +47,5 @@ def test_a_link_that_leads_nowhere_would_be_noticed(link: str) -> None:
 
 
 def test_headings_with_marks_have_the_anchors_that_links_use() -> None:
-    assert {"of-run-and-simulate", "target-and-summary"} <= anchors(ROOT / "docs" / "results.md") | anchors(
-        ROOT / "docs" / "configuration.md"
-    )
+    assert "what-run-and-simulate-return" in anchors(ROOT / "docs" / "results.md")
+    assert "target-and-summary" in anchors(ROOT / "docs" / "configuration.md")
