@@ -210,7 +210,7 @@ def test_a_submission_s_tree_is_as_stated() -> None:
     leaves = [bytes([number]) * 32 for number in range(1, 4)]
 
     def node(left: bytes, right: bytes) -> bytes:
-        return stated(PAGE, "The signature of a submission", "node", left=left, right=right)
+        return stated(PAGE, "Commitments", "node", left=left, right=right)
 
     left, right = node(leaves[0], leaves[1]), node(leaves[2], bytes(NODE_BYTES))
     tree = Tree(leaves)
