@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 
+import nacl.bindings
 import nacl.public
 import numpy as np
 import pytest
 
 from hushbid.protocol import limits
-from hushbid.protocol.crypto.commitment import opening_bytes
-from hushbid.protocol.crypto.identity import Identity
+from hushbid.protocol.crypto.blinding import (
+    BlindKeys,
+    account_statement,
+    blind_bid_statement,
+    blind_digest,
+    broadcast_statement,
+)
+from hushbid.protocol.crypto.commitment import Opening, opening_bytes, row_leaf
+from hushbid.protocol.crypto.identity import Identity, simulated_identity
 from hushbid.protocol.crypto.sealing import (
     NONCE_BYTES,
     SEAL_BYTES,
@@ -22,12 +29,16 @@ from hushbid.protocol.crypto.sealing import (
     candidate_statement,
     open_between,
     pack_content,
+    rows_statement,
     seal_between,
     seal_numbered,
     submission_statement,
 )
+from hushbid.protocol.crypto.unlinking import PairKey
 from hushbid.protocol.privacy.releases import Prior
+from hushbid.protocol.space.copies import lots_of
 from hushbid.protocol.space.herding import FARTHEST, MOST_WEIGHED
+from hushbid.protocol.space.jitter import Jitter
 from hushbid.protocol.wire import arrays
 from hushbid.protocol.wire.codec import FRAME_VERSION, HEADER_BYTES, Frame, encode_frame
 from hushbid.protocol.wire.merkle import NODE_BYTES, Tree, root_of
@@ -37,6 +48,7 @@ from hushbid.protocol.wire.messages import (
     SubmittedCandidate,
 )
 from tests.conftest import ROOT
+from tests.docs.formulas import Value, formulas, stated, value_of
 from tests.docs.pages import Page
 from tests.docs.tables.protocol import MESSAGES, sender_and_receiver
 from tests.support.message_cases import CASES
@@ -110,62 +122,96 @@ def named(title: str) -> dict[str, str]:
     return {row[1]: row[0] for row in PAGE.rows(title) if len(row) == 3}
 
 
-def test_what_an_owner_signs_is_laid_out_as_stated() -> None:
-    box, features = b"any box", np.arange(4, dtype=np.int16)
-    parts = {
-        "tag": b"hushbid candidate 1\0",
-        "session": SESSION,
-        "round": (7).to_bytes(8, "big"),
-        "handle": (5).to_bytes(8, "big", signed=True),
-        "n": bytes([9]),
-        "name": b"digits-34",
-        "box": hashlib.sha256(box).digest(),
-        "features": hashlib.sha256(arrays.pack_array(features)).digest(),
-    }
-    table = named("The signature")
-    assert list(table) == list(parts)
-    assert {name: int(size) for name, size in table.items() if size != "n"} == {
-        name: len(part) for name, part in parts.items() if name != "name"
-    }
-    assert candidate_statement(SESSION, "digits-34", 7, 5, box, features) == b"".join(parts.values())
+BOX, FEATURES = b"any box", np.arange(-2, 2, dtype=np.int16)
+GIVEN: dict[str, Value] = {
+    "session16": SESSION,
+    "round": 7,
+    "handle": 5,
+    "number": 258,
+    "name": "digits-34",
+    "box": BOX,
+    "features": FEATURES,
+    "phi": FEATURES,
+    "digests": bytes(range(96)),
+    "b": 3,
+    "root": bytes(32),
+    "depth": 2,
+    "D": 2,
+}
+"""What the names in formulas stand for."""
 
 
-def test_what_an_owner_signs_of_a_batch_is_laid_out_as_stated() -> None:
-    box, features = b"any box", np.arange(4, dtype=np.int16)
-    of_a_point = {
-        "tag": b"hushbid batched 1\0",
-        "handle": (5).to_bytes(8, "big", signed=True),
-        "box": hashlib.sha256(box).digest(),
-        "features": hashlib.sha256(arrays.pack_array(features)).digest(),
-    }
-    assert batched_digest(5, box, features) == hashlib.sha256(b"".join(of_a_point.values())).digest()
-    digests = bytes(range(96))
-    of_all = {
-        "tag": b"hushbid batch 1\0",
-        "session": SESSION,
-        "round": (7).to_bytes(8, "big"),
-        "b": (3).to_bytes(8, "big", signed=True),
-        "n": bytes([9]),
-        "name": b"digits-34",
-        "digests": digests,
-    }
-    assert batch_statement(SESSION, "digits-34", 7, digests) == b"".join(of_all.values())
-    stated = [(row[1], row[0]) for row in PAGE.rows("The signature of a batch")]
-    parts = [*of_a_point.items(), *of_all.items()]
-    assert [name for name, _ in stated] == [name for name, _ in parts]
-    lengths = {"name": "n", "digests": "32b"}
-    assert [size for _, size in stated] == [lengths.get(name, str(len(part))) for name, part in parts]
+@pytest.mark.parametrize(
+    ("section", "thing", "computed"),
+    [
+        ("The signature", "signed", candidate_statement(SESSION, "digits-34", 7, 5, BOX, FEATURES)),
+        ("The signature of a batch", "digest", batched_digest(5, BOX, FEATURES)),
+        ("The signature of a batch", "signed", batch_statement(SESSION, "digits-34", 7, bytes(range(96)))),
+        (
+            "The signature of a submission",
+            "signed",
+            submission_statement(SESSION, "digits-34", 7, 2, bytes(32)),
+        ),
+        ("Commitments", "signed", rows_statement(SESSION, "digits-34", 2, bytes(32))),
+        ("Copies", "draw", lots_of(SESSION, 4, FEATURES, [6])[0]),
+        ("What is signed under `blind`", "broadcast", broadcast_statement(SESSION, 7, BOX)),
+        ("What is signed under `blind`", "account", account_statement(SESSION, b"any numbers")),
+        ("What is signed under `blind`", "digest", blind_digest(258, BOX)),
+        (
+            "What is signed under `blind`",
+            "bid",
+            blind_bid_statement(SESSION, "digits-34", 7, [bytes(range(96))]),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_formula_gives_the_bytes_that_the_code_makes(section: str, thing: str, computed: bytes) -> None:
+    more: dict[str, Value] = {"place": 4, "owner": 6, "numbers": b"any numbers"}
+    assert stated(PAGE, section, thing, **GIVEN, **more) == computed
 
 
-def test_a_submission_s_tree_and_what_an_owner_signs_of_it_are_laid_out_as_stated() -> None:
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("u64(round)", "u32(round)"), ("hushbid candidate 1", "hushbid candidate 2"), ("name8", "name32")],
+)
+def test_a_formula_that_is_wrong_would_be_noticed(right: str, wrong: str) -> None:
+    formula = formulas(PAGE, "The signature")["signed"]
+    computed = candidate_statement(SESSION, "digits-34", 7, 5, BOX, FEATURES)
+    assert value_of(formula, GIVEN) == computed
+    assert value_of(formula.replace(right, wrong), GIVEN) != computed
+
+
+def test_a_simulated_key_follows_from_what_is_stated() -> None:
+    digest = bytes(range(32))
+    seed = stated(PAGE, "Keys", "seed", digest=digest, number=258, name="heron")
+    assert seed == simulated_identity(digest, 258, "heron").seed
+
+
+def test_a_row_s_leaf_and_the_way_to_its_root_are_as_stated() -> None:
+    point, salt = np.array([1.5, -2.0, 0.25]), bytes(range(16))
+    leaf = stated(
+        PAGE,
+        "Commitments",
+        "leaf",
+        type=b"<f8",
+        columns=3,
+        salt=salt,
+        point=point.astype("<f8").tobytes(),
+        attributes=b"attributes",
+    )
+    assert leaf == row_leaf(salt, point, b"attributes")
+    beside = bytes(32), bytes(range(32))
+    node = stated(PAGE, "Commitments", "node", left=beside[0], right=leaf)
+    root = stated(PAGE, "Commitments", "node", left=node, right=beside[1])
+    assert Opening(salt, 0b01, b"".join(beside)).root(leaf) == root
+
+
+def test_a_submission_s_tree_is_as_stated() -> None:
     leaves = [bytes([number]) * 32 for number in range(1, 4)]
 
     def node(left: bytes, right: bytes) -> bytes:
-        parts = {"tag": b"hushbid node 1\0", "left": left, "right": right}
-        nodes.append([(name, str(len(part))) for name, part in parts.items()])
-        return hashlib.sha256(b"".join(parts.values())).digest()
+        return stated(PAGE, "Commitments", "node", left=left, right=right)
 
-    nodes: list[list[tuple[str, str]]] = []
     left, right = node(leaves[0], leaves[1]), node(leaves[2], bytes(NODE_BYTES))
     tree = Tree(leaves)
     assert (tree.depth, tree.root) == (2, node(left, right))
@@ -175,35 +221,61 @@ def test_a_submission_s_tree_and_what_an_owner_signs_of_it_are_laid_out_as_state
         bytes(NODE_BYTES) + left,
     ]
     assert root_of(leaves[2], 2, tree.path(2)) == tree.root
-    statement = {
-        "tag": b"hushbid submission 1\0",
-        "session": SESSION,
-        "round": (1).to_bytes(8, "big"),
-        "depth": (2).to_bytes(8, "big", signed=True),
-        "n": bytes([9]),
-        "name": b"digits-34",
-        "root": tree.root,
-    }
-    assert submission_statement(SESSION, "digits-34", 1, tree.depth, tree.root) == b"".join(
-        statement.values()
-    )
-    stated = [(row[1], row[0]) for row in PAGE.rows("The signature of a submission")]
-    sizes = [(name, "n" if name == "name" else str(len(part))) for name, part in statement.items()]
-    assert stated == [*nodes[0], *sizes]
 
 
-def test_a_numbered_box_is_laid_out_as_stated() -> None:
-    assert named("Numbered boxes") == {"ephemeral": "32", "recipient": "32", "number": "8"}
+def test_a_numbered_box_is_made_as_stated() -> None:
     ephemeral, number = bytes(range(2, 34)), 258
     (box,) = seal_numbered({number: b"content"}, CONSUMER.public.sealing, ephemeral)
     public = bytes(nacl.public.PrivateKey(ephemeral).public_key)
-    bound = public + bytes(CONSUMER.public.sealing) + number.to_bytes(8, "big")
-    nonce = hashlib.blake2b(bound, digest_size=NONCE_BYTES).digest()
+    recipient = bytes(CONSUMER.public.sealing)
+    nonce = stated(PAGE, "Numbered boxes", "nonce", ephemeral=public, recipient=recipient, number=number)
+    assert len(nonce) == NONCE_BYTES
     sealed = nacl.public.Box(nacl.public.PrivateKey(ephemeral), CONSUMER.public.sealing).encrypt(
         b"content", nonce
     )
     assert box == public + sealed.ciphertext
     assert len(sealed.ciphertext) == len(b"content") + 16
+
+
+def test_a_jitter_is_as_stated() -> None:
+    (formula,) = re.findall(r"`(SHA256\(.+?\))`", PAGE.section("Jitter"))
+    summed = sum(value_of(formula, GIVEN)[:12])
+    assert Jitter(SESSION).of(FEATURES[None]).tolist() == [16 * (summed - 1530)]
+    assert "16·(n−1530)" in PAGE.section("Jitter")
+
+
+def test_a_masked_score_is_as_stated() -> None:
+    seed = bytes(range(32))
+    mask_key = stated(PAGE, "The session's keys", "mask_key", seed=seed, session16=SESSION)
+    given: dict[str, Value] = {**GIVEN, "mask_key": mask_key}
+    drawn, given["tie_key"] = (stated(PAGE, "Masked scores", name, **given) for name in ("drawn", "tie_key"))
+    a = int.from_bytes(drawn[:8], "big") >> 2 | 2**61
+    c = (int.from_bytes(drawn[8:], "big") >> 2) + 1
+    t = int.from_bytes(stated(PAGE, "Masked scores", "h", **given), "big") * a >> 64
+    bound, score = 1000, -12
+    (masked,) = BlindKeys(seed, SESSION).mask(7, bound).of([score], FEATURES[None])
+    assert int.from_bytes(masked, "big") == a * (score + bound + 1) + c + t
+
+
+def test_a_broadcast_is_encrypted_as_stated() -> None:
+    seed, weights = bytes(range(32)), np.arange(4, dtype=np.int32)
+    key = stated(PAGE, "The session's keys", "broadcast_key", seed=seed, session16=SESSION)
+    bound = value_of("session16, u64(round)", GIVEN)
+    assert "`session16, u64(ℓ)`" in PAGE.section("The session's keys")
+    opened = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+        BlindKeys(seed, SESSION).encrypt(weights, 7), bound, (7).to_bytes(24, "big"), key
+    )
+    assert opened == arrays.pack_array(weights)
+
+
+def test_what_an_owner_and_the_consumer_share_is_as_stated() -> None:
+    section, recipient = "Scores that cannot be linked", CONSUMER.public.sealing
+    shared = nacl.bindings.crypto_box_beforenm(bytes(recipient), bytes(OWNER.sealing))
+    given: dict[str, Value] = {**GIVEN, "shared": shared}
+    for name in ("pair_key", "round_key", "own_tie_key"):
+        given[name] = stated(PAGE, section, name, **given)
+    places = PairKey(OWNER.sealing, recipient, SESSION).places(7, 3)
+    assert places.tie(FEATURES) == int.from_bytes(stated(PAGE, section, "own_h", **given), "big")
 
 
 def test_the_numbers_of_the_aim_and_of_the_choice_are_those_of_the_code() -> None:
@@ -237,18 +309,24 @@ def test_a_content_is_laid_out_as_stated() -> None:
 
 
 def test_a_sealed_map_is_laid_out_as_stated() -> None:
-    lengths = [int(size) for size in named("The sealed map").values()]
-    assert NONCE_BYTES + 16 + sum(lengths) == limits.MAP_BOX_BYTES
-    tags = [
-        f"{tag}\0".encode()
-        for tag in re.findall(r"`(hushbid [a-z ]+ 1)` and a\s+zero", PAGE.section("The sealed map"))
-    ]
-    keys = [bytes(identity.public.sealing) for identity in (CONSUMER, OWNER)]
-    binding = hashlib.sha256(tags[0] + keys[0] + keys[1] + tags[1] + SESSION).digest()
-    nonce = bytes(NONCE_BYTES)
-    box = seal_between(b"seed", OWNER.public.sealing, CONSUMER.sealing, nonce, context=tags[1] + SESSION)
-    assert nacl.public.Box(OWNER.sealing, CONSUMER.public.sealing).decrypt(box) == binding + b"seed"
-    assert open_between(box, CONSUMER.public.sealing, OWNER.sealing, context=tags[1] + SESSION) == b"seed"
+    nonce_bytes, *parts = map(int, re.findall(r"\((\d+)\)", PAGE.section("The sealed map")))
+    assert nonce_bytes == NONCE_BYTES
+    assert len(parts) == 3
+    assert NONCE_BYTES + 16 + sum(parts) == limits.MAP_BOX_BYTES
+    assert PAGE.section("The sealed map").strip().startswith(f"{limits.MAP_BOX_BYTES} bytes")
+    sender, recipient = CONSUMER.public.sealing, OWNER.public.sealing
+    binding = stated(
+        PAGE,
+        "The sealed map",
+        "binding",
+        sender=bytes(sender),
+        recipient=bytes(recipient),
+        session16=SESSION,
+    )
+    context = b"hushbid secret map 1\0" + SESSION
+    box = seal_between(b"seed", recipient, CONSUMER.sealing, bytes(NONCE_BYTES), context=context)
+    assert nacl.public.Box(OWNER.sealing, sender).decrypt(box) == binding + b"seed"
+    assert open_between(box, sender, OWNER.sealing, context=context) == b"seed"
 
 
 def test_the_lengths_of_boxes_and_signatures_are_those_of_the_code() -> None:
