@@ -16,7 +16,7 @@ TOGETHER := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 # Of an environment that has it set, every process of the tests, and there are thousands, would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-all checks bench docs site lint types imports browser engine base-image wheelhouse lock clean
+.PHONY: help install run test test-all checks bench docs site figures lint types imports browser engine base-image wheelhouse lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make bench     benchmarks"
 	@echo "make docs      write the tables of the documents anew that follow from the code"
 	@echo "make site      build the documents as a site, in build/site"
+	@echo "make figures   count what a newcomer has to read: lines, names in two places, words of the documents"
 	@echo "make lint | types | imports   one of the checks"
 	@echo "make browser   install Chromium, for the test of reports in it (Debian; without it that test skips)"
 	@echo "make engine    install a Docker engine and docker-compose, for the tests of containers (Debian; as above)"
@@ -84,6 +85,9 @@ docs: $(STAMP)
 
 site: $(STAMP)
 	$(BIN)/mkdocs build
+
+figures: $(STAMP)
+	$(BIN)/python -m tests.unit.project.figures
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -22,11 +22,10 @@ from tests.conftest import ROOT
 from tests.docs.pages import Page
 from tests.processes.test_report_page import browser, log, until
 from tests.processes.test_report_page import pytestmark as needs_browser
+from tests.unit.project.figures import words_of
 
 __all__ = ["browser"]
 
-MOST_WORDS = 160_000
-"""In all documents, without what is made from the code. It only shrinks."""
 MOST_WORDS_FIRST = 1_000
 """On the first page of each kind."""
 KINDS = ["Tutorials", "How-to", "Reference", "Explanation", "Studies"]
@@ -89,12 +88,6 @@ class Silent(SimpleHTTPRequestHandler):
         """Nothing."""
 
 
-def written(page: Path) -> int:
-    """A page's words, without what is made from the code."""
-    text = page.read_text(encoding="utf-8")
-    return len(re.sub(r"<!-- generated: .*?<!-- end -->", "", text, flags=re.S).split())
-
-
 def test_a_page_that_leads_nowhere_or_is_left_out_would_fail_the_build(tmp_path: Path) -> None:
     """The settings are the site's own; only the pages are others."""
     docs = tmp_path / "docs"
@@ -120,12 +113,7 @@ def test_pages_are_sorted_by_what_readers_want(kinds: dict[str, list[str]]) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_page_of_a_kind_is_short(kinds: dict[str, list[str]], kind: str) -> None:
-    assert written(ROOT / "docs" / kinds[kind][0]) <= MOST_WORDS_FIRST
-
-
-def test_the_documents_do_not_grow() -> None:
-    words = sum(written(page) for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
-    assert words <= MOST_WORDS
+    assert words_of(ROOT / "docs" / kinds[kind][0]) <= MOST_WORDS_FIRST
 
 
 def test_every_public_name_is_in_the_reference() -> None:

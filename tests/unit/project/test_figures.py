@@ -1,0 +1,41 @@
+"""Figures that only fall: who lowers one writes the new limit here."""
+
+from __future__ import annotations
+
+from tests.unit.project import figures
+
+MOST_CLASSES_OF_ONE_NAME = 60
+MOST_LINES_WITH_ANY_MAPPING = 219
+MOST_BY_STRING = 13
+DEEPEST = 8
+MOST_WORDS = 76_700
+
+
+def test_a_class_name_stands_in_one_module() -> None:
+    assert len(figures.repeated_classes()) <= MOST_CLASSES_OF_ONE_NAME
+
+
+def test_results_are_typed() -> None:
+    assert figures.lines_with(r"Mapping\[str, Any\]") <= MOST_LINES_WITH_ANY_MAPPING
+
+
+def test_a_machine_s_handlers_are_found_by_reading() -> None:
+    assert len(list(figures.handlers_by_string())) <= MOST_BY_STRING
+
+
+def test_a_party_is_read_without_climbing() -> None:
+    assert figures.deepest_inheritance()[0] <= DEEPEST
+
+
+def test_the_documents_are_short() -> None:
+    assert sum(map(figures.words_of, figures.documents())) <= MOST_WORDS
+
+
+def test_what_is_counted_is_there() -> None:
+    """A limit holds nothing if nothing is found."""
+    lines = figures.lines_by_package()
+    assert {"protocol", "curator", "owner", "consumer", "hushbid/cli", "hushbid/report"} <= lines.keys()
+    assert sum(lines.values()) > 50_000
+    assert figures.docstring_lines() > 5_000
+    assert "CuratorMachine" in figures.classes_by_name()
+    assert len(figures.documents()) > 25
