@@ -427,6 +427,45 @@ def _show_tender(result: Mapping[str, Any]) -> None:
     )
 
 
+def _show_records(result: Mapping[str, Any]) -> None:
+    costs = ("session", "verify", "report", "curator", "owner")
+    rows = [
+        (
+            row["rule"],
+            f"{row['points']:,}",
+            f"{row['transcript_bytes'] / 1e6:,.1f}",
+            *(f"{row[f'{cost}_seconds']:.2f}" for cost in costs),
+        )
+        for row in result["rows"]
+    ]
+    for rule, powers in result["powers"].items():
+        grown = [f"p^{powers[name]:.2f}" for name in ("transcript_bytes", *(f"{c}_seconds" for c in costs))]
+        rows.append((rule, "grows by", *grown))
+    _print(
+        f"Transcripts of {result['owners']} owners, d = {result['dimension']}; processor seconds",
+        ("rule",),
+        rows,
+        numbers=("p", "MB", "session", "verify", "report", "curator resumes", "owner resumes"),
+    )
+
+
+@bench_app.command("records")
+@verb(show=_show_records)
+def _records(
+    rule: Annotated[
+        list[str] | None, typer.Option(help="The acquisition rule; default: sealed and tender.")
+    ] = None,
+    points: Annotated[
+        list[int] | None,
+        typer.Option(help="p of a session; may be repeated; default: 1,000, 4,000 and 10,000."),
+    ] = None,
+) -> dict[str, Any]:
+    """Measure what transcripts cost to verify, to report and to resume, by the points of a session."""
+    from hushbid.evidence.bench.records import RULES, bench_records
+
+    return bench_records(rules=rule or RULES, points=points or (1_000, 4_000, 10_000), say=_say)
+
+
 @bench_app.command("tender")
 @verb(show=_show_tender)
 def _tender(

@@ -15,6 +15,7 @@ from hushbid.consumer.verdict import Verdict
 from hushbid.curator.result import CuratorResult
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.suites import SUITES
+from hushbid.evidence.bench.records import RecordsCost
 from hushbid.evidence.bench.rules import SETTINGS as BENCHED
 from hushbid.evidence.experiments import (
     kme,
@@ -100,6 +101,7 @@ RESULTS: Final[dict[str, Made]] = {
     "bench peers": partial(returned, "hushbid/evidence/bench/peers.py:bench_peers"),
     "bench tender": partial(returned, "hushbid/evidence/bench/tender.py:bench_tender"),
     "bench rules": partial(returned, "hushbid/evidence/bench/rules.py:bench_rules"),
+    "bench records": partial(fields, RecordsCost),
     "bench owners": partial(returned, "hushbid/evidence/bench/owners.py:bench_owners"),
     "experiment selection": partial(fields, selection.Row),
     "experiment kme": partial(fields, kme.KmeRow),
