@@ -28,6 +28,7 @@ from hushbid.protocol.errors import ConfigError
 __all__ = [
     "ENDING",
     "KILL",
+    "LIBRARIES",
     "NO_LINK",
     "NO_WAIT",
     "PRIVATE",
@@ -56,6 +57,13 @@ __all__ = [
     "unnamed_file",
     "user",
 ]
+
+LIBRARIES: Final = threading.RLock()
+"""Held while loaded libraries are searched, and while a second thread loads some.
+
+A search holds the linker's lock and waits for the interpreter; loading holds the interpreter and waits for
+the linker's lock. Without this lock a process in which both happen may wait for ever.
+"""
 
 PRIVATE: Final = 0o600
 """File mode that lets only the owner read and write."""

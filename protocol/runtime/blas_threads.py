@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from threadpoolctl import ThreadpoolController
 
+from hushbid.protocol.platform import LIBRARIES
+
 __all__ = ["keep_one_blas_thread", "one_blas_thread"]
 
 _LOCK: Final = threading.Lock()
@@ -41,4 +43,5 @@ def one_blas_thread() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _libraries(_imported: int) -> ThreadpoolController:
     """Every BLAS in the process. A search takes 10 ms, so that it is repeated after imports alone."""
-    return ThreadpoolController()
+    with LIBRARIES:
+        return ThreadpoolController()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import numpy.typing as npt
 
 from hushbid.protocol.closing import Closing
 from hushbid.protocol.errors import LocalProtocolError
+from hushbid.protocol.platform import LIBRARIES
 from hushbid.protocol.privacy.noise import Draw, NoiseSource
 from hushbid.protocol.session.session import Session
 
@@ -185,10 +187,13 @@ class DrawnAhead(Closing):
     # The thread.
 
     def _run(self) -> None:
+        loads: AbstractContextManager[object] = LIBRARIES  # the first draw imports OpenDP
         while (job := self._next_job()) is not None:
             draw, count = job
             try:
-                drawn = self._source.draw(Draw(draw.distribution, draw.scale, draw.size * count))
+                with loads:
+                    drawn = self._source.draw(Draw(draw.distribution, draw.scale, draw.size * count))
+                loads = nullcontext()
             except Exception as error:  # it belongs to whoever asks for noise
                 with self._changed:
                     self._failure = error

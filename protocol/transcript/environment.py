@@ -12,6 +12,7 @@ import sysconfig
 import numpy as np
 import threadpoolctl
 
+from hushbid.protocol.platform import LIBRARIES
 from hushbid.protocol.wire.values import Fields, Value
 
 __all__ = ["environment_differences", "environment_fingerprint"]
@@ -25,6 +26,8 @@ def environment_fingerprint() -> dict[str, Value]:
         chosen kernels of each loaded BLAS), ``cpu`` (features that numpy's own kernels use).
     """
     build = np.show_config(mode="dicts")
+    with LIBRARIES:
+        pools = threadpoolctl.threadpool_info()
     simd = build.get("SIMD Extensions", {})
     return {
         "python": f"{sys.implementation.name} {sys.version.split()[0]}",
@@ -35,7 +38,7 @@ def environment_fingerprint() -> dict[str, Value]:
             sorted(
                 {
                     f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture', '')}".strip()
-                    for pool in threadpoolctl.threadpool_info()
+                    for pool in pools
                     if pool.get("user_api") == "blas"
                 }
             )

@@ -26,6 +26,7 @@ MODULES = [
     "hushbid.protocol.runtime.sockets",
     "hushbid.protocol.transcript",
     "hushbid.protocol.transcript.journal",
+    "hushbid.protocol.transcript.environment",
     "hushbid.protocol.transcript.reader",
     "hushbid.protocol.transcript.record",
     "hushbid.curator.machine",
@@ -101,6 +102,7 @@ ALLOWED = [
     ("hushbid.protocol.data.csv_files", "os"),
     ("hushbid.protocol.platform", "fcntl"),
     ("hushbid.protocol.plain_files", "hushbid.protocol.platform"),
+    ("hushbid.protocol.transcript.environment", "hushbid.protocol.platform"),
 ]
 
 

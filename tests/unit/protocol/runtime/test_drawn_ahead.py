@@ -23,7 +23,9 @@ from hushbid.protocol.errors import ConfigError, LocalProtocolError
 from hushbid.protocol.machine.machine import Computation
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from hushbid.protocol.runtime.blas_threads import _libraries
 from hushbid.protocol.runtime.drawn_ahead import BULK_VALUES, DrawnAhead, expect_noise
+from hushbid.protocol.transcript.environment import environment_fingerprint
 from hushbid.simulation.simulator import Crash, Simulation
 
 SIZE = 140
@@ -385,3 +387,30 @@ def test_a_blind_consumer_that_starts_again_knows_what_noise_it_drew() -> None:
     assert {drawn for _, drawn in after} == {session.owners_releases}, "from the first step on"
     assert ("draw-noise", 0) in before
     assert "draw-noise" not in {kind for kind, _ in after}
+
+
+def search_blas() -> None:
+    _libraries.cache_clear()
+    _libraries(0)
+
+
+@pytest.mark.parametrize("search", [environment_fingerprint, search_blas])
+def test_no_library_is_searched_for_while_the_first_draw_loads_some(
+    source: Counting, ahead: DrawnAhead, search: Callable[[], object]
+) -> None:
+    """The search holds the linker's lock and waits for the interpreter, which who loads a library holds."""
+    source.gate.clear()
+    with ThreadPoolExecutor(1) as pool:
+        ahead.expect(VECTOR, 1)
+        source.wait_for(lambda: len(source.requests) == 1)
+        searched = pool.submit(search)
+        with pytest.raises(TimeoutError):
+            searched.result(timeout=0.3)
+        source.gate.set()
+        searched.result(timeout=PATIENCE)
+        ahead.draw(VECTOR)
+        source.gate.clear()
+        ahead.expect(OTHER, 1)  # by now all is loaded, and a search need not wait
+        source.wait_for(lambda: len(source.requests) == 2)
+        pool.submit(search).result(timeout=PATIENCE)
+        source.gate.set()
