@@ -127,7 +127,8 @@ def _chosen_features(by_party: Mapping[str, Told], chosen: Chosen) -> list[Featu
     else:
         assert isinstance(machine, ConsumerMachine), "nobody else tells what was chosen"
         candidates = [entry.candidate for entry in machine.delivered]
-    return [getattr(candidate, "features", None) for candidate in candidates[: len(chosen.at)]]
+    found = [getattr(candidate, "features", None) for candidate in candidates[: len(chosen.at)]]
+    return [None if each is None or not each.size else each for each in found]  # a blind curator has none
 
 
 def _wanted(session: Session, by_party: Mapping[str, Told], own: OwnFiles | str) -> tuple[int, Floats]:
