@@ -138,7 +138,7 @@ const picturesOf = (facts, { mark, other }) => {
     ];
     const notes = [];
     if (found.mean) {
-      const [x, y] = spot(...found.mean).map((value, i) => Math.max(6, Math.min([width, height][i] - 6, value)));
+      const [x, y] = spot(...found.mean).map((value, i) => Math.max(9, Math.min([width, height][i] - 9, value)));
       drawing.append(make("svg:path", { class: "cross", d: cross(x, y) }));
       keys.push(["cross", 1, "released mean of the validation set"]);
       if (!inside(...found.mean)) notes.push("The released mean lies outside of the picture, by its noise.");
