@@ -135,7 +135,8 @@ class Reading:
         elif kind == Restarted.KIND:
             self._happened(kind, self.header.party, seconds)
         elif kind == Started.KIND:
-            self.data = bytes(item.private.get("data", b""))
+            data = item.private.get("data")
+            self.data = data if isinstance(data, bytes) else b""
         elif kind == TargetReleased.KIND:
             self.released = item.private
         elif kind == Offended.KIND:

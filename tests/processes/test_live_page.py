@@ -129,8 +129,8 @@ def test_it_asks_its_own_server_and_nobody_else(browser: webdriver.Chrome, growi
 
 def test_a_session_that_was_over_goes_on(browser: webdriver.Chrome, growing: Growing) -> None:
     """A party that ended early, and is started again, writes on: the page that said so follows it."""
-    run, names = growing.run, {CURATOR: CURATOR, "owner-0": "owner"}
-    statuses = [replace(CURATORS, party=name, role=role) for name, role in names.items()]
+    run = growing.run
+    statuses = [CURATORS, replace(CURATORS, party="owner-0", role="owner")]
     first = growing.grow(0.5)
     for status in statuses:
         write(run, replace(status, finished=True, exit_code=1))

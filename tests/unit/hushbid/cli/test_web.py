@@ -95,13 +95,14 @@ def test_a_session_that_was_over_goes_on_where_a_party_starts_again(tmp_path: Pa
 def test_it_is_looked_at_until_ctrl_c_and_each_end_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    looks = iter([{"finished": True}, {"finished": True}, {}, {"finished": True}])
+    ended = iter([True, True, False, True])
 
     def sleep(_seconds: float) -> None:
-        state = next(looks, None)
-        if state is None:
+        finished = next(ended, None)
+        if finished is None:
             raise KeyboardInterrupt
-        write(tmp_path, replace(CURATORS, beat=time.time(), exit_code=1 if state else None, **state))
+        code = 1 if finished else None
+        write(tmp_path, replace(CURATORS, beat=time.time(), finished=finished, exit_code=code))
 
     monkeypatch.setattr("hushbid.cli.web.time.sleep", sleep)
     result = served([tmp_path], port=None, as_json=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,13 +73,13 @@ def handed_over(path: Path) -> list[tuple[int, Floats]]:
 
 def bought(path: Path) -> list[Floats]:
     """φ of what a consumer's transcript says was delivered."""
+    found: list[Floats] = []
     with TranscriptReader(path) as reader:
-        return [
-            entry["candidate"]["features"] * FEATURE_UNIT
-            for item in (item for record in reader for item in record.items)
-            if item.kind == "purchases-checked"
-            for entry in item.private["delivered"]  # type: ignore[union-attr]
-        ]
+        for item in (item for record in reader for item in record.items):
+            if item.kind == "purchases-checked":
+                entries: Sequence[Any] = item.private["delivered"]  # type: ignore[assignment]
+                found += [entry["candidate"]["features"] * FEATURE_UNIT for entry in entries]
+    return found
 
 
 # -- every rule ---------------------------------------------------------------------------------------------
