@@ -71,11 +71,11 @@ def replay_command(
     consumer's, it also shows the wanted rows, and trains the model to show its score so far. With --beside
     it plays two sessions, aligned by rounds, and says where they first differ.
     """
-    from hushbid.replay.own import Given
+    from hushbid.replay.own import ReplayFiles
     from hushbid.replay.writing import write_replay
 
-    given = Given.at(files, files=not transcripts_only)
-    other = Given.at(beside, files=not transcripts_only) if beside else None
+    given = ReplayFiles.at(files, files=not transcripts_only)
+    other = ReplayFiles.at(beside, files=not transcripts_only) if beside else None
     facts, compared = write_replay(given, output, other)
     steps = facts.steps
     return {

@@ -22,8 +22,8 @@ __all__ = [
     "Copy",
     "Facts",
     "Knowledge",
-    "Points",
-    "Scores",
+    "PointPicture",
+    "ScoreCourse",
     "Steps",
     "Track",
 ]
@@ -146,7 +146,7 @@ class Cloud:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Points:
+class PointPicture:
     """Points by the first two principal components of φ of those that are drawn.
 
     Attributes:
@@ -169,7 +169,7 @@ class Points:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores:
+class ScoreCourse:
     """How good the consumer's model is with the first of its bought points, as columns.
 
     Attributes:
@@ -228,8 +228,8 @@ class Facts:
     copies: Mapping[str, Copy]
     chosen: Chosen | None
     closeness: Closeness | None
-    points_drawn: Points | str
-    scores: Scores | str
+    points_drawn: PointPicture | str
+    scores: ScoreCourse | str
     knowledge: Mapping[str, Knowledge]
     odometers: tuple[Odometer, ...]
     disclaimers: tuple[str, ...]
@@ -238,8 +238,8 @@ class Facts:
     @property
     def from_files(self) -> bool:
         """Whether the consumer's files tell a part of it, beside transcripts."""
-        drawn = isinstance(self.points_drawn, Points) and bool(self.points_drawn.wanted.x)
-        return drawn or isinstance(self.scores, Scores)
+        drawn = isinstance(self.points_drawn, PointPicture) and bool(self.points_drawn.wanted.x)
+        return drawn or isinstance(self.scores, ScoreCourse)
 
     def as_json(self) -> dict[str, Any]:
         """The facts as JSON can hold them."""

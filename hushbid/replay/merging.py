@@ -16,7 +16,7 @@ from hushbid.protocol.session.odometer import odometers
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header, Record
-from hushbid.replay.facts import ALL_OWNERS, NOBODY, Chosen, Closeness, Copy, Facts, Scores, Steps, Track
+from hushbid.replay.facts import ALL_OWNERS, NOBODY, Chosen, Closeness, Copy, Facts, ScoreCourse, Steps, Track
 from hushbid.replay.knowledge import MEANINGS, knowledge_of
 from hushbid.replay.ordering import Placed, Told, on_one_course
 from hushbid.replay.own import OwnFiles, own_files
@@ -371,14 +371,14 @@ def _own(session: Session, consumer: Told | None, state: Path | None) -> OwnFile
     return own_files(state, session, consumer.reading.data, machine.delivered)
 
 
-def _scores(session: Session, consumer: Told | None, own: OwnFiles | str) -> Scores | str:
+def _scores(session: Session, consumer: Told | None, own: OwnFiles | str) -> ScoreCourse | str:
     if consumer is not None and isinstance(own, OwnFiles):
         machine = consumer.reading.machine
         assert isinstance(machine, ConsumerMachine)
         found = scores_of(session, machine.delivered, own)
     else:
         found = own if isinstance(own, str) else ""
-    if isinstance(found, Scores):
+    if isinstance(found, ScoreCourse):
         return found
     return (
         f"No transcript has the score, and it cannot be worked out: {found}. A replay of a run’s directory, "

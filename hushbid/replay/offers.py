@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hushbid.protocol.space.grid import Features
 from hushbid.replay.rows import Row
 
-__all__ = ["BRINGING", "MOST_OFFERED", "Offer", "Offers"]
+__all__ = ["BRINGING", "MOST_OFFERED", "HandedPoint", "HandedPoints"]
 
 MOST_OFFERED: Final = 600
 """Most points of one transcript that are kept."""
@@ -19,7 +19,7 @@ BRINGING: Final = frozenset({"bid", "batch", "submission", "offer"})
 """Messages of an owner that may bring φ of points; under `blind` none does."""
 
 
-class Offer(NamedTuple):
+class HandedPoint(NamedTuple):
     """A point that was handed over, in the message of a row; `number` counts those of the transcript."""
 
     number: int
@@ -27,7 +27,7 @@ class Offer(NamedTuple):
     features: Features
 
 
-class Offers:
+class HandedPoints:
     """Takes points in, and keeps at most `MOST_OFFERED`: of more, a sample without replacement.
 
     Each point is as likely as any other to be kept (Vitter 1985, algorithm R). The draws have a fixed seed,
@@ -37,20 +37,20 @@ class Offers:
     def __init__(self) -> None:
         self.count = 0
         """Points that were handed over, kept or not."""
-        self._kept: list[Offer] = []
+        self._kept: list[HandedPoint] = []
         self._generator = np.random.default_rng(0)
 
     def take(self, row: Row, fields: Mapping[str, Any]) -> None:
         """Take in the points of a message that may bring some."""
         for features in _points_of(fields):
-            offer = Offer(self.count, row, features)
+            offer = HandedPoint(self.count, row, features)
             self.count += 1
             if len(self._kept) < MOST_OFFERED:
                 self._kept.append(offer)
             elif (place := int(self._generator.integers(self.count))) < MOST_OFFERED:
                 self._kept[place] = offer
 
-    def kept(self) -> list[Offer]:
+    def kept(self) -> list[HandedPoint]:
         """The points that were kept, in the order in which they came."""
         return sorted(self._kept, key=lambda offer: offer.number)
 

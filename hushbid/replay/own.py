@@ -24,7 +24,7 @@ from hushbid.protocol.space.mmd import Vector
 from hushbid.report.sources import transcripts_of
 from hushbid.tables.delivery import read_delivered
 
-__all__ = ["Given", "OwnFiles", "own_files"]
+__all__ = ["OwnFiles", "ReplayFiles", "own_files"]
 
 _DELIVERED: Final = "delivered.npz"
 _SETTINGS: Final = f"the consumer’s {SETTINGS_FILE}"
@@ -47,7 +47,7 @@ class OwnFiles:
 
 
 @dataclass(frozen=True)
-class Given:
+class ReplayFiles:
     """What a replay is made of.
 
     Attributes:

@@ -20,8 +20,8 @@ from hushbid.protocol.session.points import labels_of
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features, features_to_float
 from hushbid.replay.components import Components, components_of
-from hushbid.replay.facts import Chosen, Cloud, Points
-from hushbid.replay.offers import MOST_OFFERED, Offer
+from hushbid.replay.facts import Chosen, Cloud, PointPicture
+from hushbid.replay.offers import MOST_OFFERED, HandedPoint
 from hushbid.replay.ordering import Told
 from hushbid.replay.own import OwnFiles
 from hushbid.report.rounds import shortened, thinned
@@ -44,7 +44,7 @@ def points_of(
     chosen: Chosen | None,
     own: OwnFiles | str,
     rounds: Sequence[int],
-) -> Points | str:
+) -> PointPicture | str:
     """The points whose φ these transcripts have, on their first two principal components.
 
     Args:
@@ -78,7 +78,7 @@ def points_of(
     count = sum(teller.reading.offers.count for teller in _tellers(by_party))
     bought_at = [] if chosen is None else [chosen.at[place] for place in drawn]
     bought_in = [] if chosen is None else [chosen.round[place] for place in drawn]
-    return Points(
+    return PointPicture(
         explained=(shortened(components.explained[0]), shortened(components.explained[1])),
         mean=mean,
         wanted=_cloud(spots[0], rows),
@@ -103,12 +103,12 @@ def _tellers(by_party: Mapping[str, Told]) -> list[Told]:
     return curator or telling
 
 
-def _offers(by_party: Mapping[str, Told]) -> list[tuple[Told, Offer]]:
+def _offers(by_party: Mapping[str, Told]) -> list[tuple[Told, HandedPoint]]:
     found = [(each, offer) for each in _tellers(by_party) for offer in each.reading.offers.kept()]
     return [found[number - 1] for number in thinned(len(found), MOST_OFFERED)] if found else []
 
 
-def _steps_of(offers: Sequence[tuple[Told, Offer]], steps: int) -> list[int]:
+def _steps_of(offers: Sequence[tuple[Told, HandedPoint]], steps: int) -> list[int]:
     """The step in which each was handed over."""
     places = {
         id(row): place

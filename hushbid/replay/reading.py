@@ -37,7 +37,7 @@ from hushbid.protocol.transcript.replay import filler_box
 from hushbid.protocol.wire.codec import encode_message, read_message, said_to
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, with_boxes
 from hushbid.protocol.wire.values import unpack_value
-from hushbid.replay.offers import BRINGING, Offers
+from hushbid.replay.offers import BRINGING, HandedPoints
 from hushbid.replay.rows import Key, Row
 
 __all__ = ["ENDING", "HIDDEN", "Reading"]
@@ -83,7 +83,7 @@ class Reading:
         """For each point that was chosen, or delivered, the row from which the party knew."""
         self.ends: list[int] = []
         """Rows there are after each record; later ones do not move them."""
-        self.offers = Offers()
+        self.offers = HandedPoints()
         self.data = b""
         """The digest of the party's data, in its first record."""
         self.released: Mapping[str, Any] = {}

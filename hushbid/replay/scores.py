@@ -14,7 +14,7 @@ from hushbid.consumer.events import Delivered
 from hushbid.consumer.model_figures import Figure, ModelCourse, ModelFigures
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.session.session import Session
-from hushbid.replay.facts import Scores
+from hushbid.replay.facts import ScoreCourse
 from hushbid.replay.own import OwnFiles
 from hushbid.report.rounds import shortened, thinned
 
@@ -26,7 +26,7 @@ _CLOSE: Final = 1e-9
 """Largest difference of two figures of one model."""
 
 
-def scores_of(session: Session, delivered: Sequence[Delivered], own: OwnFiles) -> Scores | str:
+def scores_of(session: Session, delivered: Sequence[Delivered], own: OwnFiles) -> ScoreCourse | str:
     """Train the consumer's model with its own rows and the first bought points, of a few numbers of them.
 
     Returns:
@@ -45,7 +45,7 @@ def scores_of(session: Session, delivered: Sequence[Delivered], own: OwnFiles) -
         return error.what.rstrip(".")
     if isinstance(found, str):
         return found
-    return Scores(
+    return ScoreCourse(
         metric=found.metric,
         points=tuple(counts),
         round=tuple(rounds[count - 1] if count else 0 for count in counts),

@@ -8,7 +8,7 @@ from typing import Final
 from hushbid.replay.beside import Beside, beside_of
 from hushbid.replay.facts import Facts
 from hushbid.replay.merging import recording_of
-from hushbid.replay.own import Given
+from hushbid.replay.own import ReplayFiles
 from hushbid.replay.page import FIRST_BYTES, page_of, sessions_of
 from hushbid.report.html import SESSION
 from hushbid.text_files import check_page_session, page_there, write_page
@@ -18,7 +18,9 @@ __all__ = ["write_replay"]
 _WHAT: Final = "replay"
 
 
-def write_replay(given: Given, output: Path, beside: Given | None = None) -> tuple[Facts, Beside | None]:
+def write_replay(
+    given: ReplayFiles, output: Path, beside: ReplayFiles | None = None
+) -> tuple[Facts, Beside | None]:
     """Make a replay of the transcripts of one session, or of two side by side.
 
     Args:

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from hushbid.cli.app import app
 from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE
 from hushbid.protocol.names import CONSUMER
-from hushbid.replay.facts import Facts, Points, Scores
+from hushbid.replay.facts import Facts, PointPicture, ScoreCourse
 from hushbid.replay.merging import recording_of
-from hushbid.replay.own import Given
+from hushbid.replay.own import ReplayFiles
 from tests.unit.hushbid.replay.test_replay_page import unpacked
 
 ROUNDS, BATCH, WANTED = 25, 2, 30
@@ -71,12 +71,12 @@ def copied(run: Path, tmp_path: Path) -> Path:
 
 
 def facts(*places: Path, files: bool = True) -> Facts:
-    given = Given.at(places, files=files)
+    given = ReplayFiles.at(places, files=files)
     return recording_of(given.transcripts, given.own).facts
 
 
-def scores(found: Facts) -> Scores:
-    assert isinstance(found.scores, Scores), found.scores
+def scores(found: Facts) -> ScoreCourse:
+    assert isinstance(found.scores, ScoreCourse), found.scores
     return found.scores
 
 
@@ -125,7 +125,7 @@ def test_transcripts_alone_have_neither(run: Path, tmp_path: Path) -> None:
 def test_the_consumer_s_directory_is_enough_for_scores(run: Path, copied: Path) -> None:
     found = facts(copied)
     assert scores(found) == scores(facts(run))
-    assert isinstance(found.points_drawn, Points)
+    assert isinstance(found.points_drawn, PointPicture)
     assert len(found.points_drawn.wanted.x) == WANTED
     assert found.points_drawn.offered.x == ()
 

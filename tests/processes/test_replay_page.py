@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from hushbid.protocol.names import CURATOR
-from hushbid.replay.facts import ALL_OWNERS, Chosen, Cloud, Facts, Points, Scores, Steps
+from hushbid.replay.facts import ALL_OWNERS, Chosen, Cloud, Facts, PointPicture, ScoreCourse, Steps
 from hushbid.replay.knowledge import knowledge_of
 from hushbid.replay.merging import facts_of
 from hushbid.replay.offers import MOST_OFFERED
@@ -406,7 +406,7 @@ def large() -> Facts:
         ),
         closeness=None,
         points_drawn=crowded(),
-        scores=Scores(
+        scores=ScoreCourse(
             metric="accuracy",
             points=tuple(range(0, ROUNDS + 1, ROUNDS // 20)),
             round=tuple(range(0, ROUNDS + 1, ROUNDS // 20)),
@@ -421,7 +421,7 @@ def large() -> Facts:
     )
 
 
-def crowded() -> Points:
+def crowded() -> PointPicture:
     """As many points of each kind as are drawn at most."""
     generator = np.random.default_rng(0)
 
@@ -432,7 +432,7 @@ def crowded() -> Points:
         return Cloud(of=of, x=tuple(x), y=tuple(y), at=at, round=tuple(rounds.tolist()))
 
     bought = cloud(MOST_BOUGHT, ROUNDS, 1)
-    return Points(
+    return PointPicture(
         explained=(0.5, 0.25),
         mean=(0.1, 0.2),
         wanted=cloud(MOST_WANTED, 100_000, 0),

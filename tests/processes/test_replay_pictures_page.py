@@ -11,7 +11,7 @@ from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
 from hushbid.replay.beside import Beside, beside_of
-from hushbid.replay.facts import Cloud, Facts, Points, Scores
+from hushbid.replay.facts import Cloud, Facts, PointPicture, ScoreCourse
 from hushbid.replay.merging import facts_of, recording_of
 from hushbid.replay.page import page_of
 from hushbid.simulation.simulator import Crash
@@ -26,7 +26,7 @@ __all__ = ["browser", "pytestmark"]
 ROUNDS, BATCH = 6, 2
 GRAPHICS = 3.0
 """Least contrast of what is no text (WCAG 2.1, 1.4.11)."""
-SCORES = Scores(
+SCORES = ScoreCourse(
     metric="accuracy",
     points=(0, 4, 8, 12),
     round=(0, 2, 4, 6),
@@ -60,7 +60,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Facts:
     place = tmp_path_factory.mktemp("session")
     paths = recorded_with(place, "sealed", rounds=ROUNDS, owners=3, batch=BATCH)
     found = facts_of(list(paths.values()))
-    assert isinstance(found.points_drawn, Points)
+    assert isinstance(found.points_drawn, PointPicture)
     wanted = Cloud(of=4, x=(0.1, 0.2, -0.1, -0.2), y=(0.1, -0.1, 0.1, -0.1))
     return replace(found, points_drawn=replace(found.points_drawn, wanted=wanted), scores=SCORES)
 
@@ -78,8 +78,8 @@ def opened(browser: webdriver.Chrome, page: Path) -> Iterator[webdriver.Chrome]:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def points(facts: Facts) -> Points:
-    assert isinstance(facts.points_drawn, Points)
+def points(facts: Facts) -> PointPicture:
+    assert isinstance(facts.points_drawn, PointPicture)
     return facts.points_drawn
 
 

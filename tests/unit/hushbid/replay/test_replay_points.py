@@ -21,9 +21,9 @@ from hushbid.protocol.wire.bids import bids_of
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import Batch, Bid, Offer
 from hushbid.replay.components import components_of
-from hushbid.replay.facts import Cloud, Facts, Points
+from hushbid.replay.facts import Cloud, Facts, PointPicture
 from hushbid.replay.merging import facts_of
-from hushbid.replay.offers import MOST_OFFERED, Offers
+from hushbid.replay.offers import MOST_OFFERED, HandedPoints
 from hushbid.replay.page import page_of
 from hushbid.replay.rows import Row
 from tests.support.replay_sessions import recorded_with
@@ -45,8 +45,8 @@ def told(recorded: Callable[[str], Paths]) -> Callable[[str], Facts]:
     return cache(lambda rule: facts_of(list(recorded(rule).values())))
 
 
-def drawn(facts: Facts) -> Points:
-    assert isinstance(facts.points_drawn, Points), facts.points_drawn
+def drawn(facts: Facts) -> PointPicture:
+    assert isinstance(facts.points_drawn, PointPicture), facts.points_drawn
     return facts.points_drawn
 
 
@@ -194,9 +194,9 @@ def test_copies_without_points_say_why(recorded: Callable[[str], Paths]) -> None
 # -- many, and none ------------------------------------------------------------------------------------------
 
 
-def offered(count: int, dimension: int = 3) -> Offers:
+def offered(count: int, dimension: int = 3) -> HandedPoints:
     """Points whose φ is their number."""
-    row, offers = Row(1, 0.0, "bid", "owner", CURATOR), Offers()
+    row, offers = Row(1, 0.0, "bid", "owner", CURATOR), HandedPoints()
     for number in range(count):
         offers.take(row, {"candidate": {"features": np.full(dimension, number)}, "exhausted": False})
     return offers
@@ -217,7 +217,7 @@ def test_of_many_points_an_even_sample_is_kept_and_the_same_each_time() -> None:
 
 
 def test_a_batch_s_padding_is_no_point() -> None:
-    offers = Offers()
+    offers = HandedPoints()
     fields = {"handles": np.array([4, 0, 5]), "candidates": {"features": np.arange(6, dtype=np.int16)}}
     offers.take(Row(1, 0.0, "batch", "owner", CURATOR), fields)
     assert [offer.features.tolist() for offer in offers.kept()] == [[0, 1], [4, 5]]
