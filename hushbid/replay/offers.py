@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.protocol.space.grid import Features
+from hushbid.protocol.wire.values import Value
 from hushbid.replay.rows import Row
 
 __all__ = ["BRINGING", "MOST_OFFERED", "HandedPoint", "HandedPoints"]
@@ -40,7 +41,7 @@ class HandedPoints:
         self._kept: list[HandedPoint] = []
         self._generator = np.random.default_rng(0)
 
-    def take(self, row: Row, fields: Mapping[str, Any]) -> None:
+    def take(self, row: Row, fields: Mapping[str, Value]) -> None:
         """Take in the points of a message that may bring some."""
         for features in _points_of(fields):
             offer = HandedPoint(self.count, row, features)
@@ -55,12 +56,19 @@ class HandedPoints:
         return sorted(self._kept, key=lambda offer: offer.number)
 
 
-def _points_of(fields: Mapping[str, Any]) -> Iterator[npt.NDArray[np.int16]]:
+def _points_of(fields: Mapping[str, Value]) -> Iterator[Features]:
     """φ of each point of a message, without a batch's padding."""
-    if (one := fields.get("candidate")) is not None and not fields.get("exhausted"):
-        yield one["features"]
-    elif (several := fields.get("candidates")) is not None:
-        handles = fields["handles"]
-        for handle, features in zip(handles, several["features"].reshape(len(handles), -1), strict=True):
+    if isinstance(one := fields.get("candidate"), Mapping) and not fields.get("exhausted"):
+        yield _array(one["features"])
+    elif isinstance(several := fields.get("candidates"), Mapping):
+        handles = _array(fields["handles"])
+        for handle, features in zip(
+            handles, _array(several["features"]).reshape(len(handles), -1), strict=True
+        ):
             if handle:
                 yield features
+
+
+def _array(value: Value) -> npt.NDArray[Any]:
+    assert isinstance(value, np.ndarray), "its party's machine has taken it as one"
+    return value

@@ -136,7 +136,7 @@ def _wanted(session: Session, by_party: Mapping[str, Told], own: OwnFiles | str)
     if isinstance(own, str):
         return 0, _stacked(session, [])
     validation = own.by.validation
-    seed = by_party[CONSUMER].reading.released.get("map_seed")
+    seed = by_party[CONSUMER].reading.map_seed
     feature_map = session.space.map(seed) if seed else session.public_map
     if feature_map is None:
         return len(validation), _stacked(session, [])  # nothing was released
@@ -169,7 +169,7 @@ def _mean(
         if each is None:
             continue
         machine = each.reading.machine
-        embedding = each.reading.released.get("embedding")
+        embedding = each.reading.embedding
         if isinstance(machine, CuratorMachine) and machine.target is not None:
             embedding = machine.target.embedding
         if embedding is not None and embedding.shape == (session.space.dimension,):

@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from hushbid.consumer.events import TargetReleased
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.curator.ledger import Ledger
@@ -86,8 +89,10 @@ class Reading:
         self.offers = HandedPoints()
         self.data = b""
         """The digest of the party's data, in its first record."""
-        self.released: Mapping[str, Any] = {}
-        """The private fields of the consumer's release; empty where there is none."""
+        self.embedding: npt.NDArray[np.float64] | None = None
+        """The consumer's released mean embedding; None where there is none."""
+        self.map_seed = b""
+        """The seed of the map that it drew; empty where the map is public."""
         self._began = 0.0
         self._ending = False
         self._sent: dict[str, int] = {}
@@ -135,10 +140,11 @@ class Reading:
         elif kind == Restarted.KIND:
             self._happened(kind, self.header.party, seconds)
         elif kind == Started.KIND:
-            data = item.private.get("data")
-            self.data = data if isinstance(data, bytes) else b""
+            self.data = _bytes(item.private.get("data"))
         elif kind == TargetReleased.KIND:
-            self.released = item.private
+            embedding = item.private.get("embedding")
+            self.embedding = embedding if isinstance(embedding, np.ndarray) else None
+            self.map_seed = _bytes(item.private.get("map_seed"))
         elif kind == Offended.KIND:
             told = item.private
             why = f"{told['offence']!s}: {told['detail']!s}" if "detail" in told else ""
@@ -338,6 +344,11 @@ def _note(kind: str, fields: Mapping[str, Any]) -> str:
         return str(fields.get("outcome"))
     purchases = fields.get("purchases") or ()
     return f"part {fields.get('part')} of {fields.get('parts')}, {len(purchases)} points"
+
+
+def _bytes(value: Any) -> bytes:
+    """A private field that may have been taken out."""
+    return value if isinstance(value, bytes) else b""
 
 
 def _integer(value: Any) -> int:

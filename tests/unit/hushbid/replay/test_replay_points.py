@@ -218,11 +218,14 @@ def test_of_many_points_an_even_sample_is_kept_and_the_same_each_time() -> None:
 
 def test_a_batch_s_padding_is_no_point() -> None:
     offers = HandedPoints()
-    fields = {"handles": np.array([4, 0, 5]), "candidates": {"features": np.arange(6, dtype=np.int16)}}
+    fields: dict[str, Any] = {
+        "handles": np.array([4, 0, 5]),
+        "candidates": {"features": np.arange(6, dtype=np.int16)},
+    }
     offers.take(Row(1, 0.0, "batch", "owner", CURATOR), fields)
     assert [offer.features.tolist() for offer in offers.kept()] == [[0, 1], [4, 5]]
     offers.take(Row(1, 0.0, "bid", "owner", CURATOR), {"candidate": None, "exhausted": False})
-    padding = {"candidate": {"features": np.zeros(2)}, "exhausted": True}
+    padding: dict[str, Any] = {"candidate": {"features": np.zeros(2)}, "exhausted": True}
     offers.take(Row(1, 0.0, "bid", "owner", CURATOR), padding)
     assert offers.count == 2
 
