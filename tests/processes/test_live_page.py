@@ -89,7 +89,8 @@ def test_who_looks_back_stays_there_and_is_told_that_there_is_more(
 ) -> None:
     first = growing.grow(0.4, CURATOR)
     browser.get(growing.server.address)
-    until(browser, lambda: drawn(browser) == first)
+    # What the parties do stands above the buttons, and moves them when it comes.
+    until(browser, lambda: drawn(browser) == first and "The session runs." in text(browser, "live"))
     click(browser, "round-back", "round-back", "forward")
     before, moment = step(browser), text(browser, "now")
     where = text(browser, "where").partition(", ")[2]
