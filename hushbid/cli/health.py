@@ -12,9 +12,18 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from hushbid.cli.health_check import MAX_AGE_SECONDS, check_health, show_health, unnamed
+from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import verb
 
-__all__ = ["PortOption", "StateOption", "StatesArgument", "WebOption", "health_command", "named_places"]
+__all__ = [
+    "PortOption",
+    "StateOption",
+    "StatesArgument",
+    "WebOption",
+    "check_port",
+    "health_command",
+    "named_places",
+]
 
 StatesArgument: TypeAlias = Annotated[
     list[Path] | None,
@@ -74,3 +83,13 @@ def named_places(context: typer.Context, states: Sequence[Path] | None, state: P
     if not places:
         raise unnamed()
     return places
+
+
+def check_port(port: int | None, *, web: bool) -> None:
+    """Refuse `--port` where nothing is served.
+
+    Raises:
+        ConfigError: It is given without `--web`.
+    """
+    if port is not None and not web:
+        raise ConfigError("--port belongs to --web.", advice="Give --web too.")

@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from hushbid.cli.health import PortOption, StateOption, StatesArgument, WebOption, named_places
+from hushbid.cli.health import (
+    PortOption,
+    StateOption,
+    StatesArgument,
+    WebOption,
+    check_port,
+    named_places,
+)
 from hushbid.cli.health_check import MAX_AGE_SECONDS
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import fail, run_verb
@@ -81,5 +88,7 @@ def _check_options(*, watch: bool, check: bool, ready: bool, max_age: float, as_
 def _check_web(*, watch: bool, web: bool, port: int | None, as_json: bool) -> None:
     if web and not watch:
         fail(ConfigError("--web belongs to --watch.", advice="Give --watch too."), as_json=as_json)
-    if port is not None and not web:
-        fail(ConfigError("--port belongs to --web.", advice="Give --web too."), as_json=as_json)
+    try:
+        check_port(port, web=web)
+    except ConfigError as error:
+        fail(error, as_json=as_json)

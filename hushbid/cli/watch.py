@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hushbid.cli.health import PortOption, StateOption, StatesArgument, WebOption, named_places
+from hushbid.cli.health import (
+    PortOption,
+    StateOption,
+    StatesArgument,
+    WebOption,
+    check_port,
+    named_places,
+)
 from hushbid.cli.health_check import MAX_AGE_SECONDS, statuses_in, trouble
 from hushbid.cli.progress import bought, left, rate, waiting
 from hushbid.protocol.errors import ConfigError, HushbidError
@@ -58,8 +65,7 @@ def watch_command(
     port: PortOption = None,
 ) -> dict[str, Any]:
     """Watch a session until it is over: how far it is, how fast, and who is missing."""
-    if port is not None and not web:
-        raise ConfigError("--port belongs to --web.", advice="Give --web too.")
+    check_port(port, web=web)
     if once and web:
         raise ConfigError("--web goes on, and --once looks once.", advice="Give one of them.")
     if web:

@@ -30,10 +30,14 @@ __all__ = ["Course", "pause_after", "served"]
 _REST: Final = 4.0
 """How many times as long as it has read a watch rests: it takes a fifth of one processor at most."""
 _FIRST: Final = Look((), ())
+_OVER: Final = "The session is over. Ctrl-C ends the page."
+_GOES_ON: Final = "The session goes on again."
 
 
 def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[str, Any]:
     """Serve a session until Ctrl-C or SIGTERM, also when it is over; its parties need not have started yet.
+
+    A session that was over goes on where a party is started again: so it is looked at all the time.
 
     Args:
         port: None: one that the system chooses.
@@ -61,15 +65,15 @@ def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[s
 
 
 def _serve(course: Course, server: PageServer, *, as_json: bool) -> None:
-    while not course.ended:
+    said = False
+    while True:
         seconds = time.perf_counter()
         if course.go_on(time.time()):
             server.serve(course.served)
-        if not course.ended:
-            time.sleep(pause_after(time.perf_counter() - seconds))
-    _say({"over": True}, "The session is over. Ctrl-C ends the page.", as_json=as_json)
-    while True:
-        time.sleep(WATCH_SECONDS)
+        if course.ended != said:
+            said = course.ended
+            _say({"over": said}, _OVER if said else _GOES_ON, as_json=as_json)
+        time.sleep(pause_after(time.perf_counter() - seconds))
 
 
 def pause_after(seconds: float) -> float:
@@ -108,7 +112,7 @@ class Course:
         self._follower = Follower(places)
         self.look = _FIRST
         self.ended = False
-        """Whether all has been read of a session that is over."""
+        """Whether the session is over, and all of it was read."""
         self._told: dict[str, Any] = {}
         self._version = self._facts_version = 0
         self._facts = b"null"

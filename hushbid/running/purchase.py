@@ -17,7 +17,7 @@ from hushbid.cluster.parties import keep
 from hushbid.consumer.learners import MODELS
 from hushbid.consumer.process import drawn_path
 from hushbid.consumer.result import ConsumerResult
-from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE
+from hushbid.consumer.store import RESULT_FILE, read_settings
 from hushbid.protocol import platform
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile
@@ -260,14 +260,8 @@ def _check_over(place: Path) -> None:
 def _file_of(place: Path, config: Path | None) -> ConsumerFile:
     if config is not None:
         return load_toml(ConsumerFile, config).resolved(config.parent)
-    kept = place / SETTINGS_FILE
-    if kept.is_file():
-        try:
-            return ConsumerFile.model_validate_json(read_plain(kept, _LONGEST)[0])
-        except (OSError, ValueError):
-            raise DataError(
-                f"{kept} is damaged, or of another version.", advice="Name the private file with --config."
-            ) from None
+    if (kept := read_settings(place)) is not None:
+        return kept
     for path in sorted(place.parent.glob("*.toml")):  # as run directories and separate machines have it
         try:
             file = load_toml(ConsumerFile, path).resolved(path.parent)

@@ -123,7 +123,10 @@ def _reported(result: RunResult, reference: Baselines, directory: Path) -> Path:
 
 
 def _replayed(result: RunResult, directory: Path) -> Path:
+    from hushbid.replay.own import ReplayFiles
     from hushbid.replay.writing import write_replay
 
-    write_replay(list(result.transcripts.values()), directory / REPLAY)
+    own = result.transcripts.get(CONSUMER)
+    given = ReplayFiles(list(result.transcripts.values()), None if own is None else own.parent)
+    write_replay(given, directory / REPLAY)
     return (directory / REPLAY).resolve()
