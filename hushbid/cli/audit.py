@@ -1,4 +1,4 @@
-"""`hushbid audit`: attacks on the real machines, and lower bounds on ε from what they find."""
+"""`hushbid audit`: attack the real machines, and bound ε from below by what the attacks find."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["audit_command"]
 
 NO_PROOF: Final = (
     "An audit can show that a guarantee does not hold. It cannot show that one does: it tries the attacks "
-    "that are listed, and no others."
+    "listed here, and no others."
 )
 
 
