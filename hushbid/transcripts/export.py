@@ -54,7 +54,7 @@ class Exported(NamedTuple):
 
 
 def export(source: Path, output: Path, *, form: Format, redacted: bool) -> Exported:
-    """Write a transcript to another file (`Transcript.export`). After any error nothing of it is left."""
+    """Write a transcript to another file (`Transcript.export`). After an error no output is left."""
     if form is Format.TRANSCRIPT and not redacted:
         raise ConfigError(
             "A transcript exported as a transcript, with nothing taken out, is a copy of the file.",
@@ -170,7 +170,7 @@ def _item(item: RecordedItem) -> dict[str, Any]:
 
 
 def _write_table(records: TranscriptReader, shown: _Shown, stream: BinaryIO) -> None:
-    """A row for each field of each event and effect, and for each that has none."""
+    """One row for each field of each event and effect, and one for each without fields."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
