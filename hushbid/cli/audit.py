@@ -15,7 +15,7 @@ __all__ = ["audit_command"]
 
 NO_PROOF: Final = (
     "An audit can show that a guarantee does not hold. It cannot show that one does: it tries the attacks "
-    "listed here, and no others."
+    "that are listed, and no others."
 )
 
 
