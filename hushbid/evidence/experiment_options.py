@@ -78,7 +78,7 @@ class SelectionOptions(ExperimentOptions):
         metavar="CLUSTER.toml",
         help="Cluster file to use instead of a dataset: its session and its parties' data.",
     )
-    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of consumer, each; may be repeated.")
+    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
     points: Sequence[int] | None = option(
         list[int] | None,
         min=1,
@@ -158,7 +158,7 @@ class WorthOptions(ExperimentOptions):
         list[int] | None, min=0, help="How many of these rows have a label; may be repeated."
     )
     points: Sequence[int] | None = option(list[int] | None, min=1, help="Points to buy; may be repeated.")
-    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of consumer, each; may be repeated.")
+    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
     models: Sequence[str] | None = option(
         list[str] | None,
         "--model",

@@ -101,8 +101,8 @@ def epsilon_lower_jointly(
 ) -> float:
     """A lower bound on ε by an exact test of both counts.
 
-    An ε is rejected if, for all P and Q that it allows, counts at least as extreme have probability at most 1
-    - confidence. The extremeness of counts is hits - e^ε·false alarms, or the same for the event's
+    An ε is rejected if, for every P and Q that it allows, counts at least as extreme have a probability of at
+    most 1 - confidence. The extremeness of counts is hits - e^ε·false alarms, or the same for the event's
     complement, whichever is larger. The bound is the last multiple of `_STEP` that is rejected together with
     all smaller ones; 0 if there is none. It exceeds the mechanism's ε only if the next multiple is rejected,
     which happens with probability at most 1 - confidence. The test is Barnard's (1945): the largest

@@ -47,9 +47,8 @@ def relay(address: str, *, delay: float) -> Iterator[str]:
         ConnectionFailed: The relay cannot be started, or cannot listen.
         TimedOut: It does not listen in time.
     """
-    from hushbid.running.fork_server import (
-        party_environment,
-    )  # These import much that the relay's own process does not need.
+    # It imports much that the relay's own process does not need.
+    from hushbid.running.fork_server import party_environment
 
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     platform.check_linux("The benchmark's relay")
