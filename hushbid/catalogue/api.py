@@ -82,7 +82,7 @@ class Catalogue:
 
     def __init__(self, *places: Path | str) -> None:
         if not places:
-            raise ConfigError("A catalogue has no place.", advice="Name a directory, or files of entries.")
+            raise ConfigError("A catalogue needs a place.", advice="Name a directory, or files of entries.")
         self.places = tuple(map(Path, places))
 
     def entries(self) -> Mapping[Path, CatalogueEntry]:
@@ -126,7 +126,7 @@ class Catalogue:
         session, written, plot = map(path_of, (options.session, options.write_session, options.plot))
         if written is not None and session is None:
             raise ConfigError(
-                "There is no session to write the owners of.",
+                "There is no session file to write the chosen owners to.",
                 advice="Give the session file with `--session`.",
             )
         if plot is not None:

@@ -106,9 +106,9 @@ class Screening:
         if self.session is None or self.epsilon is not None:
             if self.epsilon is None:
                 raise ConfigError(
-                    "At which ε is the validation set to be released?",
+                    "No ε is given for the release of the validation set.",
                     advice="Give `--epsilon`, or a session file whose [target] says it; `--unaccounted` "
-                    "releases nothing, and what comes of it is not private.",
+                    "releases nothing, and its result is not private.",
                 )
             return Asked("gaussian", {"epsilon": self.epsilon, "neighbours": RELATION.value}, self.delta)
         section = self.session.draft.target

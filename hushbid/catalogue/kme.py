@@ -197,7 +197,7 @@ class KmeRelease(EntryRelease):
     def check(self, neighbours: Neighbours) -> None:
         feature_map = feature_map_of(self.features)
         if feature_map.digest != self.digest:
-            raise ConfigError("The feature map that its seed gives has another digest.")
+            raise ConfigError("The feature map from its seed has another digest.")
         self.check_size(neighbours, public=self.count_unit == 0)
         if self.points is not None and not _within(self.points, feature_map.space):
             raise ConfigError("A synthetic point lies out of its public bounds.")

@@ -79,7 +79,7 @@ class EntryRelease(EntryPart):
         """Raise a ConfigError unless the kind allows this many synthetic points; no budget is spent yet."""
         if points:
             raise ConfigError(
-                "Synthetic points are made for the feature map `paired` alone.",
+                "Synthetic points require the feature map `paired`.",
                 advice="Leave `--points` out.",
             )
 

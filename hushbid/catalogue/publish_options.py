@@ -213,7 +213,7 @@ def _bounds(lower: str | None, upper: str | None) -> dict[str, float | list[floa
             numbers = [float(part) for part in text.split(",")]
         except ValueError:
             raise ConfigError(
-                f"{option} {text}: these are no numbers.", advice="Write 0, or 0,0,18 for three columns."
+                f"{option} {text}: these are not numbers.", advice="Write 0, or 0,0,18 for three columns."
             ) from None
         return numbers if len(numbers) > 1 else numbers[0]
 

@@ -189,7 +189,7 @@ def within_bounds(dataset: Dataset, functions: Functions, *, clip: bool) -> tupl
     if outside and not clip:
         raise DataError(
             f"{outside} of the {len(dataset)} rows of {dataset.name} lie outside of the public bounds.",
-            advice="Say `--clip` to have them moved to the bounds; or choose wider bounds, which are public "
+            advice="Give `--clip` to clip them to the bounds; or choose wider bounds, which are public "
             "and must not follow from the data.",
         )
     if outside:
@@ -224,6 +224,6 @@ def _make_directory(directory: Path) -> None:
         writable = False
     if not writable:
         raise ConfigError(
-            f"{directory}: no directory that this user can make and write entries to.",
+            f"{directory}: this user cannot create the directory or write entries to it.",
             advice="Name another with `--output`. Nothing was charged.",
         )

@@ -168,9 +168,9 @@ class RaceRelease(EntryRelease):
     def check(self, neighbours: Neighbours) -> None:
         family = hash_family_of(self.hashes)
         if family.digest != self.digest:
-            raise ConfigError("The hash functions that its seed gives have another digest.")
+            raise ConfigError("The hash functions from its seed have another digest.")
         if len(self.counts) != int(family.cells.sum()):
-            raise ConfigError("It has another number of counts than its hash functions have cells.")
+            raise ConfigError("Its number of counts differs from the cells of its hash functions.")
         self.check_size(neighbours, public=self.count_scale == 0.0)
 
     def functions(self) -> bytes:
@@ -214,7 +214,7 @@ class RaceRelease(EntryRelease):
         if what.epsilon is None:
             raise ConfigError(
                 "Sketches are compared with a sketch of the validation set, which no session releases.",
-                advice="Say at which ε it is to be made, with `--epsilon`.",
+                advice="Give its ε with `--epsilon`.",
             )
         noise, fresh = what.noise(), not consumer.target.exists()
         if fresh:

@@ -110,7 +110,7 @@ def rank(target: NoisyMean, candidates: Sequence[Candidate], *, best: int) -> Ra
         ConfigError: `best` is less than 1.
     """
     if best < 1:
-        raise ConfigError(f"The best {best} owners were asked for.", advice="Ask for one at least.")
+        raise ConfigError(f"The best {best} owners were asked for.", advice="Ask for at least one.")
     largest = min(best, len(candidates))
     means = [each.mean for each in candidates]
 

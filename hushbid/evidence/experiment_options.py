@@ -328,7 +328,8 @@ def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:
     except ValidationError as error:
         said = [".".join(map(str, fault["loc"])) + f": {fault['msg']}" for fault in error.errors()]
         raise ConfigError(
-            f"{path} cannot hold: {'; '.join(said)}.", advice="docs/results.md says what an experiment takes."
+            f"{path} cannot hold: {'; '.join(said)}.",
+            advice="docs/results.md lists what an experiment takes.",
         ) from None
     given = {each.name: getattr(options, each.name) for each in fields(options) if each.name not in changes}
     places = {name: value for name, value in given.items() if isinstance(value, Path)}

@@ -118,7 +118,7 @@ class Subspace:
         """
         if len(data) > MAX_RECORDS:
             raise DataError(
-                f"A release was to be of {len(data)} records.", advice=f"The most are {MAX_RECORDS}."
+                f"A release of {len(data)} records was requested.", advice=f"The maximum is {MAX_RECORDS}."
             )
         return _exact_product(self.basis, self.kernel_sums(data))
 

@@ -131,15 +131,15 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     def _add(self, X: Any, y: Any, classes: Sequence[Any] | None, *, reset: bool, stream: bool) -> Self:
         if self.rule not in ("auto", "map", "likelihood"):
             raise ConfigError(
-                f"Classes were to be told by {self.rule!r}.", advice='Use "auto", "map" or "likelihood".'
+                f"Classes cannot be predicted by {self.rule!r}.", advice='Use "auto", "map" or "likelihood".'
             )
         points, clipped, labels = self._read(X, y=y, reset=reset)
         check_classification_targets(labels)
         if reset:
             if classes is None and self.epsilon is not None:
                 raise ConfigError(
-                    "A classifier was to be private, and its classes were not given.",
-                    advice="Name all classes there can be: taken from the labels, they would give some away.",
+                    "A private classifier needs its classes.",
+                    advice="Name all possible classes: derived from the labels, they would leak some.",
                 )
             if classes is not None and not len(classes):
                 raise ConfigError(
@@ -149,7 +149,8 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         unknown = np.count_nonzero(~np.isin(labels, self.classes_))
         if unknown:
             raise DataError(
-                f"{unknown} of {len(labels)} labels are of no class.", advice="Name all classes there can be."
+                f"{unknown} of {len(labels)} labels belong to no class.",
+                advice="Name all classes there can be.",
             )
         if reset:
             self.n_clipped_ = 0
@@ -207,7 +208,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
                 self.accuracy_error_ = staged.share_error
         elif len(self.classes_) > 1 and self.epsilon is not None:
             warnings.warn(
-                "One class alone has more points than noise hides, and is told for every point.",
+                "One class alone has more points than noise hides, and is predicted for every point.",
                 PoorModelWarning,
                 stacklevel=3,
             )

@@ -166,7 +166,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
                 f"A regression on {columns - 1} features has {len(features)} points. At epsilon = "
                 f"{self.epsilon:g} it says no more than the mean below {least}. Nothing was released.",
                 advice=f"Use more points, fewer features or a larger epsilon; {_ALTERNATIVES[method]}. "
-                "Set rows to have a sketch nonetheless.",
+                "Set rows to get a sketch anyway.",
             )
         source = None if self.epsilon is None else self.noise()
         for_marginals = self._calibration(columns, self.steps * columns, self.marginals_share)

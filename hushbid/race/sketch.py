@@ -119,7 +119,7 @@ class Sketch:
         """N̂: `size_estimate`, or a DataError if it is not positive: too few points for the noise."""
         if not self.size_estimate > 0.0:
             raise DataError(
-                "A sketch says that it has no points: it has none, or fewer than its noise hides.",
+                "A sketch's size is not positive: it has no points, or fewer than its noise hides.",
                 advice="Sketch more points, or raise epsilon.",
             )
         return self.size_estimate

@@ -84,7 +84,7 @@ def show(
     """
     if choice.peer is not None and not private:
         raise ConfigError(
-            "Which peer a frame came from or went to is private.",
+            "The peer of a frame is private.",
             advice="Add --private to choose by peer, and to see private values.",
         )
     with TranscriptReader(path) as reader:

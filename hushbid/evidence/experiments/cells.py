@@ -76,7 +76,7 @@ class Cell:
         raise ConfigError(
             "A process that shares the work has other data than this run began with: "
             + (f"{', '.join(sorted(others))}." if others else "the same files in another order."),
-            advice="Have the same files under the same paths on all workers; change none in a run.",
+            advice="Put the same files under the same paths on all workers, and change none during a run.",
         )
 
     def check_software(self) -> None:

@@ -306,10 +306,10 @@ def _load(path: Path, columns: int) -> Points:
             points = np.asarray(archive["points"], dtype=np.float64)
     except (OSError, KeyError, ValueError):
         raise DataError(
-            f"{path} is no file of the KME mixture.", advice="Name the directory that holds it by --data."
+            f"{path} is not a file of the KME mixture.", advice="Name the directory that holds it by --data."
         ) from None
     if points.ndim != 2 or points.shape[1] != columns:
         raise DataError(
-            f"{path} has points of shape {points.shape}.", advice=f"It is to have {columns} columns."
+            f"{path} has points of shape {points.shape}.", advice=f"It must have {columns} columns."
         )
     return points

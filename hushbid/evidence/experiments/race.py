@@ -357,7 +357,7 @@ def _load(data: Path, setting: Setting, key: str) -> tuple[Points, Reals, Reals]
 
 def _read(path: Path, key: str) -> npt.NDArray[Any]:
     if not path.is_file():
-        raise DataError(f"{path} is not there.", advice="Say with --data in which directory the data lie.")
+        raise DataError(f"{path} is not there.", advice="Name the directory of the data with --data.")
     with np.load(path, allow_pickle=False) as file:
         return np.asarray(file[key])
 

@@ -108,7 +108,7 @@ def _require_one_session(opened: Sequence[_Opened]) -> None:
         names = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
         raise DataError(
             f"{first.path} is of session {first.session}, {other.path} of session {other.session}: their "
-            f"session files differ in {listed(names, 8) or 'what is not public of them, as their seeds'}.",
+            f"session files differ in {listed(names, 8) or 'their private parts, such as seeds'}.",
             advice="Give transcripts of one session.",
         )
 
