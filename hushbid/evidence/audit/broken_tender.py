@@ -1,6 +1,6 @@
-"""Curators for an audit of `tender` that let an owner see of others, or of the consumer.
+"""Curators for an audit of `tender` that leak something of others, or of the consumer, to an owner.
 
-Each is the real part except for one thing, as in `broken`.
+Each is the real party except for one part, as in `broken`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class _CallsByThePool(CuratorMachine):
-    """A curator whose call counts what was submitted before, as a summary of the purchase would."""
+    """A curator whose call includes earlier submissions, as a summary of the purchase would."""
 
     def _broadcast(self, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None) -> None:
         submitted = [parcel.features for parcel in self._unverified]
@@ -50,7 +50,7 @@ class _CallsByThePool(CuratorMachine):
 
 
 class _Acknowledges(CuratorMachine):
-    """A curator that calls again whom it has bought from."""
+    """A curator that calls owners again from whom it has bought."""
 
     def _take(self, found: Sequence[Best]) -> None:
         super()._take(found)
@@ -73,13 +73,13 @@ class _CallsAgain(_Acknowledges):
 
 
 class _AsksForEnough(CuratorMachine):
-    """A curator that asks for the rest of a submission only as long as it has too few points."""
+    """A curator that asks for the rest of a submission only while it has too few points."""
 
     _withheld: Next | None = None
 
     def _send(self, peer: str, message: Message, body: bytes | None = None) -> None:
         if isinstance(message, Next):
-            self._withheld = message  # until the points that came are counted
+            self._withheld = message  # until the received points are counted
         else:
             super()._send(peer, message, body)
 
@@ -101,7 +101,7 @@ class _ClosesByThePurchase(CuratorMachine):
 
 
 class _CallsWithTheFinerRelease(CuratorMachine):
-    """A curator that has one target for all, the finer one."""
+    """A curator that uses the finer target for everybody."""
 
     def _call(self, broadcast: Broadcast) -> Call:
         target, call = self.target, super()._call(broadcast)
@@ -117,14 +117,14 @@ def _fault(kind: type[CuratorMachine]) -> CuratorFault:
 
 
 calling_by_the_pool = _fault(_CallsByThePool)
-"""A call has Σφ of what others have submitted before it."""
+"""A call contains Σφ of others' earlier submissions."""
 acknowledging = _fault(_Acknowledges)
-"""An owner is told that a point of it was bought, once that is known."""
+"""An owner is told that one of its points was bought, once that is known."""
 asking_for_enough = _fault(_AsksForEnough)
 """An owner is asked for its next message only if too few points were submitted so far."""
 calling_again = _fault(_CallsAgain)
-"""All are called again if fewer points than are to be bought were submitted."""
+"""All owners are called again if fewer points were submitted than are to be bought."""
 closing_by_the_purchase = _fault(_ClosesByThePurchase)
-"""The close says whether as many points as wanted were bought."""
+"""The close reveals whether as many points as wanted were bought."""
 calling_with_the_finer_release = _fault(_CallsWithTheFinerRelease)
-"""Owners are sent the curator's release."""
+"""Owners get the curator's release."""
