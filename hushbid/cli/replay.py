@@ -1,4 +1,4 @@
-"""`hushbid replay`: a page that plays a recorded session."""
+"""`hushbid replay`: a page that replays a recorded session."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def replay_command(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Transcripts of one session, one of each party; or a state or run directory that has them.",
+            help="Transcripts of one session, one per party; or a state or run directory that contains them.",
             metavar="FILE...",
         ),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "--html", help="The page; an older replay of the session there is replaced."
+            "--output", "--html", help="The page to write; it replaces an older replay of the session."
         ),
     ] = Path("replay.html"),
     beside: Annotated[
@@ -56,10 +56,10 @@ def replay_command(
         ),
     ] = None,
 ) -> dict[str, Any]:
-    """Write a page that plays a session: who said what to whom, and what each party had at each moment.
+    """Write a page that replays a session: who sent what to whom, and what each party held at each moment.
 
-    It is one file that loads nothing from anywhere. One party's transcript shows that party's view, redacted
-    transcripts show less, and of a damaged one is shown what holds. With --beside it plays two sessions,
+    The page is one file that loads nothing else. One party's transcript shows that party's view, redacted
+    transcripts show less, and a damaged one is shown up to the damage. With --beside it plays two sessions,
     aligned by rounds, and says where they first differ.
     """
     from hushbid.replay.writing import write_replay

@@ -1,4 +1,4 @@
-"""What people type for what they mean: options as they were spelled before, and words that are no verbs."""
+"""What people type by mistake or habit: former spellings of options, and words that are not verbs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEFORE: Final[Mapping[str, Mapping[str, str]]] = {
     "run": _DIRECTORY,
     "simulate": {"--record": "--output"},
 }
-"""Options of verbs, or of all verbs of a group, as they were spelled before: they go on working."""
+"""Former spellings of options, by verb or group of verbs; they still work."""
 
 MEANT: Final[Mapping[str, str]] = {
     "buy procure purchase": "`hushbid run CLUSTER.toml` buys on this machine, `hushbid consumer` as one of "
@@ -58,11 +58,11 @@ MEANT: Final[Mapping[str, str]] = {
     "version": "`hushbid --version` says it",
     "help": "`hushbid --help` lists the verbs, and `hushbid VERB --help` what one takes",
 }
-"""Words that people try, and the verbs that do what they ask for."""
+"""Words that people try, and the verbs that do what they mean."""
 
 
 def present(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command line, with options of before as they are spelled now."""
+    """The arguments of a command line, with former spellings of options replaced by present ones."""
     words = [each for each in arguments[:3] if not each.startswith("-")]
     words = words[1:] if words[:1] == ["evidence"] else words
     spellings: dict[str, str] = {}
@@ -77,7 +77,7 @@ def present(arguments: Sequence[str]) -> list[str]:
 
 
 def meant(word: str, verbs: Sequence[str]) -> str:
-    """An answer to a word that is no verb: the verb that was meant, as far as that can be told."""
+    """An answer to an unknown word: the intended verb, as far as it can be guessed."""
     said = f"There is no verb {word!r}."
     for words, answer in MEANT.items():
         if word.lower() in words.split():

@@ -1,4 +1,4 @@
-"""`hushbid value`: what each owner's points are worth to the consumer, by its own data."""
+"""`hushbid value`: the worth of each owner's points to the consumer, by its own data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def show_values(result: Worth) -> None:
 @takes(ValueOptions)
 @verb(show=show_values)
 def value_command(options: ValueOptions) -> Record:
-    """Work out what each owner's points are worth: gains, leaving one out, Shapley values. Nothing leaves."""
+    """Value each owner's points: gains, leave-one-out and Shapley values. Nothing leaves this machine."""
     from hushbid.tables.valuing import value_owners
 
     return value_owners(options)
