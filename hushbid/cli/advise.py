@@ -148,7 +148,7 @@ def advise_command(
     session: Annotated[
         Path | None,
         typer.Option(
-            help="A session or cluster file: its [\\[columns]], which describe the tables, and its bounds apply; "
+            help="A session or cluster file: its [\\[columns]], if any, and its bounds apply to the tables; "
             "default: the file of --into.",
             metavar="FILE",
         ),
@@ -178,9 +178,9 @@ def advise_command(
         float | None, typer.Option(help="Share of the owners' points that resemble D_v, in (0, 1].")
     ] = None,
     points: Annotated[int | None, typer.Option(help="p, if it is already fixed.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="γ, likewise.")] = None,
-    dimension: Annotated[int | None, typer.Option(help="d, likewise.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, in the same form.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="γ, if it is already fixed.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="d, if it is already fixed.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, if it is already fixed.")] = None,
     column_values: Annotated[
         int | None,
         typer.Option(
@@ -195,7 +195,8 @@ def advise_command(
     choice: Annotated[
         Literal["features", "labels"] | None,
         typer.Option(
-            help="Whether labels take part in the selection; default: yes if the public rows have labels."
+            help="Whether labels take part in the selection; default: tested on the public rows, if "
+            "they have labels."
         ),
     ] = None,
     classes: Annotated[
