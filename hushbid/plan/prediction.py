@@ -136,9 +136,7 @@ class Prediction:
 
     @property
     def drowned(self) -> float:
-        """MMD² over a random choice's, from noise and few rounds alone; hopeless from `EXPECTED_HOPELESS`
-        on.
-        """
+        """MMD² over a random choice's, from noise and few rounds alone; `EXPECTED_HOPELESS` is the limit."""
         return (self.expected - self.seeds) / self.uniform
 
     @property

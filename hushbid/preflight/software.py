@@ -1,4 +1,4 @@
-"""The software and the clock that a party runs by."""
+"""The software and the clock that a party depends on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_AHEAD_SECONDS: Final = 60.0
 
 
 def versions(_subject: Subject) -> str | Warned:
-    """Whether the packages are those that hushbid is tested with, and encryption is among them."""
+    """Whether the packages are the tested versions, and support encryption."""
     if not zmq.has("curve"):
         raise ConfigError(
             f"libzmq {zmq.zmq_version()} was built without CURVE: nothing could be encrypted.",
@@ -63,13 +63,13 @@ def versions(_subject: Subject) -> str | Warned:
 
 
 def installed() -> dict[str, str]:
-    """Versions of everything that results depend on: hushbid, Python, libzmq, and the packages it needs."""
+    """Versions of everything that results depend on: hushbid, Python, libzmq, and the required packages."""
     found = {"hushbid": __version__, "python": platform.python_version(), "libzmq": zmq.zmq_version()}
     return found | {each.name: _there(each.name) or "none" for each in _required()}
 
 
 def _required() -> list[Requirement]:
-    """The packages that hushbid needs, then the extra's, which have a marker; none if it is not installed."""
+    """The required packages, then the extra's, which have a marker; none if hushbid is not installed."""
     try:
         texts = importlib.metadata.requires("hushbid") or []
     except importlib.metadata.PackageNotFoundError:
@@ -79,7 +79,7 @@ def _required() -> list[Requirement]:
 
 
 def _tested() -> dict[str, str]:
-    """The versions of requirements.lock, which hushbid has beside its modules."""
+    """The versions of requirements.lock, which is installed beside hushbid's modules."""
     lines = _LOCK.read_text(encoding="utf-8").splitlines() if _LOCK.exists() else []
     pins = [line.partition("==") for line in lines if not line.startswith("#")]
     return {canonicalize_name(name): version for name, _, version in pins}
@@ -93,7 +93,7 @@ def _there(name: str) -> str | None:
 
 
 def clock(subject: Subject) -> str:
-    """Whether the clock runs evenly, and is not behind what this machine wrote before.
+    """Whether the clock runs evenly, and is not behind this machine's earlier files.
 
     The curator's clock does not matter: the party that sets a limit measures it, on a clock that cannot be
     set (`hushbid.protocol.runtime.clock`), and no party compares times with another.
@@ -117,7 +117,7 @@ def clock(subject: Subject) -> str:
 
 
 def _wall_ahead() -> float:
-    """The wall clock less the steady one, in seconds, by the reading that a busy machine disturbed least."""
+    """The wall clock minus the steady one, in seconds, by the reading least disturbed by a busy machine."""
     readings = []
     for _ in range(5):
         before, wall, after = time.monotonic(), time.time(), time.monotonic()
