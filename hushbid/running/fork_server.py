@@ -170,9 +170,7 @@ class ForkServer:
             self._forked.clear()
             return {}
         answer: dict[str, Any] = json.loads(said)
-        if (
-            answer.get("ended") in self._forked
-        ):  # otherwise an interrupt hid that it was forked
+        if answer.get("ended") in self._forked:  # otherwise an interrupt hid that it was forked
             self._forked.pop(answer["ended"]).code = answer["code"]
         return answer
 

@@ -160,7 +160,7 @@ def run(
         last = _over(session, ended.curator)
         if told is not None:
             told(last)  # the curator's last line may not have been read
-        # A search for libraries holds the linker's lock while it waits for the interpreter; imports need the lock.
+        # A search for libraries holds the linker's lock and waits for the interpreter; imports need both.
         importing.join()
         keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared), last, told, say, training)
