@@ -59,7 +59,7 @@ class WeighOptions:
     features: str | None = field(default=None, metadata=by_option(FeaturesOption))
     label: str | None = field(default=None, metadata=by_option(LabelOption))
     test: Path | None = option(
-        Path | None, help="Held-out points for the evaluation; of a model too, if they have labels."
+        Path | None, help="Held-out points for the evaluation; labelled ones also evaluate a model."
     )
     ridge: float | None = option(
         float | None, help="λ: 1, the default, treats D_v as a sample; 0 fits its noise as well."
