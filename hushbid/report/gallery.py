@@ -101,7 +101,7 @@ def _sheets(found: Pictures) -> Iterable[Html]:
 
 def _sheet(sheet: Sheet, pixels: npt.NDArray[np.uint8], column: int) -> Html:
     name = "sheet-wanted" if sheet.rounds is None else f"sheet-{sheet.rounds[0]}"
-    if column:  # the first has the names that it has always had
+    if column:  # the first keeps its original name
         name = f"{name}-of-{column + 1}"
     images = [element("img", src=_png(image), alt="") for image in pixels]
     box = element("div", *images, class_="sheet", role="img", aria_labelledby=name)
@@ -109,7 +109,7 @@ def _sheet(sheet: Sheet, pixels: npt.NDArray[np.uint8], column: int) -> Html:
 
 
 def _png(pixels: npt.NDArray[np.uint8]) -> str:
-    """Pixels, of (height, width) or (height, width, 3), as the address of a PNG."""
+    """Pixels, of (height, width) or (height, width, 3), as the data URL of a PNG."""
     file = BytesIO()
     PixelImage.fromarray(pixels).save(file, "PNG")
     return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
@@ -186,7 +186,7 @@ def _percent(share: float) -> str:
 
 
 def _column(column: Distribution) -> Figure:
-    # One legend above all of them says what is what, and there is no room for a toolbar.
+    # One legend above all of them explains the colours, and there is no room for a toolbar.
     return _words(column) if column.edges is None else _intervals(column, column.edges)
 
 
