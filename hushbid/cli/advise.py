@@ -256,7 +256,7 @@ def advise_command(
         if schema is not None and given is not None:
             raise ConfigError(
                 f"{source} has [[columns]], which say the bounds.",
-                advice="Leave --lower and --upper out.",
+                advice="Leave out --lower and --upper.",
             )
     seeds, drawn = seed_set, None
     if source is not None and seeds is None:

@@ -128,7 +128,7 @@ def _show_points(result: Mapping[str, Any]) -> None:
             spent = _milliseconds(figures[f"{prefix}processor_seconds_per_point"])
             rows.append((f"{name}{where}, points", rate, "" if where else beside, spent))
     rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"
-    said = f"The rounds took {rounds}; from the start of processes to the last points it was {whole}."
+    said = f"The rounds took {rounds}; the time from the start of processes to the last points was {whole}."
     if result["against"]:
         told = [result["against"]["processor_seconds_per_point"], result["processor_seconds_per_point"]]
         said += f"\nA private point takes {told[1] / told[0]:.2f} of the other checkout's processor time."

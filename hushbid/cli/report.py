@@ -89,7 +89,7 @@ def report_command(
         )
     elif image is not None or offered:
         raise ConfigError(
-            f"{'--image says what rows are' if image is not None else '--offered names points'}, and no rows "
+            f"{'--image describes rows' if image is not None else '--offered names points'}, and no rows "
             "are drawn.",
             advice="Name them with --validation.",
         )

@@ -15,12 +15,12 @@ __all__ = ["setup_command"]
 
 
 def _show(made: Mapping[str, Any]) -> None:
-    was = "is set up" if made["new"] else "was there already, and goes on"
+    was = "is set up" if made["new"] else "already existed, and goes on"
     if made["over"]:
         was = "is over: every party has ended it well, and says again what came of it"
     tell(f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}")
     if made["over"]:
-        tell("Nothing is bought anew. For another session give another session.nonce and new states.")
+        tell("Nothing is bought again. For another session set another session.nonce and new states.")
     for owner, whose in made["points_of"].items():
         if owner != whose:
             tell(f"{owner} has points of {whose}.")

@@ -68,7 +68,7 @@ def _show_crashes(result: Mapping[str, Any]) -> None:
         )
         for failure in swept["failures"]:
             lines += [failure["what"], f'  {again} --only "{failure["only"]}"']
-    _print(("rule", "sessions", "crashes that came", "failed"), rows, lines)
+    _print(("rule", "sessions", "crashes that occurred", "failed"), rows, lines)
 
 
 def _show_faults(result: Mapping[str, Any]) -> None:
@@ -78,8 +78,8 @@ def _show_faults(result: Mapping[str, Any]) -> None:
     for failure in failures:
         lines += ["", f"hushbid sweep faults --seed {failure['seed']} --sessions 1{again}"]
         lines += [f"  {name}: {what}" for name, told in failure["broken"].items() for what in told]
-        lines += ["  what went wrong:", *(f"    {line}" for line in failure["plan"])]
-        lines += ["  enough to break it:", *(f"    {line}" for line in failure["smallest"])]
+        lines += ["  injected faults:", *(f"    {line}" for line in failure["plan"])]
+        lines += ["  smallest set that breaks it:", *(f"    {line}" for line in failure["smallest"])]
     _print(("what happened", "times"), result["happened"].items(), lines)
 
 
@@ -180,7 +180,9 @@ def _faults(
     chosen = tuple(dict.fromkeys(rules or ()))
     for rule in chosen:
         if rule not in RULES:
-            raise ConfigError(f"There is no rule named {rule!r}.", advice=f"Choose of: {', '.join(RULES)}.")
+            raise ConfigError(
+                f"There is no rule named {rule!r}.", advice=f"Choose one of: {', '.join(RULES)}."
+            )
     if transcripts is not None:
         write_transcripts(seed, chosen, transcripts)
     most = 200 if sessions is None and minutes is None else sessions

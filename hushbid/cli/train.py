@@ -135,7 +135,7 @@ def _parameters(given: Sequence[str]) -> dict[str, Any]:
         if name == "verbose":
             raise ConfigError(
                 "--parameter verbose: scikit-learn would print its progress among the results.",
-                advice="Leave it out, or train in Python (`hushbid.train`).",
+                advice="Omit it, or train in Python (`hushbid.train`).",
             )
         found[name] = None if value == "None" else toml_value(value)
     return found

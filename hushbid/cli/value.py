@@ -34,7 +34,7 @@ def show_values(result: Worth) -> None:
     console.print(f"Gains and Shapley values add up to {result.total:+.5f}, gained in MMD² over {start}.")
     if not result.from_seed_set:
         console.print("The consumer's exact gains count from the seed set: --seed-set gives the same.")
-    console.print("All tell of the validation set without noise: they stay here, and nobody is paid by them.")
+    console.print("They reveal the validation set without noise: keep them here, and pay nobody by them.")
 
 
 @takes(ValueOptions)

@@ -43,7 +43,7 @@ def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[s
     """
     for place in places:
         if place.exists() and not place.is_dir():
-            raise ConfigError(f"{place} is no directory.", advice="Name state directories, or those of runs.")
+            raise ConfigError(f"{place} is no directory.", advice="Name state or run directories.")
     course = Course(places)
     with PageServer(port or 0, course.served) as server:
         try:

@@ -51,7 +51,7 @@ def state(subject: Subject) -> str | Warned:
     came = "well" if code is ExitCode.DONE else f"with exit code {code.value}"
     return Warned(
         f"{path} is of this session, which is over for this party and ended {came}: nothing is left to do",
-        "Started again, it says so and what came of it. Another session needs another `session.nonce`.",
+        "Started again, it reports that and its outcome. Another session needs another `session.nonce`.",
     )
 
 

@@ -91,9 +91,7 @@ def table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str | Html
 
 
 def plot(name: str, plots: Collection[str], *caption: str | Html, kind: str = "plot") -> Iterable[Html]:
-    """The place of a plot, if there is one of that name, with a caption for readers who cannot see it,
-    too.
-    """
+    """The place of a plot, if there is one of that name, with a caption for blind readers, too."""
     if name in plots:
         about = {"role": "img", "aria_labelledby": f"about-{name}"}
         box = element("div", class_=kind, id=f"plot-{name}", **about)

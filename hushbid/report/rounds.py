@@ -60,9 +60,7 @@ class WeighedSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class CuratorSeries(WeighedSeries):
-    """Figures of the curator's transcript alone: owners asked and absent, and points handed over, by
-    number.
-    """
+    """Counts that only the curator's transcript has: owners asked and absent, and points handed over."""
 
     asked: Numbers
     raw: Numbers

@@ -451,7 +451,7 @@ def _commands_of_one(made: _Session) -> list[Command]:
         Command(
             "here", f"hushbid run {cluster}", "rehearse the session, then run it: every party is a process"
         ),
-        Command("here", f"hushbid results {run}", "what was bought: judged, weighed, learned from, written"),
+        Command("here", f"hushbid results {run}", "the purchase: evaluated, weighed, trained on, exported"),
     ]
 
 

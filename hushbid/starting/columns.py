@@ -189,7 +189,7 @@ def _column(
     if name in given.without:
         return None, (), "it was to be left out"
     if is_index(name):
-        return None, (), "it is an index that pandas has written"
+        return None, (), "it is an index written by pandas"
     parts = _parts(name, tables)
     kind = "category" if name in given.categories else _kind(name, parts)
     if kind is None:
