@@ -1,4 +1,4 @@
-"""`hushbid audit`: attacks on the real machines, and the lower bounds on ε that they establish."""
+"""`hushbid audit`: attack the real machines, and bound ε from below by what the attacks find."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hushbid.protocol.runtime.command import takes, verb
 __all__ = ["audit_command"]
 
 NO_PROOF: Final = (
-    "An audit can show that a guarantee does not hold. It cannot show that one does: it tries only the "
-    "attacks listed."
+    "An audit can show that a guarantee does not hold. It cannot show that one does: it tries the attacks "
+    "that are listed, and no others."
 )
 
 
@@ -65,7 +65,7 @@ def _ends(result: Mapping[str, Any]) -> ExitCode:
 @takes(AuditOptions)
 @verb(show=_show, ends=_ends)
 def audit_command(options: AuditOptions) -> dict[str, Any]:
-    """Attack the real machines on neighbouring datasets: broken controls must be caught, the rest pass."""
+    """Attack the real machines on neighbouring datasets: broken controls must be caught, the others pass."""
     with job_progress("auditing", "runs") as progress:
         results = audit_machines.of(replace(options, progress=progress))
     return {

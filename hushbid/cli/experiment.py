@@ -32,7 +32,7 @@ def _experiment() -> None:
 
 
 def _add_verb(kind: type[ExperimentOptions]) -> None:
-    """The verb of an experiment. Its help is the options' docstring up to their attributes."""
+    """Add the verb of an experiment; its help is the part of the options' docstring before the attributes."""
 
     @takes(kind)
     def command(options: ExperimentOptions, as_json: JsonOption = False) -> None:
@@ -49,8 +49,7 @@ for _kind in OPTIONS.values():
 @experiment_app.command("run")
 def _declared(
     file: Annotated[
-        Path,
-        typer.Argument(help="Declaration of the experiment, as --output writes it.", metavar="FILE.toml"),
+        Path, typer.Argument(help="TOML declaration, as --output writes it.", metavar="FILE.toml")
     ],
     out: OutOption = None,
     jobs: JobsOption = 1,
@@ -58,7 +57,7 @@ def _declared(
     quick: QuickOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the experiment that a TOML file declares: `experiment`, and its verb's options by name."""
+    """Run the experiment declared in a TOML file: the key `experiment`, and the verb's options by name."""
     changes = {"out": out, "jobs": jobs, "scheduler": scheduler, "quick": quick}
     _run(lambda: read_declaration(file, **changes), as_json=as_json)
 

@@ -69,7 +69,7 @@ def _draft(
 @schema_app.command("features")
 @verb(show=lambda result: tell("\n".join(f"{name} = {value}" for name, value in result.items())))
 def _features(schema: SchemaArgument) -> dict[str, Any]:
-    r"""Print the entries of the session file's \\[features] that a schema requires."""
+    """Print the `features` keys that a schema requires in the session file."""
     from hushbid.protocol.data.schema import Schema
 
     found = Schema.read(schema)

@@ -1,4 +1,4 @@
-"""`hushbid sweep`: many small sessions, each with other faults."""
+"""`hushbid sweep`: inject faults into many small sessions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from hushbid.protocol.runtime.command import verb
 __all__ = ["sweep_app"]
 
 _Rules: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--rule", help="An acquisition rule; may be repeated. Default: all.")
+    list[str] | None, typer.Option("--rule", help="Acquisition rule; may be repeated. Default: all.")
 ]
 _Share: TypeAlias = Annotated[
-    str, typer.Option(help="Run every N-th session, starting with the I-th, counted from 0.", metavar="I/N")
+    str,
+    typer.Option(help="Run every N-th session only, starting at the I-th, counted from 0.", metavar="I/N"),
 ]
 _Jobs: TypeAlias = Annotated[
     int | None, typer.Option(min=1, help="Number of processes; default: one per core.")
@@ -42,7 +43,7 @@ def _ends(result: Mapping[str, Any]) -> ExitCode:
 
 
 def _print(titles: Sequence[str], rows: Iterable[Sequence[object]], lines: Iterable[str]) -> None:
-    """Print a table, its first column text and the others numeric, then lines as they are."""
+    """Print a table with one text column and number columns, then the lines."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -68,7 +69,7 @@ def _show_crashes(result: Mapping[str, Any]) -> None:
         )
         for failure in swept["failures"]:
             lines += [failure["what"], f'  {again} --only "{failure["only"]}"']
-    _print(("rule", "sessions", "crashes that occurred", "failed"), rows, lines)
+    _print(("rule", "sessions", "crashes that came", "failed"), rows, lines)
 
 
 def _show_faults(result: Mapping[str, Any]) -> None:
@@ -78,8 +79,8 @@ def _show_faults(result: Mapping[str, Any]) -> None:
     for failure in failures:
         lines += ["", f"hushbid sweep faults --seed {failure['seed']} --sessions 1{again}"]
         lines += [f"  {name}: {what}" for name, told in failure["broken"].items() for what in told]
-        lines += ["  injected faults:", *(f"    {line}" for line in failure["plan"])]
-        lines += ["  smallest set that breaks it:", *(f"    {line}" for line in failure["smallest"])]
+        lines += ["  what went wrong:", *(f"    {line}" for line in failure["plan"])]
+        lines += ["  enough to break it:", *(f"    {line}" for line in failure["smallest"])]
     _print(("what happened", "times"), result["happened"].items(), lines)
 
 
@@ -87,13 +88,13 @@ def _show_faults(result: Mapping[str, Any]) -> None:
 @verb(show=_show_crashes, ends=_ends)
 def _crashes(
     rules: _Rules = None,
-    release: Annotated[str, typer.Option(help="The release of target and summary.")] = "filtered-gaussian",
-    rounds: Annotated[int, typer.Option(min=2, help="Rounds per session.")] = 20,
+    release: Annotated[str, typer.Option(help="Release of target and summary.")] = "filtered-gaussian",
+    rounds: Annotated[int, typer.Option(min=2, help="Rounds of a session.")] = 20,
     owners: Annotated[
-        int, typer.Option(min=1, help="Owners per session; logistic needs at least three.")
+        int, typer.Option(min=1, help="Owners of a session; at least three with logistic.")
     ] = 2,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="Crash at every pair of points in a session: minutes to hours.")
+        bool, typer.Option("--pairs", help="Try every pair of crashes; takes minutes to hours.")
     ] = False,
     same_step: Annotated[
         bool, typer.Option("--same-step", help="Crash two parties at simultaneous steps.")
@@ -101,20 +102,20 @@ def _crashes(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="One session with these crashes; may be repeated. LEFT: how many of the step's frames had "
-            "been sent; -1: the step was not durable.",
+            help="Run one session with these crashes; may be repeated. LEFT: how many of the step's frames "
+            "had left; -1: the step was not durable.",
             metavar="PARTY:STEP:LEFT[,...]",
         ),
     ] = None,
     share: _Share = "0/1",
     jobs: _Jobs = None,
 ) -> dict[str, Any]:
-    """Crash parties at every step of a simulated session: the outcome must equal that without crashes.
+    """Crash parties at every step of a simulated session, and require the same result as without crashes.
 
-    By default one party crashes per session, and there is a session for every party, every step, and every
-    moment of the step: before it is durable, before its first frame is sent, and after each frame. Exit code
-    1: a session had another result, sent other frames, or left a transcript that does not replay; with
-    --only, also if a requested crash never occurred.
+    By default one party crashes per session. There is a session for every party, every step, and every moment
+    of the step: before it is durable, before its first frame leaves, and after each frame. The exit code is 1
+    if a session had another result, sent other frames, or left a transcript that does not replay; with --only
+    also if a requested crash never happened.
     """
     from hushbid.evidence.sweep.crash_sweep import Setting, sweep, uncrashed
     from hushbid.evidence.sweep.crashes import Which, every, read_crashes
@@ -129,7 +130,7 @@ def _crashes(
     for rule in dict.fromkeys(rules or RULES):
         fewest = RULES[rule].fewest_owners if rule in RULES else 1
         settings.append(Setting(rule, release, rounds, max(owners, fewest)))
-        uncrashed(settings[-1])  # refuse what cannot be swept before any work
+        uncrashed(settings[-1])  # Refuse what cannot be swept before starting.
     with job_progress("sweeping", "session" if len(only or ()) == 1 else "sessions") as progress:
         for setting in settings:
             given = [read_crashes(text) for text in only or ()]
@@ -150,29 +151,27 @@ def _crashes(
 @verb(show=_show_faults, ends=_ends)
 def _faults(
     rules: _Rules = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="The first session's seed; later sessions have the following seeds.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first session; the others follow.")] = 0,
     sessions: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of sessions; default: 200, or as many as --minutes allow."),
+        typer.Option(min=1, help="Number of sessions; default: 200, or as many as --minutes allows."),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="Time after which no further session begins.")
+        float | None, typer.Option(min=0, help="Start no new session after this time.")
     ] = None,
     share: _Share = "0/1",
     transcripts: Annotated[
         Path | None,
-        typer.Option(help="A new directory for the transcripts of the session of --seed.", metavar="DIR"),
+        typer.Option(help="New directory for the transcripts of the --seed session.", metavar="DIR"),
     ] = None,
     jobs: _Jobs = None,
 ) -> dict[str, Any]:
-    """Inject every kind of fault into short simulated sessions, and check the invariants of each.
+    """Inject every kind of fault into short simulated sessions, and check the invariants.
 
-    A seed determines a session and all its faults: frames delayed, duplicated, held up, or lost with their
-    connection; partitions of one way or both; crashes; owners that break the protocol. After some time the
-    faults end, and then the session must end too. The same seed reproduces the session, to the last byte.
-    Exit code 1: an invariant was broken (docs/faults.md); the seeds and their faults are printed.
+    A seed determines the session and its faults: frames that are late, duplicated, held up or lost with
+    their connection; one-way and two-way partitions; crashes; owners that break the protocol. After a time
+    the faults stop, and the session must end. The same seed reproduces the session to the last byte. The
+    exit code is 1 if an invariant was violated (docs/faults.md); the seeds and their faults are printed.
     """
     from hushbid.evidence.sweep.fault_sweep import seeds_of, sweep_faults, write_transcripts
     from hushbid.protocol.privacy.acquisition import RULES
@@ -180,9 +179,7 @@ def _faults(
     chosen = tuple(dict.fromkeys(rules or ()))
     for rule in chosen:
         if rule not in RULES:
-            raise ConfigError(
-                f"There is no rule named {rule!r}.", advice=f"Choose one of: {', '.join(RULES)}."
-            )
+            raise ConfigError(f"There is no rule named {rule!r}.", advice=f"Choose of: {', '.join(RULES)}.")
     if transcripts is not None:
         write_transcripts(seed, chosen, transcripts)
     most = 200 if sessions is None and minutes is None else sessions
@@ -206,7 +203,7 @@ def _faults(
 
 
 def _share(text: str) -> slice:
-    """Which of a plan's sessions `I/N` stands for."""
+    """The sessions of a plan that `I/N` selects."""
     index, slash, count = text.partition("/")
     if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
         raise ConfigError(f"--share {text}: no share.", advice="Give I/N with 0 <= I < N, such as 0/8.")

@@ -135,12 +135,12 @@ def plan_setting(
     values = None if path is None else read_toml(path := found_cluster(path))
     if outside is not None and (values is None or "roster" in values):
         raise ConfigError(
-            "--outside needs a cluster file that names tables.",
+            "--outside is for the tables that a cluster file names.",
             advice="Name the cluster file, or leave --outside and HUSHBID_OUTSIDE out.",
         )
     if values is None:
         if data is not None:
-            raise ConfigError("--data needs a cluster file.", advice="Name the cluster file too.")
+            raise ConfigError("--data is for a cluster file's dataset.", advice="Name the cluster file too.")
         return _assembled(whole_tables(flags), flags, None, {})
     assert path is not None, "it was read"
     if "roster" not in values:
