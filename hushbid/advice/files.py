@@ -112,7 +112,7 @@ def owners_of(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     if len({"=" in part for part in text.split(",")}) > 1:
         raise ConfigError(
-            f"--owners: {text!r} names some owners and not others.",
+            f"--owners: {text!r} names only some owners.",
             advice="Write sizes alone, as in 5000,3000, or all names too, as in north=5000,south=3000.",
         )
     for number, part in enumerate(text.split(",")):
@@ -140,7 +140,7 @@ def bounds_of(lower: str | None, upper: str | None) -> Bounds | None:
     if lower is None and upper is None:
         return None
     if lower is None or upper is None:
-        raise ConfigError("--lower and --upper go together.", advice="Give both.")
+        raise ConfigError("--lower and --upper must be given together.", advice="Give both.")
     return Bounds(_bound("--lower", lower), _bound("--upper", upper))
 
 
@@ -251,8 +251,8 @@ def check_started(path: Path) -> None:
     ]
     if missing:
         raise ConfigError(
-            f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, which no "
-            "proposal says.",
+            f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and no "
+            "proposal covers it.",
             advice='Add them: `name = "ours"` in [session], `rule = "tender"` in [acquisition]. Or give '
             "a new file with --output, and this one with --session, for its [[columns]].",
         )

@@ -199,7 +199,7 @@ def advise(request: Request, *, say: Callable[[str], object]) -> tuple[Advice, S
 def _check(request: Request) -> None:
     if len(request.validation) < 2:
         raise DataError(
-            f"{request.validation.name} holds fewer than two rows, which is nothing to be like.",
+            f"{request.validation.name} holds fewer than two rows, too few to resemble.",
             advice=f"Take {FEWEST} rows or more; hundreds are usual.",
         )
     if request.column_values is not None and not 2 <= request.column_values <= 256:
@@ -213,7 +213,7 @@ def _check(request: Request) -> None:
             raise ConfigError(f"{name} is {value:g}.", advice="Give a positive number, or leave it out.")
     if request.epsilon is not None and request.effect is not None:
         raise ConfigError(
-            "--epsilon says how much noise there is, and --effect asks how much there may be.",
+            "--epsilon fixes the noise, and --effect asks for the largest acceptable noise.",
             advice="Give one of them.",
         )
 
@@ -224,7 +224,7 @@ def _checked_bounds(request: Request) -> Bounds:
         raise ConfigError(
             "Nothing says the bounds of the columns, which are public: they are not read off the "
             "validation set.",
-            advice="Give --lower and --upper, from what the columns mean; or public rows with --public.",
+            advice="Give --lower and --upper, by the meaning of the columns; or public rows with --public.",
         )
     chosen = _bounds_of(request.public) if bounds is None and request.public is not None else bounds
     assert chosen is not None, "one of them is there"
@@ -274,8 +274,8 @@ def _bounds_of(public: Dataset) -> Bounds:
         )
     if (single := np.flatnonzero(low == high)).size:
         raise DataError(
-            f"{public.name}: feature column {single[0]} (counted from 0) has one value, which tells "
-            "no bounds.",
+            f"{public.name}: feature column {single[0]} (counted from 0) has only one value, which "
+            "gives no bounds.",
             advice="Give --lower and --upper, from what the columns mean.",
         )
     ends = [_outwards(float(first), float(last)) for first, last in zip(low, high, strict=True)]
@@ -325,8 +325,8 @@ def _points(request: Request) -> Proposal:
         )
     if available < CHOICE:
         raise ConfigError(
-            f"The owners have {available} points in all, of which there is nothing to choose.",
-            advice="Have more owners, or ask them for their sizes again.",
+            f"The owners have {available} points in all, which leaves nothing to choose.",
+            advice="Find more owners, or ask them for their sizes again.",
         )
     points = min(available // CHOICE, LARGEST_PURCHASE)
     share = available if request.wanted is None else max(1, int(request.wanted * available))

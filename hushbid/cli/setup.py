@@ -15,7 +15,7 @@ __all__ = ["setup_command"]
 
 
 def _show(made: Mapping[str, Any]) -> None:
-    was = "is set up" if made["new"] else "already existed, and goes on"
+    was = "is set up" if made["new"] else "was there already, and goes on"
     if made["over"]:
         was = "is over: every party has ended it well, and says again what came of it"
     tell(f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}")

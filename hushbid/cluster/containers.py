@@ -174,8 +174,8 @@ def check_readable(path: Path) -> None:
     for place in (*reversed(path.absolute().parents), path):
         if os.path.exists(place) and not os.access(place, os.X_OK if place.is_dir() else os.R_OK):
             raise ConfigError(
-                f"{place} cannot be read by {platform.user()}, as whom this runs.",
-                advice="Let that user read it, on the machine that it is from: `chmod -R o+rX`, or `chown`.",
+                f"{place} cannot be read by {platform.user()}, the user that runs this.",
+                advice="Give that user access, on the machine of the file: `chmod -R o+rX`, or `chown`.",
             )
 
 
@@ -214,7 +214,7 @@ def _refuse_ledgers(cluster: Cluster) -> None:
     for name, section, paths in sections:
         if section.ledger is not None:
             raise ConfigError(
-                f"{cluster.where} names a lifetime ledger for {name}, which a copy of its data would escape.",
+                f"{cluster.where} names a lifetime ledger for {name}; a copy of its data would escape it.",
                 advice=_ON_ITS_OWN_MACHINE,
             )
         for path in filter(None, paths):
@@ -222,6 +222,6 @@ def _refuse_ledgers(cluster: Cluster) -> None:
             ledger = path.with_name(f"{path.name}.ledger")
             if os.path.lexists(ledger):
                 raise ConfigError(
-                    f"{ledger} has what was spent on {name}'s data, which a copy of them would escape.",
+                    f"{ledger} records what was spent on {name}'s data; a copy of them would escape it.",
                     advice=_ON_ITS_OWN_MACHINE,
                 )

@@ -64,7 +64,7 @@ def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> 
         elif len(heirs) > len(dataset):
             raise ConfigError(
                 f"{dataset.name} has {len(dataset)} points, too few to deal out to {len(heirs)} owners.",
-                advice="Take fewer owners; with `simulate` each may draw points anew (`--owner-points`).",
+                advice="Use fewer owners; with `simulate` each can draw points anew (`--owner-points`).",
             )
         else:
             shares = np.array_split(generator.permutation(len(dataset)), len(heirs))

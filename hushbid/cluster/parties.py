@@ -187,7 +187,7 @@ def _arrays(dataset: Dataset) -> dict[str, Any]:
 def _another(path: Path) -> ConfigError:
     return ConfigError(
         f"{path} is there already, of a session with other settings or data, and was left as it is.",
-        advice="Give the settings of before to go on with that session. For a new one start from empty "
+        advice="Give the earlier settings to go on with that session. For a new one start from empty "
         "directories (`docker-compose down --volumes` empties those of containers, deliveries and lifetime "
         "ledgers included; docs/deploy.md says how to keep keys, data and ledgers).",
     )

@@ -196,9 +196,7 @@ def _assembled(
 ) -> PlanSetting:
     tables = with_flags(tables, flags)
     if tables["roster"].get("owners") == {}:
-        raise ConfigError(
-            f"{where}: no owner is on its roster yet.", advice="Say how many there will be: --owners K."
-        )
+        raise ConfigError(f"{where}: no owner is on its roster yet.", advice="Give their number: --owners K.")
     file = _without_wishes(validated(SessionFile, tables, where=where))
     sources = sources | dict.fromkeys(flags.given(), _COMMAND)
     m = flags.validation or (len(data.validation) if data is not None else None)

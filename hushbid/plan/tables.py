@@ -67,7 +67,7 @@ def whole_tables(flags: PlanFlags) -> dict[str, Any]:
     for name, flag in (("owners", "--owners K"), ("points", "--points p")):
         if getattr(flags, name) is None:
             raise ConfigError(
-                "Neither a file nor the command line says what is planned.",
+                "Neither a file nor the command line describes a session to plan.",
                 advice=f"Name a session file or a cluster file, or give {flag}.",
             )
     return {
@@ -164,7 +164,7 @@ def _with_release(
     if release is None and table:
         if table.get("calibration") == "published":
             raise ConfigError(
-                f"[{name}]: the published calibration has an ε for each step, and none for all together.",
+                f"[{name}]: the published calibration has an ε per step, and no total ε.",
                 advice=f"Leave {flag} out, or give --release mwem for the sound calibration.",
             )
         kept = {key: table[key] for key in table if key not in ("sigma", "step_epsilon", "first_epsilon")}

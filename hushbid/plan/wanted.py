@@ -55,8 +55,8 @@ def check_share(share: float) -> None:
     """
     if not 0.0 < share <= 1.0:
         raise ConfigError(
-            f"--wanted is {share:g}, and a share lies above 0 and is 1 at most.",
-            advice="Give 0.02 where one point in fifty is wanted, or leave it out.",
+            f"--wanted is {share:g}, and a share must be above 0 and at most 1.",
+            advice="Give 0.02 if one point in fifty is wanted, or leave it out.",
         )
 
 

@@ -19,9 +19,7 @@ def rows(subject: Subject) -> str | Warned:
     """Whether rows repeat, columns are constant, bounds are far too wide, or labels are missing."""
     found = [*_found(subject)]
     if found:
-        return Warned(
-            "; ".join(found), "Look at the file, and at the session's columns: it may be as it should be."
-        )
+        return Warned("; ".join(found), "Check the file and the session's columns: this may be intended.")
     file, (dataset, *_) = subject.session.file, subject.datasets.values()
     if file.labels is None and file.session.labels is None:
         if subject.role == "owner" and dataset.labels is None:

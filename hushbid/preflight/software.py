@@ -43,7 +43,7 @@ def versions(_subject: Subject) -> str | Warned:
     if refused:
         raise ConfigError(
             f"hushbid {__version__} is installed with {', '.join(refused)}.",
-            advice="Install it anew with pip, which keeps to these.",
+            advice="Reinstall it with pip, which respects these versions.",
         )
     tested = _tested()
     others = [
@@ -54,7 +54,7 @@ def versions(_subject: Subject) -> str | Warned:
     if others:
         return Warned(
             f"hushbid {__version__} runs with {', '.join(others)}: the same seed may give other bytes",
-            f"To have the tested ones: `pip install --constraint {_LOCK} hushbid`.",
+            f"To install the tested versions: `pip install --constraint {_LOCK} hushbid`.",
         )
     return (
         f"hushbid {__version__}, Python {platform.python_version()}, numpy {_there('numpy')}, "
@@ -103,15 +103,15 @@ def clock(subject: Subject) -> str:
     apart = abs(_wall_ahead() - began)
     if apart > MOST_APART_SECONDS:
         raise ConfigError(
-            f"The wall clock went {apart:.2f} s astray within {WATCHED_SECONDS} s: it is being set.",
-            advice="Wait until the machine's time is synchronised; ledgers are dated by it.",
+            f"The wall clock drifted {apart:.2f} s within {WATCHED_SECONDS} s: it is being set.",
+            advice="Wait until the machine's time is synchronised: its clock dates ledgers.",
         )
     own = [subject.transcript, *([subject.file.key] if subject.file.key else [])]
     ahead = max((path.stat().st_mtime - time.time() for path in own if path.exists()), default=0.0)
     if ahead > MOST_AHEAD_SECONDS:
         raise ConfigError(
             f"The clock is behind: a file of this party was written {ahead:.0f} s from now.",
-            advice="Set the machine's clock; ledgers are dated by it.",
+            advice="Set the machine's clock: it dates ledgers.",
         )
     return "runs evenly and is not behind this party's files (that of the curator is not compared: no need)"
 

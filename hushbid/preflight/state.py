@@ -40,7 +40,7 @@ def state(subject: Subject) -> str | Warned:
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(
             f"{directory}: this user cannot make or write the state directory.",
-            advice=f"See to the owner and the mode of {there}, or name another with `state`.",
+            advice=f"Correct the owner and the mode of {there}, or name another directory with `state`.",
         )
     path = subject.transcript
     if not beginning(path):

@@ -121,7 +121,7 @@ def read_evaluation(path: Path, session: str) -> Evaluation:
     if isinstance(found, dict) and found.get("role") == "consumer":
         if found.get("identifier", session) != session:
             raise DataError(
-                f"{path} is the result of another session than the transcripts are of.",
+                f"{path} is the result of another session than the transcripts.",
                 advice="Name the `result.json` of the consumer's state directory of this session.",
             )
         return Evaluation(appraisal=_appraisal(path, found), display=_display(path, found))

@@ -66,8 +66,8 @@ def pictures(found: Pictures | None, plots: Collection[str]) -> Iterable[Html]:
     )
     if found.offered is None:
         lead += (
-            "No picture shows offered points that were not bought, nor owners' points drawn at random: "
-            "the consumer has never seen them."
+            "The consumer has never seen what was offered and not bought, nor points of owners that were "
+            "drawn at random: no picture has any."
         )
     else:
         lead += (

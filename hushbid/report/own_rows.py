@@ -188,7 +188,7 @@ def _check_image(session: Session, image: Image) -> None:
         raise ConfigError(
             f"--image {image.width}x{image.height} has {image.width * image.height} pixels, and a row of the "
             f"session {space.columns} columns.",
-            advice="Give the width and the height of the images that rows are.",
+            advice="Give the width and height of the images in the rows.",
         )
     if np.ptp(space.lower) or np.ptp(space.range):
         raise ConfigError(

@@ -103,7 +103,7 @@ def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
         if source.header.session != first.header.session:
             raise ConfigError(
                 f"{path} is of another session than {first.path}.",
-                advice="A report is on one session: give its transcripts alone.",
+                advice="A report covers one session: give only its transcripts.",
             )
         other = sources.setdefault(source.header.party, source)
         if other is not source:

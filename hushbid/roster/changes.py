@@ -24,7 +24,7 @@ from hushbid.text_files import one_at_a_time, replace_file
 
 __all__ = ["ALL_ANEW", "approve", "parties", "revoke"]
 
-ALL_ANEW: Final = "All parties need the new file, or a new invitation: the session's digest is another."
+ALL_ANEW: Final = "All parties need the new file, or a new invitation: the session's digest has changed."
 
 
 def approve(
@@ -133,7 +133,7 @@ def _place(name: str, roster: RosterFile) -> Place:
     place = roster.place(name)
     if place is None:
         raise ConfigError(
-            f"{roster.path}: {name} is not on the roster.", advice="`hushbid keys list` shows who is."
+            f"{roster.path}: {name} is not on the roster.", advice="`hushbid keys list` shows the roster."
         )
     return place
 

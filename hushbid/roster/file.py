@@ -85,7 +85,7 @@ class RosterFile:
             if place.party != party and place.key.curve == key.curve:
                 raise ConfigError(
                     f"{self.path}: {place.party} has this key already, and {party} asks for it too.",
-                    advice="Every party makes a key of its own: `hushbid keys new`.",
+                    advice="Every party needs a key of its own: `hushbid keys new`.",
                 )
             if place.party == party and place.key != key and not replace:
                 raise ConfigError(

@@ -177,7 +177,7 @@ class ForkServer:
     def _ended_by_itself(self) -> HushbidError:
         return HushbidError(
             "The process that parties are forked from has ended.",
-            advice="If nobody ended it, see whether the machine ran out of memory.",
+            advice="If nobody ended it, check whether the machine ran out of memory.",
         )
 
 

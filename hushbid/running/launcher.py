@@ -472,7 +472,7 @@ def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, st
 
 def _account(process: PartyProcess) -> tuple[str, str]:
     if process.signal is not None:
-        advice = "If nobody did that, see whether the machine ran out of memory."
+        advice = "If nobody did that, check whether the machine ran out of memory."
         return f"its process was ended by {process.signal.name}.", advice
     said = (process.result() or {}).get("error", {})
     what = said.get("what", f"its process ended with code {process.exit_code.value} and did not say why.")

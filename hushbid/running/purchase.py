@@ -230,7 +230,7 @@ def _place_of(given: Path) -> Path:
     if others:
         raise ConfigError(
             f"{given} is the state directory of {others[0].stem}: only the consumer has results.",
-            advice=f"`hushbid report {others[0]}` writes a page of what it saw.",
+            advice=f"`hushbid report {others[0]}` writes a page on what it saw.",
         )
     raise ConfigError(
         f"{given} has no transcript of a consumer: no session has begun with it.",
@@ -253,7 +253,7 @@ def _check_over(place: Path) -> None:
         )
     raise ConfigError(
         f"The session {status.session} of {place} was stopped before its end, in its phase {status.phase}.",
-        advice="Start `hushbid consumer` again as it was started: with this state directory it goes on.",
+        advice="Start `hushbid consumer` again in the same way: with this state directory it goes on.",
     )
 
 
@@ -276,7 +276,7 @@ def _file_of(place: Path, config: Path | None) -> ConsumerFile:
         if file.state == place.resolve():
             return file
     raise ConfigError(
-        f"{place} does not say what its consumer took part with: an older version, or a simulation, made it.",
+        f"{place} does not name its consumer's private file: an older version, or a simulation, made it.",
         advice="Name the consumer's private file with --config.",
     )
 

@@ -57,7 +57,7 @@ class ForkedTraining:
         if not said:
             raise HushbidError(
                 "A process that trains models ended without an answer.",
-                advice="If nobody ended it, see whether the machine ran out of memory.",
+                advice="If nobody ended it, check whether the machine ran out of memory.",
             )
         result, error = pickle.loads(said)  # noqa: S301 - from a process of our own
         if error is not None:

@@ -79,7 +79,7 @@ def begin_again(options: AgainOptions) -> BegunAgain:
     if not config.exists():
         raise ConfigError(
             f"{config}: the curator's private file is not there.",
-            advice="Name it with --config: it says where the state of the session of before is.",
+            advice="Name it with --config: it names the state directory of the previous session.",
         )
     private = load_toml(CuratorFile, config).resolved(config.parent)
     outcome = _outcome(private.state, options.session, config, open_session(before).identifier.hex())
@@ -163,7 +163,7 @@ def _outcome(state: Path, session: Path, config: Path, identifier: str) -> str:
     path, command = status_path(state, CURATOR), _curator(session, config)
     if not transcript_path(state, CURATOR).exists() or not path.exists():
         raise ConfigError(
-            f"The session of {session} has not begun: {state} has nothing of it.",
+            f"The session of {session} has not begun: {state} has no record of it.",
             advice=f"`{command}` begins it.",
         )
     with TranscriptReader(transcript_path(state, CURATOR)) as records:

@@ -156,7 +156,7 @@ def _checked(options: InitOptions) -> Path:
         raise ConfigError(f"--epsilon is {options.epsilon:g}.", advice="Give a positive number, such as 1.")
     if (options.table is None) is (options.validation is None):
         raise ConfigError(
-            "Which table has the rows that are wanted?",
+            "Which table has the wanted rows?",
             advice="Name it: `hushbid init TABLE`, or with --validation.",
         )
     place = Path(options.output or options.name).absolute()

@@ -170,13 +170,13 @@ def propose(tables: Mapping[str, ArrowTable], given: Given) -> Proposed:
             read[name] = found
     if not columns:
         raise DataError(
-            f"{first} has no column that rows could be compared by.",
+            f"{first} has no column to compare rows by.",
             advice="; ".join(f"{name}: {why}" for name, why in left_out.items()) or "Name another table.",
         )
     unused = (given.bounds.keys() | given.categories.keys()) & left_out.keys()
     if unused:
         name = min(unused)
-        raise ConfigError(f"{name!r} is left out: {left_out[name]}.", advice="Say nothing else of it.")
+        raise ConfigError(f"{name!r} is left out: {left_out[name]}.", advice="Give no other option for it.")
     made = Proposed(tuple(columns), read, left_out)
     _check_fit(made.schema, tables)
     return made
@@ -231,7 +231,7 @@ def _kind(name: str, parts: list[Any]) -> str | None:
     if len(kinds) > 1:
         raise DataError(
             f"The tables have values of different kinds in {name!r}: {', '.join(sorted(kinds))}.",
-            advice=f"Save it alike everywhere, or leave it out: `--without {name}`.",
+            advice=f"Save it as one kind everywhere, or leave it out: `--without {name}`.",
         )
     return None if not kinds or kinds == {"image"} else kinds.pop()
 

@@ -313,13 +313,13 @@ def _public_of(
         public = {name: np.asarray(getattr(features, name), dtype=np.float64) for name in _BOUNDS}
         if there and not all(_same(public[name], arrays[name]) for name in _BOUNDS):
             raise ConfigError(
-                f"{session} has another γ or other bounds than the session that {delivered} is of.",
-                advice="Leave --session out: the file has them. For another γ there is --gamma.",
+                f"{session} has another γ or other bounds than the session of {delivered}.",
+                advice="Leave --session out: the file has them. Use --gamma for another γ.",
             )
         return public
     if not there:
         raise ConfigError(
-            f"{delivered} does not say which bounds and which γ its session has.",
+            f"{delivered} does not state its session's bounds and γ.",
             advice="Name the session file (`--session`).",
         )
     return {name: np.asarray(arrays[name], dtype=np.float64) for name in _BOUNDS}

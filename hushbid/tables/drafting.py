@@ -71,7 +71,7 @@ def draft(
     """
     if fill and not public:
         raise ConfigError(
-            "--fill reads off the rows which columns have gaps, and which have one value alone.",
+            "--fill determines from the rows which columns have gaps, and which are constant.",
             advice="Say --public as well, if everybody may know the file; or fill the draft in by hand.",
         )
     cells = as_arrow(path, path.name, DataColumns(dialect=dialect))

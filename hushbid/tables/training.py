@@ -253,11 +253,11 @@ def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:
     need("skops", "A model that is written")
     if place.suffix != _ENDING:
         raise ConfigError(
-            f"{place}: no model is written to files of that name.",
+            f"{place}: models are not written to files with that ending.",
             advice=f"Name one that ends with {_ENDING}.",
         )
     if any(is_same(place, Path(other)) for other in read if other is not None):
-        raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
+        raise ConfigError(f"{place} would be overwritten.", advice="Name another file with --output.")
     check_file_place(place)
     return place
 
@@ -322,8 +322,8 @@ def _check_classes(rows: _Rows, name: str, *, regressor: bool) -> None:
     kept = labels if weights is None else labels[weights > 0.0]
     if not regressor and len(np.unique(kept)) < _FEW_CLASSES:
         raise DataError(
-            f"All rows that count are of one class, and {name} needs two.",
-            advice="Own rows of more classes say what the delivered points weigh beside them; or leave "
+            f"All weighted rows are of one class, and {name} needs two.",
+            advice="Name own rows of more classes, which determine the delivered points' weight; or leave "
             "--validation out.",
         )
 

@@ -67,7 +67,7 @@ def value_owners(options: ValueOptions) -> Worth:
     ):
         if count > most:
             raise DataError(
-                f"{name} has {count} {what}, and values are worked out for {most} at most.",
+                f"{name} has {count} {what}, and values are computed for at most {most}.",
                 advice="Value a part of the points.",
             )
     width = bought.gamma(options.gamma)

@@ -88,10 +88,10 @@ def weigh(options: WeighOptions) -> Weighing:
     check_model(options.model, trained=False)  # whether there are labels for the evaluation turns out later
     place = options.output or delivered
     if any(is_same(place, other) for other in (options.validation, test)):
-        raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
+        raise ConfigError(f"{place} would be overwritten.", advice="Name another file with --output.")
     if place.suffix not in _ENDINGS:
         raise ConfigError(
-            f"{place}: nothing is written to files of that name.",
+            f"{place}: nothing is written to files with that ending.",
             advice=f"Name one that ends with {', '.join(_ENDINGS)}.",
         )
     if place != delivered:
