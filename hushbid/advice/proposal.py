@@ -274,7 +274,7 @@ def _bounds_of(public: Dataset) -> Bounds:
         )
     if (single := np.flatnonzero(low == high)).size:
         raise DataError(
-            f"{public.name}: feature column {single[0]} (counted from 0) has only one value, which "
+            f"{public.name}: feature column {single[0]} (counted from 0) has one value, which "
             "gives no bounds.",
             advice="Give --lower and --upper, from what the columns mean.",
         )

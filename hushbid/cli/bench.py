@@ -172,7 +172,7 @@ def _points(
 
     if bought % batch:
         raise ConfigError(
-            f"{bought} points are not bought in rounds of {batch}.",
+            f"{bought} points cannot be bought in rounds of {batch}.",
             advice="Give a number of points that the batch divides.",
         )
     if against is not None and delay:

@@ -206,5 +206,5 @@ def _share(text: str) -> slice:
     """The sessions of a plan that `I/N` selects."""
     index, slash, count = text.partition("/")
     if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
-        raise ConfigError(f"--share {text}: no share.", advice="Give I/N with 0 <= I < N, such as 0/8.")
+        raise ConfigError(f"--share {text}: not a share.", advice="Give I/N with 0 <= I < N, such as 0/8.")
     return slice(int(index), None, int(count))
