@@ -58,8 +58,8 @@ def replay_command(
 ) -> dict[str, Any]:
     """Write a page that replays a session: who sent what to whom, and what each party held at each moment.
 
-    The page is one file that loads nothing else. One party's transcript shows that party's view, redacted
-    transcripts show less, and a damaged one is shown up to the damage. With --beside it plays two sessions,
+    It is one file that loads nothing from anywhere. One party's transcript shows that party's view, redacted
+    transcripts show less, and of a damaged one is shown what holds. With --beside it plays two sessions,
     aligned by rounds, and says where they first differ.
     """
     from hushbid.replay.writing import write_replay

@@ -57,7 +57,7 @@ def watch_command(
     web: WebOption = False,
     port: PortOption = None,
 ) -> dict[str, Any]:
-    """Watch a session until it is over: its progress, its speed, and who is missing."""
+    """Watch a session until it is over: how far it is, how fast, and who is missing."""
     if port is not None and not web:
         raise ConfigError("--port belongs to --web.", advice="Give --web too.")
     if once and web:

@@ -108,7 +108,7 @@ class Course:
         self._follower = Follower(places)
         self.look = _FIRST
         self.ended = False
-        """Whether the session is over and has been read in full."""
+        """Whether all has been read of a session that is over."""
         self._told: dict[str, Any] = {}
         self._version = self._facts_version = 0
         self._facts = b"null"

@@ -48,9 +48,8 @@ LARGEST_FLOOR: Final = 0.45
 
 FEW_ROUNDS: Final = 1.5
 FEWER_ROUNDS: Final = 1.3
-"""A small number T of rounds adds 1.5/T^1.3 times the MMD² of a random choice, as the points of one round are
-chosen independently. Measured without noise at T from 1 to 50 (docs/plan.md).
-"""
+"""Few rounds add 1.5/T^1.3 times the MMD² of a random choice, as the points of one round are chosen without
+regard to each other. Measured without noise at T from 1 to 50 (docs/plan.md)."""
 
 RANGE: Final = 2.0
 """Factor either way that covers nearly all measured sessions (docs/plan.md)."""

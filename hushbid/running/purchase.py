@@ -268,7 +268,7 @@ def _file_of(place: Path, config: Path | None) -> ConsumerFile:
             raise DataError(
                 f"{kept} is damaged, or of another version.", advice="Name the private file with --config."
             ) from None
-    for path in sorted(place.parent.glob("*.toml")):  # as in run directories and on separate machines
+    for path in sorted(place.parent.glob("*.toml")):  # as run directories and separate machines have it
         try:
             file = load_toml(ConsumerFile, path).resolved(path.parent)
         except HushbidError:
