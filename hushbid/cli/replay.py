@@ -1,4 +1,4 @@
-"""`hushbid replay`: a page that plays a recorded session."""
+"""`hushbid replay`: a page that replays a recorded session."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def replay_command(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Transcripts of one session, one of each party; or a state or run directory that has them.",
+            help="Transcripts of one session, one per party; or a state or run directory that contains them.",
             metavar="FILE...",
         ),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "--html", help="The page; an older replay of the session there is replaced."
+            "--output", "--html", help="The page to write; it replaces an older replay of the session."
         ),
     ] = Path("replay.html"),
     beside: Annotated[
@@ -64,7 +64,7 @@ def replay_command(
         ),
     ] = False,
 ) -> dict[str, Any]:
-    """Write a page that plays a session: who said what to whom, and what each party had at each moment.
+    """Write a page that replays a session: who sent what to whom, and what each party held at each moment.
 
     It is one file that loads nothing from anywhere. One party's transcript shows that party's view, redacted
     transcripts show less, and of a damaged one is shown what holds. From a run's directory, or the
