@@ -20,7 +20,7 @@ from hushbid.report.rounds import shortened, thinned
 
 __all__ = ["MOST_TRAINED", "scores_of"]
 
-MOST_TRAINED: Final = 20
+MOST_TRAINED: Final = 10
 """Most numbers of bought points that a model is trained with, apart from none and one."""
 _CLOSE: Final = 1e-9
 """Largest difference of two figures of one model."""
