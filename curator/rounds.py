@@ -216,9 +216,9 @@ def _decide(curator: Curator, present: AbstractSet[str]) -> None:
         if owner not in present and curator.has_turn(owner):
             curator.ledger.absences.append(Absence(curator.round, owner))
             # An owner whose point does not match must not learn it, not even by silence: only being in
-            # time counts. Where a point is bought once, who missed a round is out.
+            # time counts.
             seat = curator.seats[owner]
-            seat.out |= curator.file.distinct and not seat.has_bid(curator.round)
+            seat.out |= curator.leave_for_good and not seat.has_bid(curator.round)
     curator.decided = curator.now
     if curator.half and not curator.current.time_over:
         curator.phase = "pacing"

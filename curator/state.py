@@ -56,6 +56,8 @@ class CuratorState(Machine, Generic[S_co]):
         self.rule = session.rule
         self.half = (self.file.session.fixed_cadence or 0.0) / 2
         """Half of a round's time, in seconds; 0 if rounds have no fixed cadence."""
+        self.leave_for_good = session.file.distinct
+        """Whether an owner that misses a round is out, because a point is bought once."""
         self.seed_weight = session.file.seed_weight
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}

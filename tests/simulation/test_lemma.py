@@ -199,7 +199,7 @@ def test_one_record_substitutes_at_most_one_point_bought_once_in_five_thousand_c
 
 def lets_absent_owners_come_back(bench: CuratorBench) -> None:
     """A broken control: who missed a round takes part in the next."""
-    bench.machine.file = bench.machine.file.model_copy(update={"distinct": False})
+    bench.machine.leave_for_good = False
 
 
 def buys_one_of_each_phi(bench: CuratorBench) -> None:
