@@ -7,7 +7,7 @@ from typing import Literal
 from hushbid.curator.events import DestroyBoxes
 from hushbid.curator.selection.blind import BlindSelection
 from hushbid.curator.selection.open import OpenSelection
-from hushbid.curator.state import Curator, CuratorState
+from hushbid.curator.state import AnyCurator, CuratorState
 from hushbid.protocol.errors import BudgetExceeded, ExitCode, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Finish, HeadSigned, SignHead
 from hushbid.protocol.names import CONSUMER
@@ -33,7 +33,7 @@ __all__ = [
 # -- delivery -------------------------------------------------------------------------------------------
 
 
-def deliver(curator: Curator) -> None:
+def deliver(curator: AnyCurator) -> None:
     """Send the consumer the chosen points, or wait for its account if it has them."""
     curator.phase = "delivering"
     curator.ending.parts = curator.selection.delivery()
@@ -45,7 +45,7 @@ def deliver(curator: Curator) -> None:
         curator.set_timer("delivery", curator.file.timeouts.delivery)
 
 
-def _send_next_part(curator: Curator) -> None:
+def _send_next_part(curator: AnyCurator) -> None:
     ending = curator.ending
     ending.part += 1
     curator.send(CONSUMER, ending.parts[ending.part - 1])
@@ -77,7 +77,7 @@ def on_account(curator: CuratorState[BlindSelection], peer: str, account: Accoun
     _complete(curator)
 
 
-def _complete(curator: Curator) -> None:
+def _complete(curator: AnyCurator) -> None:
     """End a session whose points are at the consumer."""
     curator.clear_timer("delivery")
     _destroy_boxes(curator)
@@ -91,7 +91,7 @@ def _complete(curator: Curator) -> None:
     _begin_closing(curator, "complete", Finish(ExitCode.DONE, "The session is complete."))
 
 
-def _destroy_boxes(curator: Curator) -> None:
+def _destroy_boxes(curator: AnyCurator) -> None:
     """Destroy boxes that the consumer did not buy, or has received (DESIGN §3, "`sealed`, further")."""
     if curator.rule.sealed:
         curator.selection.destroy()
@@ -127,7 +127,7 @@ def on_account_over(curator: CuratorState[BlindSelection]) -> None:
 # -- closing --------------------------------------------------------------------------------------------
 
 
-def give_up(curator: Curator, code: ExitCode, reason: str, advice: str = "") -> None:
+def give_up(curator: AnyCurator, code: ExitCode, reason: str, advice: str = "") -> None:
     """End the session before its end, unless it is ending."""
     if curator.phase != "closing":
         if curator.phase != "delivering":
@@ -135,7 +135,7 @@ def give_up(curator: Curator, code: ExitCode, reason: str, advice: str = "") -> 
         _begin_closing(curator, "abandoned", Finish(code, reason, advice))
 
 
-def _begin_closing(curator: Curator, outcome: Literal["complete", "abandoned"], finish: Finish) -> None:
+def _begin_closing(curator: AnyCurator, outcome: Literal["complete", "abandoned"], finish: Finish) -> None:
     """Tell every reachable party that the session is over, and wait until they have read it.
 
     Closing a connection too soon would lose what its peer has not read. An absent party may come back.
@@ -147,7 +147,7 @@ def _begin_closing(curator: Curator, outcome: Literal["complete", "abandoned"], 
     curator.do(SignHead())
 
 
-def on_head_signed(curator: Curator, signed: HeadSigned) -> None:
+def on_head_signed(curator: AnyCurator, signed: HeadSigned) -> None:
     """Tell every reachable party that the session is over."""
     curator.ending.signed = signed
     for peer in curator.reachable():
@@ -158,7 +158,7 @@ def on_head_signed(curator: Curator, signed: HeadSigned) -> None:
         _finish(curator)
 
 
-def close(curator: Curator, peer: str) -> None:
+def close(curator: AnyCurator, peer: str) -> None:
     """Tell a peer that the session is over, if it is and the peer was not told."""
     ending = curator.ending
     if ending.signed is not None and peer not in ending.closed:
@@ -167,7 +167,7 @@ def close(curator: Curator, peer: str) -> None:
         curator.send(peer, message)
 
 
-def on_farewell(curator: Curator, peer: str, farewell: Farewell) -> None:
+def on_farewell(curator: AnyCurator, peer: str, farewell: Farewell) -> None:
     """Note that a party has read the close."""
     if peer not in curator.ending.closed:
         raise RemoteProtocolError(Offence.OUT_OF_TURN, "A farewell came before the close.")
@@ -182,7 +182,7 @@ def on_farewell(curator: Curator, peer: str, farewell: Farewell) -> None:
     finish_if_all_left(curator)
 
 
-def finish_if_all_left(curator: Curator) -> None:
+def finish_if_all_left(curator: AnyCurator) -> None:
     """End once every party that was told has left; one lost a short while ago may return to be told."""
     # Only who was told says farewell, so that as many as were told are all of them.
     ending = curator.ending
@@ -190,11 +190,11 @@ def finish_if_all_left(curator: Curator) -> None:
         _finish(curator)
 
 
-def on_closing_over(curator: Curator) -> None:
+def on_closing_over(curator: AnyCurator) -> None:
     """End without the farewells that are missing."""
     _finish(curator)
 
 
-def _finish(curator: Curator) -> None:
+def _finish(curator: AnyCurator) -> None:
     curator.phase = "done"
     curator.do(curator.ending.finish)

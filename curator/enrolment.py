@@ -10,7 +10,7 @@ from hushbid.curator.ending import close, give_up
 from hushbid.curator.peers import connect
 from hushbid.curator.rounds import close_bidding_if_complete, resume, start_round
 from hushbid.curator.selection.open import OpenSelection
-from hushbid.curator.state import Curator, CuratorState
+from hushbid.curator.state import AnyCurator, CuratorState
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Started
@@ -47,19 +47,19 @@ _LISTED: Final = 8
 # -- hello ----------------------------------------------------------------------------------------------
 
 
-def on_started(curator: Curator, event: Started) -> None:
+def on_started(curator: AnyCurator, event: Started) -> None:
     """Give the parties their time to come."""
     curator.set_timer("enrolment", curator.file.timeouts.enrolment)
 
 
-def on_hello(curator: Curator, peer: str, hello: Hello) -> None:
+def on_hello(curator: AnyCurator, peer: str, hello: Hello) -> None:
     """Welcome a peer, and go on if it was the last."""
     on_hello_again(curator, peer, hello)
     _gather_if_complete(curator)
     _begin_if_complete(curator)
 
 
-def on_hello_again(curator: Curator, peer: str, hello: Hello) -> None:
+def on_hello_again(curator: AnyCurator, peer: str, hello: Hello) -> None:
     """Welcome a peer while the session runs: one that comes back, or comes late."""
     if peer != CONSUMER and peer not in curator.seats:
         raise RemoteProtocolError(
@@ -95,7 +95,7 @@ def on_hello_again(curator: Curator, peer: str, hello: Hello) -> None:
 # -- what owners commit to ------------------------------------------------------------------------------
 
 
-def on_commitment(curator: Curator, owner: str, commitment: Commitment) -> None:
+def on_commitment(curator: AnyCurator, owner: str, commitment: Commitment) -> None:
     """Keep what an owner commits to, unless the consumer was told already."""
     on_late_commitment(curator, owner, commitment)
     if not curator.gathered:
@@ -104,7 +104,7 @@ def on_commitment(curator: Curator, owner: str, commitment: Commitment) -> None:
         _gather_if_complete(curator)
 
 
-def on_late_commitment(curator: Curator, owner: str, commitment: Commitment) -> None:
+def on_late_commitment(curator: AnyCurator, owner: str, commitment: Commitment) -> None:
     """Check a commitment; who comes after the consumer was told is late, and gets no map."""
     seat = curator.seat_of(owner)
     if not curator.session.commitment_depth or seat.committed:
@@ -115,12 +115,12 @@ def on_late_commitment(curator: Curator, owner: str, commitment: Commitment) -> 
     seat.committed = True
 
 
-def _gather_if_complete(curator: Curator) -> None:
+def _gather_if_complete(curator: AnyCurator) -> None:
     if not curator.gathered and curator.consumer_enrolled and curator.committed == len(curator.owners):
         _gather(curator)
 
 
-def _gather(curator: Curator) -> None:
+def _gather(curator: AnyCurator) -> None:
     """Tell the consumer what owners committed to: the feature map is drawn after that."""
     curator.gathered = True
     curator.send(CONSUMER, Roots.told(seat.commitment for seat in curator.seats.values()))
@@ -142,7 +142,7 @@ def on_target(curator: CuratorState[OpenSelection], peer: str, target: Target) -
     _take_maps(curator, target.maps)
 
 
-def on_maps(curator: Curator, peer: str, maps: Maps) -> None:
+def on_maps(curator: AnyCurator, peer: str, maps: Maps) -> None:
     """Take in what a blind curator gets in place of the target."""
     if peer != CONSUMER or curator.maps is not None:
         raise RemoteProtocolError(Offence.OUT_OF_TURN, "The maps came a second time.")
@@ -156,7 +156,7 @@ def on_maps(curator: Curator, peer: str, maps: Maps) -> None:
     _take_maps(curator, maps.maps)
 
 
-def _require_roots(curator: Curator) -> None:
+def _require_roots(curator: AnyCurator) -> None:
     """Refuse a map that was drawn before the consumer was told what owners committed to."""
     if not curator.gathered:
         raise RemoteProtocolError(
@@ -164,14 +164,14 @@ def _require_roots(curator: Curator) -> None:
         )
 
 
-def _take_maps(curator: Curator, maps: bytes) -> None:
+def _take_maps(curator: AnyCurator, maps: bytes) -> None:
     curator.maps = maps
     for owner in curator.owners:
         _send_map(curator, owner)
     _begin_if_complete(curator)
 
 
-def _send_map(curator: Curator, owner: str) -> None:
+def _send_map(curator: AnyCurator, owner: str) -> None:
     """Pass the consumer's secret map on to an owner, once: an owner that has it can bid."""
     seat, maps = curator.seats[owner], curator.maps
     if not curator.rule.sealed or maps is None or seat.mapped or not seat.connected:
@@ -188,13 +188,13 @@ def _send_map(curator: Curator, owner: str) -> None:
 # -- who is ready ---------------------------------------------------------------------------------------
 
 
-def on_ready(curator: Curator, owner: str, ready: Ready) -> None:
+def on_ready(curator: AnyCurator, owner: str, ready: Ready) -> None:
     """Enrol an owner that has hashed its points, and go on if it was the last."""
     _take_ready(curator, owner)
     _begin_if_complete(curator)
 
 
-def on_late_ready(curator: Curator, owner: str, ready: Ready) -> None:
+def on_late_ready(curator: AnyCurator, owner: str, ready: Ready) -> None:
     """Enrol an owner after the rounds have begun."""
     _take_ready(curator, owner)
     resume(curator, owner)
@@ -202,19 +202,19 @@ def on_late_ready(curator: Curator, owner: str, ready: Ready) -> None:
         on_entering_over(curator)
 
 
-def _take_ready(curator: Curator, owner: str) -> None:
+def _take_ready(curator: AnyCurator, owner: str) -> None:
     seat = curator.seats.get(owner)
     if seat is None or not seat.mapped or seat.enrolled:
         raise RemoteProtocolError(Offence.OUT_OF_TURN, "A peer is ready that was not sent the map.")
     _enrol(curator, owner)
 
 
-def _enrol(curator: Curator, owner: str) -> None:
+def _enrol(curator: AnyCurator, owner: str) -> None:
     curator.seats[owner].enrolled = True
     curator.unenrolled.discard(owner)
 
 
-def _begin_if_complete(curator: Curator) -> None:
+def _begin_if_complete(curator: AnyCurator) -> None:
     if curator.maps is not None and (curator.rule.herds or not curator.unenrolled):
         _begin(curator)
 
@@ -222,7 +222,7 @@ def _begin_if_complete(curator: Curator) -> None:
 # -- the end of enrolment -------------------------------------------------------------------------------
 
 
-def on_enrolment_over(curator: Curator) -> None:
+def on_enrolment_over(curator: AnyCurator) -> None:
     """Go on with who is here, if they are enough."""
     least = curator.file.session.min_owners
     if not curator.gathered and curator.consumer_enrolled:
@@ -248,7 +248,7 @@ def on_enrolment_over(curator: Curator) -> None:
         _begin(curator)
 
 
-def _give_up_for_few(curator: Curator, missing: Collection[str]) -> None:
+def _give_up_for_few(curator: AnyCurator, missing: Collection[str]) -> None:
     give_up(
         curator,
         ExitCode.TIMEOUT,
@@ -258,14 +258,14 @@ def _give_up_for_few(curator: Curator, missing: Collection[str]) -> None:
     )
 
 
-def _begin(curator: Curator) -> None:
+def _begin(curator: AnyCurator) -> None:
     if not (curator.entering and curator.unenrolled):
         curator.clear_timer("enrolment")
         curator.entering = False
     start_round(curator)
 
 
-def on_entering_over(curator: Curator) -> None:
+def on_entering_over(curator: AnyCurator) -> None:
     """Let owners have their time for an answer from now on; who comes later is too late."""
     if curator.entering:
         curator.entering = False

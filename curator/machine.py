@@ -1,4 +1,4 @@
-"""The curator's state machine: the rules of a session in words, its table, and the enrolment.
+"""The curator's state machine: the rules of a session in words, and its tables.
 
 A session: owners and consumer enrol → owners commit to their rows, where the session says so → p rounds → the
 chosen points are delivered → all is closed.

@@ -57,7 +57,7 @@ def on_weights(curator: CuratorState[OpenSelection], computed: WeightsComputed) 
 
 def on_bid(curator: CuratorState[OpenSelection], owner: str, bid: Bid | Batch) -> None:
     """Take in a bid, and go on if it was the last that was waited for."""
-    take_bid(curator, owner, bid)
+    _take_bid(curator, owner, bid)
     if bid.round == curator.round:
         close_bidding_if_complete(curator)
     else:
@@ -66,11 +66,11 @@ def on_bid(curator: CuratorState[OpenSelection], owner: str, bid: Bid | Batch) -
 
 def on_late_bid(curator: CuratorState[OpenSelection], owner: str, bid: Bid | Batch) -> None:
     """Take in a bid after bidding closed; even if it is for this round, its owner is absent from it."""
-    take_bid(curator, owner, bid)
+    _take_bid(curator, owner, bid)
     curator.seats[owner].late = True
 
 
-def take_bid(curator: CuratorState[OpenSelection], owner: str, message: Bid | Batch) -> None:
+def _take_bid(curator: CuratorState[OpenSelection], owner: str, message: Bid | Batch) -> None:
     """Check a bid, keep it, and queue its points, if any, for verification."""
     seat = curator.due_from(owner, message.round)
     brought = points_of(message)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hushbid.curator.ending import close, finish_if_all_left, give_up
 from hushbid.curator.ledger import Refusal
 from hushbid.curator.rounds import close_asking_if_complete, close_bidding_if_complete, resume
-from hushbid.curator.state import Curator
+from hushbid.curator.state import AnyCurator
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.machine.machine import Lost, Offended, Restarted, Returned
@@ -25,13 +25,13 @@ __all__ = [
 ]
 
 
-def on_lost(curator: Curator, event: Lost) -> None:
+def on_lost(curator: AnyCurator, event: Lost) -> None:
     """Wait a while for a peer whose connection was lost: it may have crashed and may resume."""
     _expect_back(curator, [event.peer])
     _disconnect(curator, event.peer)
 
 
-def _expect_back(curator: Curator, peers: Iterable[str]) -> None:
+def _expect_back(curator: AnyCurator, peers: Iterable[str]) -> None:
     """Wait for peers that can come back, each for its own time."""
     over = curator.now + curator.file.timeouts.comeback
     for peer in peers:
@@ -41,26 +41,26 @@ def _expect_back(curator: Curator, peers: Iterable[str]) -> None:
         _await_comeback(curator)
 
 
-def _await_comeback(curator: Curator) -> None:
+def _await_comeback(curator: AnyCurator) -> None:
     """Set a timer for when the first of them has been waited for long enough."""
     if curator.expected_back:
         curator.comeback_set = True
         curator.set_timer_at("comeback", min(curator.expected_back.values()))
 
 
-def on_comeback_over(curator: Curator) -> None:
+def on_comeback_over(curator: AnyCurator) -> None:
     """Go on without peers that have not come back in time."""
     _stop_waiting(curator)
     _go_on_if_complete(curator)
 
 
-def on_comeback_over_at_the_end(curator: Curator) -> None:
+def on_comeback_over_at_the_end(curator: AnyCurator) -> None:
     """End without peers that have not come back in time."""
     _stop_waiting(curator)
     finish_if_all_left(curator)
 
 
-def _stop_waiting(curator: Curator) -> None:
+def _stop_waiting(curator: AnyCurator) -> None:
     """Stop waiting for peers whose time is over; those lost later have time left."""
     curator.comeback_set = False
     for peer in [peer for peer, over in curator.expected_back.items() if over <= curator.now]:
@@ -68,7 +68,7 @@ def _stop_waiting(curator: Curator) -> None:
     _await_comeback(curator)
 
 
-def on_restarted(curator: Curator, event: Restarted) -> None:
+def on_restarted(curator: AnyCurator, event: Restarted) -> None:
     """All connections are gone, and every peer is expected back; all waiting times start anew."""
     curator.comeback_set = False
     _expect_back(curator, curator.reachable())
@@ -79,7 +79,7 @@ def on_restarted(curator: Curator, event: Restarted) -> None:
     curator.set_timer(*_timer_due(curator))
 
 
-def _timer_due(curator: Curator) -> tuple[str, float]:
+def _timer_due(curator: AnyCurator) -> tuple[str, float]:
     """The timer that a restarted curator sets in its phase, and its seconds."""
     timeouts = curator.file.timeouts
     answers = curator.half or timeouts.round
@@ -97,7 +97,7 @@ def _timer_due(curator: Curator) -> tuple[str, float]:
     }[curator.phase]
 
 
-def connect(curator: Curator, owner: str) -> None:
+def connect(curator: AnyCurator, owner: str) -> None:
     """Note that an owner is here, and send it the current broadcast if it can still answer."""
     seat = curator.seats[owner]
     seat.connected = True
@@ -106,7 +106,7 @@ def connect(curator: Curator, owner: str) -> None:
     resume(curator, owner)
 
 
-def _disconnect(curator: Curator, peer: str) -> None:
+def _disconnect(curator: AnyCurator, peer: str) -> None:
     if peer == CONSUMER:
         curator.consumer_connected = False
         return
@@ -115,7 +115,7 @@ def _disconnect(curator: Curator, peer: str) -> None:
     _go_on_if_complete(curator)
 
 
-def _go_on_if_complete(curator: Curator) -> None:
+def _go_on_if_complete(curator: AnyCurator) -> None:
     """In the phases that wait for owners, check again whether anybody is still waited for."""
     if curator.phase == "bidding":
         close_bidding_if_complete(curator)
@@ -123,7 +123,7 @@ def _go_on_if_complete(curator: Curator) -> None:
         close_asking_if_complete(curator)
 
 
-def on_returned(curator: Curator, event: Returned) -> None:
+def on_returned(curator: AnyCurator, event: Returned) -> None:
     """Note that a silent peer is back."""
     peer = event.peer
     curator.expected_back.pop(peer, None)
@@ -134,7 +134,7 @@ def on_returned(curator: Curator, event: Returned) -> None:
     close(curator, peer)
 
 
-def on_offended(curator: Curator, offended: Offended) -> None:
+def on_offended(curator: AnyCurator, offended: Offended) -> None:
     """Refuse a peer, and give up the session if it cannot go on without it."""
     refusal = Refused(
         code=offended.offence.value,

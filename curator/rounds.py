@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from hushbid.curator.ending import deliver, give_up
 from hushbid.curator.ledger import Absence
 from hushbid.curator.round import Round
-from hushbid.curator.state import Curator
+from hushbid.curator.state import AnyCurator
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.machine.machine import Computation
 from hushbid.protocol.names import CONSUMER
@@ -40,14 +40,14 @@ __all__ = [
 # -- the broadcast --------------------------------------------------------------------------------------
 
 
-def start_round(curator: Curator) -> None:
+def start_round(curator: AnyCurator) -> None:
     """Begin the next round."""
     curator.current = Round(curator.round + 1)
     curator.phase = "weighing"
     begin_round(curator)
 
 
-def begin_round(curator: Curator) -> None:
+def begin_round(curator: AnyCurator) -> None:
     """Have the round's weight computed, or broadcast it if the consumer has sent it; else wait for that."""
     begun = curator.selection.begin(curator.round)
     if begun is None:
@@ -59,7 +59,7 @@ def begin_round(curator: Curator) -> None:
         open_bidding(curator, begun)
 
 
-def open_bidding(curator: Curator, message: Broadcast | SealedBroadcast) -> None:
+def open_bidding(curator: AnyCurator, message: Broadcast | SealedBroadcast) -> None:
     """Send the broadcast to the owners that can answer it."""
     curator.phase = "bidding"
     if curator.round == 1:
@@ -74,7 +74,7 @@ def open_bidding(curator: Curator, message: Broadcast | SealedBroadcast) -> None
 
 
 def broadcast(
-    curator: Curator, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None
+    curator: AnyCurator, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None
 ) -> None:
     """Send an owner the round's broadcast; `body`, if given, is the encoded message."""
     seat = curator.seats[owner]
@@ -84,7 +84,7 @@ def broadcast(
     curator.send(owner, message, body)
 
 
-def resume(curator: Curator, owner: str) -> None:
+def resume(curator: AnyCurator, owner: str) -> None:
     """Send a returning owner the current broadcast, if bidding is still open."""
     seat = curator.seats[owner]
     takes_part = seat.free and curator.has_turn(owner)
@@ -96,14 +96,14 @@ def resume(curator: Curator, owner: str) -> None:
 # -- bids -----------------------------------------------------------------------------------------------
 
 
-def answered(curator: Curator, owner: str, bid: PointBid) -> None:
+def answered(curator: AnyCurator, owner: str, bid: PointBid) -> None:
     """Note that an owner has answered its broadcast."""
     seat = curator.seats[owner]
     seat.broadcast, seat.bid, seat.late = 0, bid, False
     curator.current.awaited.discard(owner)
 
 
-def close_bidding_if_complete(curator: Curator) -> None:
+def close_bidding_if_complete(curator: AnyCurator) -> None:
     """Close bidding once nobody is waited for and enough owners are present."""
     current = curator.current
     if not current.overdue and (curator.half or current.awaited or _missed(curator)):
@@ -122,7 +122,7 @@ def close_bidding_if_complete(curator: Curator) -> None:
     verify_or_decide(curator)
 
 
-def _all_submitted(curator: Curator) -> bool:
+def _all_submitted(curator: AnyCurator) -> bool:
     """Whether nothing more can come; else who is away may come back, as long as there is time.
 
     Who has the map came in time, and may still be at its rows.
@@ -131,7 +131,7 @@ def _all_submitted(curator: Curator) -> bool:
     return all(seat.has_bid(curator.round) or seat.out for seat in coming)
 
 
-def _missed(curator: Curator) -> list[str]:
+def _missed(curator: AnyCurator) -> list[str]:
     """Owners that were lost a short while ago and owe only this round's bid."""
     return [
         owner
@@ -146,13 +146,13 @@ def _missed(curator: Curator) -> list[str]:
     ]
 
 
-def on_round_over(curator: Curator) -> None:
+def on_round_over(curator: AnyCurator) -> None:
     """Wait for no bid any more."""
     curator.current.overdue = True
     close_bidding_if_complete(curator)
 
 
-def on_pause_over(curator: Curator) -> None:
+def on_pause_over(curator: AnyCurator) -> None:
     """Give up a session that has had too few owners for too long."""
     give_up(
         curator,
@@ -165,7 +165,7 @@ def on_pause_over(curator: Curator) -> None:
 # -- verification, and asks -----------------------------------------------------------------------------
 
 
-def verify_or_decide(curator: Curator) -> None:
+def verify_or_decide(curator: AnyCurator) -> None:
     """Verify what was handed over; once all is verified, ask owners for points, or decide the round."""
     curator.clear_timer("round")
     check = curator.selection.check()
@@ -176,7 +176,7 @@ def verify_or_decide(curator: Curator) -> None:
         _ask_or_decide(curator)
 
 
-def _ask_or_decide(curator: Curator) -> None:
+def _ask_or_decide(curator: AnyCurator) -> None:
     current, bids = curator.current, curator.bids()
     asked = () if current.time_over else curator.selection.ask(current, bids)
     if not asked:
@@ -191,7 +191,7 @@ def _ask_or_decide(curator: Curator) -> None:
         curator.set_timer("round", curator.file.timeouts.round)
 
 
-def close_asking_if_complete(curator: Curator) -> None:
+def close_asking_if_complete(curator: AnyCurator) -> None:
     """Go on once nobody is waited for that was asked."""
     # An owner that missed the time of an earlier stage is not waited for a second time.
     here = (owner for owner in curator.current.asked if curator.seats[owner].asked)
@@ -199,7 +199,7 @@ def close_asking_if_complete(curator: Curator) -> None:
         verify_or_decide(curator)
 
 
-def on_asking_over(curator: Curator) -> None:
+def on_asking_over(curator: AnyCurator) -> None:
     """Wait no longer for points that were asked for."""
     verify_or_decide(curator)
 
@@ -207,7 +207,7 @@ def on_asking_over(curator: Curator) -> None:
 # -- the decision ---------------------------------------------------------------------------------------
 
 
-def _decide(curator: Curator, present: AbstractSet[str]) -> None:
+def _decide(curator: AnyCurator, present: AbstractSet[str]) -> None:
     """Choose the best points of the present owners, and continue when it is time."""
     told = curator.selection.choose(curator.current, present)
     if told is not None:
@@ -226,25 +226,25 @@ def _decide(curator: Curator, present: AbstractSet[str]) -> None:
         _go_on(curator)
 
 
-def _go_on(curator: Curator) -> None:
+def _go_on(curator: AnyCurator) -> None:
     if curator.rounds_over:
         deliver(curator)
     else:
         start_round(curator)
 
 
-def on_time_over(curator: Curator) -> None:
+def on_time_over(curator: AnyCurator) -> None:
     """End a round's time while its points are verified: nobody is asked any more."""
     curator.current.time_over = True
 
 
-def on_time_over_while_asking(curator: Curator) -> None:
+def on_time_over_while_asking(curator: AnyCurator) -> None:
     """End a round's time while points are asked for: missing ones are not waited for."""
     curator.current.time_over = True
     verify_or_decide(curator)
 
 
-def on_pace_over(curator: Curator) -> None:
+def on_pace_over(curator: AnyCurator) -> None:
     """Go on from a round that was decided before its time was over."""
     curator.current.time_over = True
     _go_on(curator)

@@ -16,11 +16,10 @@ from hushbid.protocol.machine.machine import Finish, HeadSigned
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.payment import Errors, PaidStatement, Price
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.space.grid import Weights
 from hushbid.protocol.wire.bids import PointBid
 from hushbid.protocol.wire.messages import Delivery, Target
 
-__all__ = ["Curator", "CuratorState", "Ending"]
+__all__ = ["AnyCurator", "CuratorState", "Ending"]
 
 S_co = TypeVar("S_co", bound=Selection, covariant=True)
 
@@ -58,7 +57,6 @@ class CuratorState(Machine, Generic[S_co]):
         """Half of a round's time, in seconds; 0 if rounds have no fixed cadence."""
         self.leave_for_good = session.file.distinct
         """Whether an owner that misses a round is out, because a point is bought once."""
-        self.seed_weight = session.file.seed_weight
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}
         self.ledger = Ledger()
@@ -99,11 +97,6 @@ class CuratorState(Machine, Generic[S_co]):
     def rounds_over(self) -> bool:
         """Whether the current round is the last one."""
         return self.round == self.session.rounds
-
-    @property
-    def weights(self) -> Weights | None:
-        """The current round's broadcast weight; None until it is computed, and always at a blind curator."""
-        return self.current.weights
 
     @property
     def target(self) -> Target | None:
@@ -191,5 +184,5 @@ class CuratorState(Machine, Generic[S_co]):
         self.selection.ensure()
 
 
-Curator: TypeAlias = CuratorState[Selection]
+AnyCurator: TypeAlias = CuratorState[Selection]
 """A curator with any selection."""

@@ -34,6 +34,8 @@ _FIXED: Final = frozenset(
         "rule",
         "table",
         "now",
+        "_seats",  # a selection's, which the machine has too
+        "_ledger",
     }
 )
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})

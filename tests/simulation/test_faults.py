@@ -28,7 +28,7 @@ from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.selection import open as selection
 from hushbid.curator.selection.open import OpenSelection
 from hushbid.curator.selection.tender import TenderSelection
-from hushbid.curator.state import Curator
+from hushbid.curator.state import AnyCurator
 from hushbid.evidence.sweep import course, plan
 from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.fault_sweep import AGAIN, FaultSweep, check_seed, seeds_of, sweep_faults
@@ -172,7 +172,7 @@ def everybody_has_lost_its_state(patch: pytest.MonkeyPatch) -> None:
 def equivocation(patch: pytest.MonkeyPatch) -> None:
     broadcast = rounds.broadcast
 
-    def other(curator: Curator, owner: str, message: Broadcast, body: bytes | None = None) -> None:
+    def other(curator: AnyCurator, owner: str, message: Broadcast, body: bytes | None = None) -> None:
         if owner == curator.owners[0]:
             weights = message.weights + np.int32(1)
             weights.flags.writeable = False
@@ -271,7 +271,7 @@ def paid_double(patch: pytest.MonkeyPatch) -> None:
 def numbered_by_points(patch: pytest.MonkeyPatch) -> None:
     broadcast = rounds.broadcast
 
-    def other(curator: Curator, owner: str, message: Broadcast, body: bytes | None = None) -> None:
+    def other(curator: AnyCurator, owner: str, message: Broadcast, body: bytes | None = None) -> None:
         number = len(curator.ledger.wins) + 1
         if number != message.round:
             message, body = message.model_copy(update={"round": number}), None
@@ -283,7 +283,7 @@ def numbered_by_points(patch: pytest.MonkeyPatch) -> None:
 def over_when_all_have_bid(patch: pytest.MonkeyPatch) -> None:
     close = rounds.close_bidding_if_complete
 
-    def impatient(curator: Curator) -> None:
+    def impatient(curator: AnyCurator) -> None:
         curator.current.overdue = curator.current.overdue or not curator.current.awaited
         close(curator)
 
@@ -449,7 +449,7 @@ def test_a_weight_that_counts_the_points_and_not_the_rounds_is_caught(
 
     def of_points(self: CuratorMachine, effect: Any) -> None:
         if isinstance(effect, ComputeWeights):
-            count = self.seed_weight * effect.target.seed_size + len(self.ledger.wins)
+            count = self.file.seed_weight * effect.target.seed_size + len(self.ledger.wins)
             effect = dataclasses.replace(effect, count=count)
         do(self, effect)
 
