@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from hushbid.consumer.learners import check_model
 from hushbid.consumer.machine import ConsumerMachine
-from hushbid.consumer.party import check_disjoint
+from hushbid.consumer.party import check_disjoint, consumer_machine
 from hushbid.consumer.process import kept_target
 from hushbid.owner.machine import OwnerMachine
 from hushbid.preflight.subject import NotChecked, Subject, Warned
@@ -147,7 +147,7 @@ def _budget(subject: Subject, file: OwnerFile | ConsumerFile, ledger: Path) -> D
     if subject.role == "owner":
         machine, statement = OwnerMachine(session, name=subject.name), statements[0]
     else:
-        machine, statement = ConsumerMachine(session), statements[1]
+        machine, statement = consumer_machine(session), statements[1]
     kept = file.model_copy(update={"ledger": ledger})
     dataset, *_ = subject.datasets.values()
     return dataset_budget(

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features, features_to_float
 from hushbid.protocol.space.mmd import embedding_objective
@@ -211,15 +211,18 @@ def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries
 
 
 def _consumer_series(sources: Sequence[Source], numbers: Numbers) -> ConsumerSeries | None:
-    source = next((each for each in sources if isinstance(each.machine, BlindConsumer)), None)
-    if source is None or not isinstance(machine := source.machine, BlindConsumer) or machine.target is None:
+    source = next((each for each in sources if each.consumer is not None), None)
+    if source is None or (machine := source.consumer) is None:
+        return None
+    buying = machine.buying
+    if not isinstance(buying, BlindBuying) or buying.target is None:
         return None
     chosen: dict[int, list[Features]] = {}
     for entry in machine.delivered:
         if entry.candidate is not None and not entry.dispute:
             chosen.setdefault(entry.chosen_round, []).append(entry.candidate.features)
     void = Counter(entry.chosen_round for entry in machine.delivered if entry.dispute)
-    values = objectives(source.session, machine.target, chosen, max(numbers, default=0))
+    values = objectives(source.session, buying.target, chosen, max(numbers, default=0))
     before, objective, gains = _course(values, chosen, numbers)
     return ConsumerSeries(
         objective_before=before,

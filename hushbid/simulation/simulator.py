@@ -348,7 +348,7 @@ class Simulation:
         self._journals[party] = MemoryJournal.reopen(image, salts=self._salts)
         driver = self._drivers[party] = self._driver(party)
         records = TranscriptReader(Path(party), image)
-        driver.resume(records, EventReader(driver.machine.OUTCOMES, said_to(party), self._boxes))
+        driver.resume(records, EventReader(driver.machine.table.outcomes, said_to(party), self._boxes))
         self._begin(party, now)
 
     def _store(self, purchases: StorePurchases) -> None:

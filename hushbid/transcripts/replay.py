@@ -11,8 +11,6 @@ from pathlib import Path
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.party import consumer_machine
 from hushbid.curator.machine import CuratorMachine
-from hushbid.curator.party import curator_machine
-from hushbid.owner.blind import BlindOwner
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import __version__
 from hushbid.protocol.errors import DataError, HushbidError, ReplayDivergence
@@ -133,14 +131,14 @@ def _session(path: Path, header: Header, first: Record) -> Session:
 
 def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:
     if header.role == "owner":
-        return (BlindOwner if session.rule.blind else OwnerMachine)(session, name=header.party)
-    return (curator_machine if header.role == "curator" else consumer_machine)(session)
+        return OwnerMachine(session, name=header.party)
+    return (CuratorMachine if header.role == "curator" else consumer_machine)(session)
 
 
 def _reader(session: Session, party: str, machine: Machine) -> EventReader:
     length = session.box_length
     # Digests identify the boxes; a replay needs nothing more of them.
-    return EventReader(machine.OUTCOMES, said_to(party), lambda digest: filler_box(digest, length))
+    return EventReader(machine.table.outcomes, said_to(party), lambda digest: filler_box(digest, length))
 
 
 def _placed(path: Path, header: Header, record: Record, error: HushbidError) -> HushbidError:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.curator.machine import CuratorMachine
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import __version__
@@ -103,7 +103,8 @@ def _rounds(found: Replayed) -> int | None:
     machine = found.machine
     if isinstance(machine, OwnerMachine):
         return machine.rounds
-    return machine.round if isinstance(machine, CuratorMachine | BlindConsumer) else None
+    sees_rounds = isinstance(machine, CuratorMachine) or isinstance(machine.buying, BlindBuying)
+    return machine.round if sees_rounds else None
 
 
 def _recomputed(made: Recomputation) -> dict[str, Any]:

@@ -295,7 +295,7 @@ def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
     """
     outcome = evidence.outcome
     try:
-        outcome.curator.check_total()
+        outcome.curator.selection.check_total()
     except LocalProtocolError as error:
         yield error.what
     targets = evidence.said(CONSUMER, "target", "subspace-target", "nested-target")
