@@ -211,9 +211,14 @@ class Judge:
             found |= {"labels": matching.weights, "plain": plain.weights}
         else:
             found["plain"] = matching.weights
+        return self.of_models.judge(points, labels, found)
+
+    @cached_property
+    def of_models(self) -> ModelJudge:
+        """The judge of the consumer's model, by the same rows."""
         own = None if self.wanted_labels is None else (self.wanted, self.wanted_labels)
         test = None if self.test is None or self.test[1] is None else (self.test[0], self.test[1])
-        return ModelJudge(own, test, self.model, self.seed, self.amounts).judge(points, labels, found)
+        return ModelJudge(own, test, self.model, self.seed, self.amounts)
 
     def quality(
         self, points: Points, labels: Labels, *, learned: npt.NDArray[np.bool_] | None = None

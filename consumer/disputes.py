@@ -59,7 +59,7 @@ class SellerFaults:
         Args:
             purchases: What came.
             delivered: What was found, in the same order; without boxes of nothing, which come after an
-                owner's points (`hushbid.consumer.blind`).
+                owner's points (`hushbid.consumer.buying.blind`).
         """
         of_owner: defaultdict[str, list[Purchase | BlindPurchase]] = defaultdict(list)
         for purchase in purchases:

@@ -5,12 +5,14 @@ Where owners commit to their rows, it waits for what they committed to: the feat
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any, ClassVar, Final
+from collections.abc import Sequence
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.consumer.buying.base import Buying
+from hushbid.consumer.buying.open import OpenBuying
 from hushbid.consumer.course import Course, course_of
 from hushbid.consumer.disputes import SellerFaults
 from hushbid.consumer.events import (
@@ -22,20 +24,18 @@ from hushbid.consumer.events import (
     TargetReleased,
 )
 from hushbid.consumer.seed_distance import SeedDistance
-from hushbid.protocol import limits
 from hushbid.protocol.crypto.commitment import ROOT_BYTES, root_name
 from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES
 from hushbid.protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from hushbid.protocol.machine.base import Transition
-from hushbid.protocol.machine.machine import Charge, Event
-from hushbid.protocol.machine.participant import Participant, participant_transitions
+from hushbid.protocol.machine.base import TransitionTable, happened, received
+from hushbid.protocol.machine.machine import Charge
+from hushbid.protocol.machine.participant import Participant, participant_rows
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.points import signs_rows
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.session.wishes import over_budget
+from hushbid.protocol.wire.blind import BlindPurchase
 from hushbid.protocol.wire.messages import (
-    Candidate,
     Delivery,
     NestedTarget,
     Purchase,
@@ -44,57 +44,50 @@ from hushbid.protocol.wire.messages import (
     SubspaceTarget,
     Target,
     Welcome,
-    unfixed,
 )
 
-__all__ = ["ConsumerMachine", "target_of"]
+__all__ = ["OPEN", "ConsumerMachine", "target_of"]
 
 _OPEN: Final = ("greeting", "gathering", "releasing", "waiting", "checking", "delivered")
 
 
 class ConsumerMachine(Participant):
-    """The consumer of one session."""
+    """The consumer of one session; `hushbid.consumer.party.consumer_machine` makes one.
+
+    Args:
+        session: The opened session.
+        table: `OPEN`, or one of a session whose curator is blind.
+        buying: Keeps what was bought, as the table needs it.
+
+    Attributes:
+        roots: What each owner committed to that came in time, as `root_name` calls it.
+        charge: The session's cost to D_v.
+        delivered: The points that came and were checked.
+        mmd2: MMD² of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), after the whole delivery.
+        seed_distance: The distance of D_init from D_v, after the whole delivery.
+        faults: What is disputed: once for each fault, where `delivered` has it for each point.
+        buying: What was sent so far.
+    """
 
     ROLE = "consumer"
-    PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
-    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (TargetReleased, PurchasesChecked)
-    TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *participant_transitions(_OPEN, ("greeting", "gathering", "releasing", "done")),
-        Transition("gathering", "received:roots", "_on_roots", ("releasing", "done")),
-        Transition("releasing", "target-released", "_on_released", ("waiting",)),
-        Transition("waiting", "received:delivery", "_on_delivery", ("checking",)),
-        Transition("checking", "purchases-checked", "_on_checked", ("waiting", "delivered")),
-    )
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session, name=CONSUMER)
-        self._sealed = session.rule.sealed
+    def __init__(self, session: Session, table: TransitionTable[Self], buying: type[Buying]) -> None:
+        super().__init__(session, table, name=CONSUMER)
         self._opened = session
         self._depth = session.commitment_depth
         self.roots: dict[str, str] = {}
-        """What each owner committed to that came in time, as `root_name` calls it."""
-        self._turns = session.turns
         self._filter = session.target_filter()
         costs = session.charged_target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
         self.charge = Charge(Neighbours.SUBSTITUTE_ONE.value, 1, 1, costs)
-        """The session's cost to D_v."""
         self.delivered: list[Delivered] = []
         self.mmd2: npt.NDArray[np.float64] | None = None
-        """MMD² of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), after the whole delivery."""
         self.seed_distance: SeedDistance | None = None
-        """The distance of D_init from D_v, after the whole delivery."""
-        self._received = 0
-        """Number of delivered points, including those still being checked."""
         self.faults = SellerFaults()
-        """What is disputed: once for each fault, where `delivered` has it for each point."""
-        self._checking: tuple[Purchase, ...] = ()
-        """The part that is being checked."""
-        self._numbers: set[tuple[str, int]] = set()
-        """Owner and number of each delivered point."""
-        self._part = 0
-        self._parts = 0
+        self.buying = buying(session)
 
-    def _on_welcome(self, peer: str, welcome: Welcome) -> None:
+    # -- every consumer ---------------------------------------------------------------------------------
+
+    def on_welcome(self, peer: str, welcome: Welcome) -> None:
         if not self._welcomed(welcome):
             return
         if self._depth:
@@ -102,7 +95,7 @@ class ConsumerMachine(Participant):
         else:
             self._release(None)
 
-    def _on_roots(self, peer: str, roots: Roots) -> None:
+    def on_roots(self, peer: str, roots: Roots) -> None:
         owners = self._session.owners
         lengths = len(roots.roots), len(roots.signatures)
         if lengths != (ROOT_BYTES * len(owners), SIGNATURE_BYTES * len(owners)):
@@ -125,99 +118,17 @@ class ConsumerMachine(Participant):
             try:
                 self._filter.charge(*self.charge.costs)
             except BudgetExceeded as error:
-                self._fail(ExitCode.FAILED, error.what, error.advice)
+                self.fail(ExitCode.FAILED, error.what, error.advice)
                 return
-        self._do(self.charge)
+        self.do(self.charge)
         self.phase = "releasing"
-        self._do(ReleaseTarget(roots))
+        self.do(ReleaseTarget(roots))
 
-    def _on_released(self, released: TargetReleased) -> None:
-        self.phase = "waiting"
-        self._send(CURATOR, target_of(released))
-
-    def _on_delivery(self, peer: str, delivery: Delivery) -> None:
-        if delivery.part != self._part + 1 or (self._parts and delivery.parts != self._parts):
-            raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, f"Part {delivery.part} of the delivery came after part {self._part}."
-            )
-        if delivery.part > delivery.parts:
-            raise RemoteProtocolError(Offence.MALFORMED, "The delivery has more parts than it says.")
-        if self._received + len(delivery.purchases) > self._session.session.points:
-            raise RemoteProtocolError(
-                Offence.MALFORMED, f"More than the {self._session.session.points} points are delivered."
-            )
-        for purchase in delivery.purchases:
-            self._check_purchase(purchase)
-        numbers = [(purchase.owner, unfixed(purchase.handle)) for purchase in delivery.purchases]
-        if len(self._numbers.union(numbers)) < self._received + len(numbers):
-            raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, "A point is delivered a second time under its owner's number of it."
-            )
-        self._check_wishes(self._numbers.union(numbers))
-        self._numbers.update(numbers)
-        self._part, self._parts = delivery.part, delivery.parts
-        self._received += len(delivery.purchases)
-        self._checking = delivery.purchases
-        self.phase = "checking"
-        self._do(CheckPurchases(delivery.purchases, last=delivery.part == delivery.parts))
-
-    def _check_purchase(self, purchase: Purchase) -> None:
-        features, candidate = self._session.features, purchase.candidate
-        if purchase.owner not in self._session.roster.owners:
-            raise RemoteProtocolError(
-                Offence.MALFORMED, "A delivered point's owner is not on the session's roster."
-            )
-        # The number opens its box.
-        if self._opened.numbered_boxes and not 1 <= unfixed(purchase.handle) <= limits.MAX_POINTS:
-            raise RemoteProtocolError(Offence.MALFORMED, "A delivered point's number is out of range.")
-        if not purchase.round <= self._session.rounds:
-            raise RemoteProtocolError(Offence.MALFORMED, "A delivered point's round is not the session's.")
-        if not self._turns.has(purchase.owner, purchase.round):
-            raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, "A point was chosen in a round in which its owner has no turn."
-            )
-        if isinstance(candidate, Candidate) is self._sealed:
-            raise RemoteProtocolError(
-                Offence.MALFORMED,
-                "A point is delivered open where they are sealed, or sealed where they are open.",
-            )
-        if candidate.features.shape != (features.dimension,) or (
-            isinstance(candidate, Candidate) and candidate.point.shape != (features.columns,)
-        ):
-            raise RemoteProtocolError(
-                Offence.MALFORMED, f"A delivered point does not have {features.columns} columns."
-            )
-
-    def _check_wishes(self, numbers: set[tuple[str, int]]) -> None:
-        """Refuse more points of an owner than its cap allows, and points that cost more than the budget."""
-        wishes = self._session.wishes
-        if wishes is None:
-            return
-        sold = Counter(owner for owner, _ in numbers)
-        for owner, cap in wishes.caps.items():
-            if sold[owner] > cap:
-                raise RemoteProtocolError(
-                    Offence.MALFORMED, f"More points of an owner are delivered than its cap of {cap}."
-                )
-        if over_budget(self._session, sold):
-            raise RemoteProtocolError(
-                Offence.MALFORMED, f"Points are delivered for more than the budget of {wishes.budget:g}."
-            )
-
-    def _on_checked(self, checked: PurchasesChecked) -> None:
-        self.mmd2 = checked.mmd2
-        self.seed_distance = checked.seed_distance
+    def take_checked(self, checked: PurchasesChecked, purchases: Sequence[Purchase | BlindPurchase]) -> None:
+        """Note what was found of purchases that were checked."""
+        self.mmd2, self.seed_distance = checked.mmd2, checked.seed_distance
         self.delivered.extend(checked.delivered)
-        self.faults.note(self._checking, checked.delivered)
-        self._checking = ()
-        disputes = np.array([bool(entry.dispute) for entry in checked.delivered], dtype=np.bool_)
-        disputed = np.packbits(disputes).tobytes()
-        self._send(CURATOR, Receipt(part=self._part, disputed=disputed))
-        if self._part == self._parts:
-            self.phase = "delivered"
-            self._do(StorePurchases(tuple(self.delivered)))
-        else:
-            self.phase = "waiting"
+        self.faults.note(purchases, checked.delivered)
 
     @property
     def course(self) -> Course | None:
@@ -225,10 +136,51 @@ class ConsumerMachine(Participant):
         return course_of(self._session.rounds, self.delivered, self.mmd2)
 
     def check(self) -> None:
-        if self._received > self._session.session.points:
-            raise LocalProtocolError(
-                f"{self._received} points were delivered of {self._session.session.points}."
-            )
+        self.buying.ensure()
+
+    # -- a consumer that is sent all after the last round -----------------------------------------------
+
+    def _on_released(self, released: TargetReleased) -> None:
+        self.phase = "waiting"
+        self.send(CURATOR, target_of(released))
+
+    def _on_delivery(self, peer: str, delivery: Delivery) -> None:
+        self._open.take_delivery(delivery)
+        self.phase = "checking"
+        self.do(CheckPurchases(delivery.purchases, last=delivery.part == delivery.parts))
+
+    def _on_checked(self, checked: PurchasesChecked) -> None:
+        buying = self._open
+        purchases, buying.checking = buying.checking, ()
+        self.take_checked(checked, purchases)
+        disputes = np.array([bool(entry.dispute) for entry in checked.delivered], dtype=np.bool_)
+        disputed = np.packbits(disputes).tobytes()
+        self.send(CURATOR, Receipt(part=buying.part, disputed=disputed))
+        if buying.complete:
+            self.phase = "delivered"
+            self.do(StorePurchases(tuple(self.delivered)))
+        else:
+            self.phase = "waiting"
+
+    @property
+    def _open(self) -> OpenBuying:
+        if not isinstance(self.buying, OpenBuying):
+            raise LocalProtocolError("This consumer is sent boxes in every round.")
+        return self.buying
+
+
+OPEN: Final[TransitionTable[ConsumerMachine]] = TransitionTable(
+    phases=(*_OPEN, "leaving", "done"),
+    outcomes=(TargetReleased, PurchasesChecked),
+    rows=(
+        *participant_rows(_OPEN, ConsumerMachine.on_welcome, "greeting", "gathering", "releasing", "done"),
+        *received("gathering", Roots, ConsumerMachine.on_roots, "releasing", "done"),
+        *happened("releasing", TargetReleased, ConsumerMachine._on_released, "waiting"),
+        *received("waiting", Delivery, ConsumerMachine._on_delivery, "checking"),
+        *happened("checking", PurchasesChecked, ConsumerMachine._on_checked, "waiting", "delivered"),
+    ),
+)
+"""The table of a consumer that is sent all after the last round."""
 
 
 def target_of(released: TargetReleased) -> Target:

@@ -45,7 +45,7 @@ from hushbid.protocol.extras import missing
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.space.mmd import Points, Vector
 
-__all__ = ["NO_MODEL", "Figure", "ModelFigures", "ModelJudge"]
+__all__ = ["NO_MODEL", "Figure", "ModelCourse", "ModelFigures", "ModelJudge"]
 
 Metric: TypeAlias = Literal["accuracy", "r2"]
 JudgedOn: TypeAlias = Literal["test", "validation", ""]
@@ -186,6 +186,23 @@ class ModelFigures(Figures):
         return f"{value:+.3f}" if self.metric == "r2" else f"{100 * value:+.1f}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelCourse:
+    """How good the consumer's model is with the first of its bought points (`ModelJudge.course`).
+
+    Attributes:
+        metric, estimator, judged_on, judged, own_rows: As `ModelFigures` has them.
+        figures: For each number of points that was asked for; None: the model cannot be fitted to so few.
+    """
+
+    metric: Metric
+    estimator: str
+    judged_on: JudgedOn
+    judged: int
+    own_rows: int
+    figures: tuple[Figure | None, ...]
+
+
 NO_MODEL: Final = ModelFigures(why="nothing was bought")
 
 
@@ -224,6 +241,47 @@ class ModelJudge:
         Raises:
             ConfigError: There is no such model, or the seed is too large.
         """
+        judging = self._judging(points, labels, weightings)
+        if isinstance(judging, str):
+            own = 0 if self.own is None else len(known_labels(self.own[1]))
+            held = np.array([label is not None for label in listed_labels(labels)])
+            return ModelFigures(own_rows=own, why=judging), untried(weightings, held, own=bool(own))
+        return judging.figures()
+
+    def course(
+        self, points: Points, labels: Labels, training: Vector, counts: Sequence[int]
+    ) -> ModelCourse | str:
+        """Judge a model of own rows, if any has a label, and of the first of these points.
+
+        Points weigh what they do in the model of all of them, by which `judge` judged that: with all points
+        the figure is its `ModelFigures.own_and_bought`, or `ModelFigures.bought` without own rows; without
+        test rows but for the choice of the weights, of which `judge` leaves out the row that it judges.
+
+        Args:
+            points, labels: As `judge` takes them.
+            training: The training weights that it gave, shape (n,).
+            counts: How many points to learn from, each from 0 to n.
+
+        Returns:
+            The figures; or why there are none.
+        """
+        judging = self._judging(points, labels, {})
+        if isinstance(judging, str):
+            return judging
+        own = 0 if judging.own is None else len(judging.own)
+        if self.test is None and own < FOLDS:
+            return f"there are no test rows, and {own} labelled rows are too few for cross-validation"
+        return ModelCourse(
+            metric="r2" if judging.learner.amounts else "accuracy",
+            estimator=judging.learner.name,
+            judged_on="validation" if judging.test is None else "test",
+            judged=len(judging.rows),
+            own_rows=own,
+            figures=tuple(judging.with_first(count, training) for count in counts),
+        )
+
+    def _judging(self, points: Points, labels: Labels, weightings: Mapping[Kind, Vector]) -> _Judging | str:
+        """The rows as a learner takes them, with the learner; or why nothing can be judged."""
         own = [] if self.own is None else known_labels(self.own[1])
         test = [] if self.test is None else known_labels(self.test[1])
         known, bought = test or own, known_labels(labels)
@@ -239,10 +297,7 @@ class ModelJudge:
             model = "scikit-learn is not installed (`pip install 'hushbid[operator]'`)"
         model = model or learner(self.model, seed=self.seed, amounts=amounts)
         if isinstance(model, str):
-            training = untried(
-                weightings, np.array([label is not None for label in listed_labels(labels)]), own=bool(own)
-            )
-            return ModelFigures(own_rows=len(own), why=model), training
+            return model
         encode = _Encoding(amounts=amounts)
         held = encode.held(labels)
         strange = [] if amounts else [_strange(bought, own, "own"), _strange(bought, test, "test")]
@@ -255,7 +310,7 @@ class ModelJudge:
             weightings,
             self.seed,
             "; ".join(filter(None, strange)),
-        ).figures()
+        )
 
     def _amounts(self, known: Sequence[Any], others: Sequence[Any]) -> bool:
         """Whether labels are amounts: as was said, or as a model that is named learns, or by their values."""
@@ -359,6 +414,32 @@ class _Judging:
             ),
             self._training(share),
         )
+
+    def with_first(self, count: int, training: Vector) -> Figure | None:
+        """How good a model of own rows and of the first points is; None: it cannot be fitted, or be judged.
+
+        Args:
+            count: Of points, whether they have a label or not.
+            training: Training weights of all of them.
+        """
+        held = int(self.held[:count].sum())
+        weights = training[self.held][:held]
+        first = Labelled(self.bought.points[:held], self.bought.labels[:held])
+        try:
+            return self._figure(self._outcomes(first, weights))
+        except DataError:
+            return None
+
+    def _outcomes(self, bought: Labelled, weights: Vector) -> Vector | None:
+        nothing = not weights.sum() > 0.0
+        if self.own is None:
+            return None if nothing else outcome(self.learner, bought, weights, self.rows)
+        if self.test is None:
+            share = Share("none" if nothing else "equal", float(weights.sum()), weights)
+            return _finite(tried(self.learner, self.own, bought, (share,), self.seed).outcomes[0])
+        if nothing:
+            return outcome(self.learner, self.own, None, self.test)
+        return outcome(self.learner, *union(self.own, bought, weights), self.test)
 
     @property
     def rows(self) -> Labelled:

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.blind_rounds import BLIND, UNLINKED
+from hushbid.consumer.buying.blind import BlindBuying
+from hushbid.consumer.buying.open import OpenBuying
+from hushbid.consumer.buying.unlinked import UnlinkedBuying
 from hushbid.consumer.drawn_seed_set import DRAWN
 from hushbid.consumer.events import StorePurchases
-from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.machine import OPEN, ConsumerMachine
 from hushbid.consumer.numerics import BlindConsumerNumerics, ConsumerNumerics
 from hushbid.consumer.target import KeptTarget
-from hushbid.consumer.unlinked import UnlinkedConsumer
 from hushbid.consumer.unlinked_numerics import UnlinkedConsumerNumerics
 from hushbid.protocol.crypto.identity import Identity
 from hushbid.protocol.data import Dataset, shared_rows
@@ -89,10 +91,12 @@ def consumer_party(
 
 
 def consumer_machine(session: Session) -> ConsumerMachine:
-    """The machine of a session's consumer."""
+    """The machine of a session's consumer, with the table that the session has."""
     if session.unlinked:
-        return UnlinkedConsumer(session)
-    return (BlindConsumer if session.rule.blind else ConsumerMachine)(session)
+        return ConsumerMachine(session, UNLINKED, UnlinkedBuying)
+    if session.rule.blind:
+        return ConsumerMachine(session, BLIND, BlindBuying)
+    return ConsumerMachine(session, OPEN, OpenBuying)
 
 
 def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int | None) -> int:

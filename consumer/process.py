@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from hushbid.consumer.appraisal import Evaluation
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
 from hushbid.consumer.learners import check_model
 from hushbid.consumer.own_figures import own_view
@@ -124,14 +124,14 @@ def _take_part(session: Session, file: ConsumerFile, vitals: Vitals, stack: Exit
     if (odometer := promised(session, CONSUMERS_DATA)) is not None:
         # The target is the consumer's first numbered frame.
         vitals.spent = lambda: odometer.spent(0 if machine.links[CURATOR].sent else -1)
-    if isinstance(machine, BlindConsumer) and (of_owners := promised(session, OWNERS_DATA)) is not None:
-        weighs = machine
-        vitals.spent_of_owners = lambda: of_owners.spent(weighs.round, settled=weighs.settled)
+    buying = machine.buying
+    if isinstance(buying, BlindBuying) and (of_owners := promised(session, OWNERS_DATA)) is not None:
+        vitals.spent_of_owners = lambda: of_owners.spent(machine.round, settled=buying.settled)
     data = dataset_digest(validation, seed_set)
 
     def resumed() -> None:
-        if drawn_ahead is not None and isinstance(machine, BlindConsumer):
-            expect_noise(drawn_ahead, session, drawn=machine.weighing.noise_drawn)
+        if drawn_ahead is not None and isinstance(buying, BlindBuying):
+            expect_noise(drawn_ahead, session, drawn=buying.weighing.noise_drawn)
 
     seconds = take_part(
         session,

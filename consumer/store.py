@@ -35,6 +35,7 @@ __all__ = [
     "keep_table",
     "keep_verdict",
     "kept_verdict",
+    "read_settings",
     "read_verdict",
     "weight_arrays",
     "write_arrays",
@@ -48,6 +49,7 @@ RESULT_FILE: Final = "result.json"
 SETTINGS_FILE: Final = "settings.json"
 """The private file that the consumer takes part with, likewise, its paths absolute."""
 
+_LONGEST_SETTINGS: Final = 2**24
 _LONGEST_VERDICT: Final = 2**20
 """Most bytes of a verdict file, far more than any verdict has."""
 _NAMES: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
@@ -184,6 +186,23 @@ def keep_settings(file: ConsumerFile) -> None:
         DataError: It cannot be written.
     """
     _keep(file.state / SETTINGS_FILE, file.model_dump(mode="json", exclude_none=True))
+
+
+def read_settings(directory: Path) -> ConsumerFile | None:
+    """What the consumer of a state directory took part with; None if it was not kept.
+
+    Raises:
+        DataError: The file is damaged, or of another version.
+    """
+    kept = directory / SETTINGS_FILE
+    if not kept.is_file():
+        return None
+    try:
+        return ConsumerFile.model_validate_json(read_plain(kept, _LONGEST_SETTINGS)[0])
+    except (OSError, ValueError):
+        raise DataError(
+            f"{kept} is damaged, or of another version.", advice="Name the private file with --config."
+        ) from None
 
 
 def keep_result(directory: Path, session: Session, result: Mapping[str, Any]) -> None:

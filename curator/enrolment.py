@@ -1,132 +1,278 @@
-"""Checks of a hello before the welcome, and of commitments and a target before their use."""
+"""Enrolment: hellos, what owners commit to, the consumer's target or maps, and who is ready."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
-import numpy as np
-
+from hushbid.curator.admission import check_commitment, check_hello, check_target
+from hushbid.curator.ending import close, give_up
+from hushbid.curator.peers import connect
+from hushbid.curator.rounds import close_bidding_if_complete, resume, start_round
+from hushbid.curator.selection.open import OpenSelection
+from hushbid.curator.state import AnyCurator, CuratorState
 from hushbid.protocol import limits
-from hushbid.protocol.errors import Offence, RemoteProtocolError
-from hushbid.protocol.machine.participant import CURATOR_LACKS
-from hushbid.protocol.privacy.releases.prior import LARGEST_TOTAL
-from hushbid.protocol.session.points import signs_rows
-from hushbid.protocol.session.session import Session
-from hushbid.protocol.space.grid import FEATURE_UNIT
+from hushbid.protocol.errors import ExitCode, Offence, RemoteProtocolError
+from hushbid.protocol.machine.machine import Started
+from hushbid.protocol.names import CONSUMER, listed
+from hushbid.protocol.wire.blind import Maps
 from hushbid.protocol.wire.link import Link
-from hushbid.protocol.wire.messages import Commitment, Hello, NestedTarget, SubspaceTarget, Target
+from hushbid.protocol.wire.messages import (
+    Commitment,
+    Hello,
+    Ready,
+    Roots,
+    SecretMap,
+    Target,
+    Welcome,
+)
 
-__all__ = ["check_commitment", "check_hello", "check_target"]
+__all__ = [
+    "on_commitment",
+    "on_enrolment_over",
+    "on_entering_over",
+    "on_hello",
+    "on_hello_again",
+    "on_late_commitment",
+    "on_late_ready",
+    "on_maps",
+    "on_ready",
+    "on_started",
+    "on_target",
+]
 
-_THE_FILE: Final = "Get the curator's session file. If it is that already, the peer's release is older:"
-_SAME_RELEASE: Final = "use the same release of hushbid on both sides"
-_NUMBERED: Final = ", or `session.numbered = false` in the session file of all parties"
+_LISTED: Final = 8
+"""Most names that a message lists."""
+
+# -- hello ----------------------------------------------------------------------------------------------
 
 
-def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link | None) -> None:
-    """Check a hello against the roster, our version, our session file, and the earlier exchange.
+def on_started(curator: AnyCurator, event: Started) -> None:
+    """Give the parties their time to come."""
+    curator.set_timer("enrolment", curator.file.timeouts.enrolment)
 
-    Args:
-        peer: The roster name that goes with the connection's key, with its `role` there.
-        link: The frames exchanged in this session, if any.
 
-    Raises:
-        RemoteProtocolError: `UNKNOWN_PEER`, `VERSION`, `CONFIGURATION` or `STATE_LOST`.
-    """
-    if hello.name != peer or hello.role != role:
+def on_hello(curator: AnyCurator, peer: str, hello: Hello) -> None:
+    """Welcome a peer, and go on if it was the last."""
+    on_hello_again(curator, peer, hello)
+    _gather_if_complete(curator)
+    _begin_if_complete(curator)
+
+
+def on_hello_again(curator: AnyCurator, peer: str, hello: Hello) -> None:
+    """Welcome a peer while the session runs: one that comes back, or comes late."""
+    if peer != CONSUMER and peer not in curator.seats:
         raise RemoteProtocolError(
             Offence.UNKNOWN_PEER,
-            f"The key is that of the {role} {peer}, the hello says {hello.role} {hello.name}.",
-            advice="Use the key that the roster names for this party.",
+            "The peer is not on the session's roster.",
+            advice="Compare the session files of both sides.",
         )
-    # Who offers a later version has a release that knows ours: its session file asks for the other one.
-    is_later = max(hello.versions) > session.protocol_version and hello.session != session.digest
-    if session.protocol_version not in hello.versions and not is_later:
-        raise RemoteProtocolError(
-            Offence.VERSION,
-            f"No common version: with the rule {session.rule.name} the curator speaks "
-            f"{session.protocol_version}, the peer {list(hello.versions)}.",
-            advice=f"{_THE_FILE} {_SAME_RELEASE}{_NUMBERED if session.file.numbered else ''}.",
-        )
-    if hello.session != session.digest:
-        raise RemoteProtocolError(
-            Offence.CONFIGURATION,
-            "The session file of the peer is not the curator's: their digests differ.",
-            advice="Get the curator's session file and start again.",
-        )
-    _check_state(hello, link or Link())
+    link = curator.links.get(peer)
+    check_hello(peer, "consumer" if peer == CONSUMER else "owner", curator.session, hello, link)
+    if link is None:
+        link = curator.links[peer] = Link()
+    public_map = curator.session.public_map
+    welcome = Welcome(
+        version=curator.session.protocol_version,
+        feature_map=None if public_map is None else public_map.digest,
+        sent=link.sent,
+        received=link.received,
+    )
+    curator.greet(peer, welcome)
+    curator.resend(peer, hello.received)
+    curator.expected_back.pop(peer, None)
+    curator.dismissed.discard(peer)
+    if peer == CONSUMER:
+        curator.consumer_enrolled = curator.consumer_connected = True
+    else:
+        if not curator.rule.sealed:
+            _enrol(curator, peer)
+        connect(curator, peer)
+        _send_map(curator, peer)
+    close(curator, peer)
 
 
-def _check_state(hello: Hello, link: Link) -> None:
-    """Check that neither side has forgotten anything: only then can both resend what the other lacks."""
-    resendable_from = link.held[0][0] - 1 if link.held else link.sent
-    if hello.received > link.sent:
-        raise RemoteProtocolError(
-            Offence.STATE_LOST,
-            f"{CURATOR_LACKS} {hello.received} frames of this session; by our record it was sent "
-            f"{link.sent}.",
-            advice="The curator was started again without its transcript. Start it with the state directory "
-            "that has it, or start a new session.",
-        )
-    if hello.sent < link.received or hello.received < resendable_from:
-        raise RemoteProtocolError(
-            Offence.STATE_LOST,
-            f"The peer has sent {hello.sent} and received {hello.received} frames; "
-            f"by our record it is {link.received} and {resendable_from} to {link.sent}.",
-            advice="It was started again without its transcript, or runs twice. Start it with the state "
-            "directory that has it.",
-        )
+# -- what owners commit to ------------------------------------------------------------------------------
 
 
-def check_commitment(owner: str, commitment: Commitment, session: Session) -> None:
-    """Raise `RemoteProtocolError` (`MISMATCH`) unless an owner signed the root of its rows."""
-    if not signs_rows(session, owner, commitment):
-        raise RemoteProtocolError(
-            Offence.MISMATCH,
-            "An owner's commitment to its rows is not signed by it.",
-            advice="Use the key that the roster names for this party.",
-        )
+def on_commitment(curator: AnyCurator, owner: str, commitment: Commitment) -> None:
+    """Keep what an owner commits to, unless the consumer was told already."""
+    on_late_commitment(curator, owner, commitment)
+    if not curator.gathered:
+        curator.seats[owner].commitment = commitment
+        curator.committed += 1
+        _gather_if_complete(curator)
 
 
-def check_target(target: Target, session: Session) -> None:
-    """Raise `RemoteProtocolError` (`MALFORMED`) unless a target's shapes and seed total are possible."""
-    space = session.space
-    dimension = space.dimension
-    if target.embedding.shape != (dimension,) or target.seed_total.shape != (dimension,):
+def on_late_commitment(curator: AnyCurator, owner: str, commitment: Commitment) -> None:
+    """Check a commitment; who comes after the consumer was told is late, and gets no map."""
+    seat = curator.seat_of(owner)
+    if not curator.session.commitment_depth or seat.committed:
         raise RemoteProtocolError(
-            Offence.MALFORMED, f"The target's embeddings do not have {dimension} coordinates."
+            Offence.OUT_OF_TURN, "An owner commits to its rows once, where the session says so."
         )
-    finer = target.finer if isinstance(target, NestedTarget) else None
-    if (finer is not None) is not (session.nested is not None):
-        raise RemoteProtocolError(
-            Offence.MALFORMED, "The target has a release for the curator alone, or lacks it."
-        )
-    if finer is not None and finer.shape != (dimension,):
-        raise RemoteProtocolError(
-            Offence.MALFORMED, f"The curator's release does not have {dimension} coordinates."
-        )
-    largest = max(float(np.abs(each).max()) for each in (target.embedding, finer) if each is not None)
-    if largest > limits.MAX_EMBEDDING:
-        raise RemoteProtocolError(
-            Offence.MALFORMED, f"A coordinate of the target is over the limit of {limits.MAX_EMBEDDING:.0f}."
-        )
-    bound = min(target.seed_size * space.coordinate_bound / FEATURE_UNIT, LARGEST_TOTAL)
-    # The maximum and minimum are checked separately: -2^63 has no absolute value in int64.
-    if max(int(target.seed_total.max()), -int(target.seed_total.min())) > bound:
-        raise RemoteProtocolError(Offence.MALFORMED, "The seed set's total is larger than its size allows.")
-    basis = target.basis.size if isinstance(target, SubspaceTarget) else 0
-    if basis != session.directions * dimension:
+    check_commitment(owner, commitment, curator.session)
+    seat.committed = True
+
+
+def _gather_if_complete(curator: AnyCurator) -> None:
+    if not curator.gathered and curator.consumer_enrolled and curator.committed == len(curator.owners):
+        _gather(curator)
+
+
+def _gather(curator: AnyCurator) -> None:
+    """Tell the consumer what owners committed to: the feature map is drawn after that."""
+    curator.gathered = True
+    curator.send(CONSUMER, Roots.told(seat.commitment for seat in curator.seats.values()))
+    curator.unenrolled.difference_update(curator.uncommitted())
+    # The target takes its time, and so do owners that have the map.
+    curator.set_timer("enrolment", curator.file.timeouts.enrolment)
+
+
+# -- what the consumer sends ----------------------------------------------------------------------------
+
+
+def on_target(curator: CuratorState[OpenSelection], peer: str, target: Target) -> None:
+    """Take in the consumer's target, and go on if nothing else is missing."""
+    if peer != CONSUMER or curator.maps is not None:
+        raise RemoteProtocolError(Offence.OUT_OF_TURN, "There is one target, and it is the consumer's.")
+    _require_roots(curator)
+    check_target(target, curator.session)
+    curator.selection.take_target(target)
+    _take_maps(curator, target.maps)
+
+
+def on_maps(curator: AnyCurator, peer: str, maps: Maps) -> None:
+    """Take in what a blind curator gets in place of the target."""
+    if peer != CONSUMER or curator.maps is not None:
+        raise RemoteProtocolError(Offence.OUT_OF_TURN, "The maps came a second time.")
+    _require_roots(curator)
+    if len(maps.maps) != limits.MAP_BOX_BYTES * len(curator.owners):
         raise RemoteProtocolError(
             Offence.MALFORMED,
-            f"The target has {basis} numbers of a basis; those of {session.directions} directions were due.",
+            f"The feature map is sealed in {len(maps.maps)} bytes; "
+            f"{limits.MAP_BOX_BYTES * len(curator.owners)} were due.",
         )
-    if target.noise != session.noise_name(session.target):
+    _take_maps(curator, maps.maps)
+
+
+def _require_roots(curator: AnyCurator) -> None:
+    """Refuse a map that was drawn before the consumer was told what owners committed to."""
+    if not curator.gathered:
         raise RemoteProtocolError(
-            Offence.MALFORMED,
-            f"The target's noise is not called {session.noise_name(session.target)}, as the session's is.",
+            Offence.OUT_OF_TURN, "A feature map came before the consumer was told of the owners' rows."
         )
-    boxes = limits.MAP_BOX_BYTES * len(session.file.owners) if session.rule.sealed else 0
-    if len(target.maps) != boxes:
-        raise RemoteProtocolError(
-            Offence.MALFORMED, f"The feature map is sealed in {len(target.maps)} bytes; {boxes} were due."
+
+
+def _take_maps(curator: AnyCurator, maps: bytes) -> None:
+    curator.maps = maps
+    for owner in curator.owners:
+        _send_map(curator, owner)
+    _begin_if_complete(curator)
+
+
+def _send_map(curator: AnyCurator, owner: str) -> None:
+    """Pass the consumer's secret map on to an owner, once: an owner that has it can bid."""
+    seat, maps = curator.seats[owner], curator.maps
+    if not curator.rule.sealed or maps is None or seat.mapped or not seat.connected:
+        return
+    if curator.session.commitment_depth and seat.commitment is None:
+        return
+    if curator.rule.herds and curator.phase != "enrolling" and not curator.entering:
+        return  # it came too late, whether others still have time or not
+    seat.mapped = True
+    start = seat.rank * limits.MAP_BOX_BYTES
+    curator.send(owner, SecretMap(box=maps[start : start + limits.MAP_BOX_BYTES]))
+
+
+# -- who is ready ---------------------------------------------------------------------------------------
+
+
+def on_ready(curator: AnyCurator, owner: str, ready: Ready) -> None:
+    """Enrol an owner that has hashed its points, and go on if it was the last."""
+    _take_ready(curator, owner)
+    _begin_if_complete(curator)
+
+
+def on_late_ready(curator: AnyCurator, owner: str, ready: Ready) -> None:
+    """Enrol an owner after the rounds have begun."""
+    _take_ready(curator, owner)
+    resume(curator, owner)
+    if not curator.unenrolled:
+        on_entering_over(curator)
+
+
+def _take_ready(curator: AnyCurator, owner: str) -> None:
+    seat = curator.seats.get(owner)
+    if seat is None or not seat.mapped or seat.enrolled:
+        raise RemoteProtocolError(Offence.OUT_OF_TURN, "A peer is ready that was not sent the map.")
+    _enrol(curator, owner)
+
+
+def _enrol(curator: AnyCurator, owner: str) -> None:
+    curator.seats[owner].enrolled = True
+    curator.unenrolled.discard(owner)
+
+
+def _begin_if_complete(curator: AnyCurator) -> None:
+    if curator.maps is not None and (curator.rule.herds or not curator.unenrolled):
+        _begin(curator)
+
+
+# -- the end of enrolment -------------------------------------------------------------------------------
+
+
+def on_enrolment_over(curator: AnyCurator) -> None:
+    """Go on with who is here, if they are enough."""
+    least = curator.file.session.min_owners
+    if not curator.gathered and curator.consumer_enrolled:
+        missing = curator.uncommitted()
+        if len(curator.owners) - len(missing) < least:
+            _give_up_for_few(curator, missing)
+        else:
+            _gather(curator)
+        return
+    enrolled = sum(seat.enrolled for seat in curator.seats.values())
+    if curator.maps is None:
+        what = "did not send its target" if curator.consumer_enrolled else "did not come"
+        give_up(
+            curator,
+            ExitCode.TIMEOUT,
+            f"The consumer {what} within the enrolment time.",
+            "Start it, see its log, or raise timeouts.enrolment.",
         )
+    elif enrolled < least:
+        late = curator.uncommitted() if curator.session.commitment_depth else ()
+        _give_up_for_few(curator, curator.unenrolled.union(late))
+    else:
+        _begin(curator)
+
+
+def _give_up_for_few(curator: AnyCurator, missing: Collection[str]) -> None:
+    give_up(
+        curator,
+        ExitCode.TIMEOUT,
+        f"Of the owners, {len(curator.owners) - len(missing)} came within the enrolment time; the session "
+        f"needs {curator.file.session.min_owners}. Missing: {listed(sorted(missing), _LISTED)}.",
+        "Start them, or raise timeouts.enrolment, or lower session.min_owners.",
+    )
+
+
+def _begin(curator: AnyCurator) -> None:
+    if not (curator.entering and curator.unenrolled):
+        curator.clear_timer("enrolment")
+        curator.entering = False
+    start_round(curator)
+
+
+def on_entering_over(curator: AnyCurator) -> None:
+    """Let owners have their time for an answer from now on; who comes later is too late."""
+    if curator.entering:
+        curator.entering = False
+        curator.clear_timer("enrolment")
+        missing = [owner for owner, seat in curator.seats.items() if not seat.mapped]
+        if len(curator.owners) - len(missing) < curator.file.session.min_owners:
+            _give_up_for_few(curator, missing)
+        elif curator.phase == "bidding":
+            curator.set_timer("round", curator.half or curator.file.timeouts.round)
+            close_bidding_if_complete(curator)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hushbid.curator.blind import BlindCurator
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.numerics import BlindCuratorNumerics, CuratorNumerics
-from hushbid.curator.unlinked import UnlinkedCurator
 from hushbid.protocol.machine.weighing import check_noise
 from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.protocol.session.session import Session
 
-__all__ = ["curator_machine", "curator_party"]
+__all__ = ["curator_party"]
 
 
 def curator_party(
@@ -28,15 +26,8 @@ def curator_party(
         ConfigError: The source does not have the noise that the session needs.
     """
     destroy = destroy or (lambda: None)
-    machine = curator_machine(session)
+    machine = CuratorMachine(session)
     if session.rule.blind:
         return machine, BlindCuratorNumerics(session, destroy=destroy)
     check_noise(session, noise)
     return machine, CuratorNumerics(session, noise, destroy=destroy)
-
-
-def curator_machine(session: Session) -> CuratorMachine:
-    """The machine of a session's curator."""
-    if session.unlinked:
-        return UnlinkedCurator(session)
-    return (BlindCurator if session.rule.blind else CuratorMachine)(session)

@@ -124,7 +124,7 @@ def _curate(
         )
         _go_on(driver, journal, session, boxes)
         if isinstance(noise, DrawnAhead):
-            expect_noise(noise, session, drawn=machine.weighing.noise_drawn)
+            expect_noise(noise, session, drawn=machine.selection.weighing.noise_drawn)
         if (odometer := promised(session, OWNERS_DATA)) is not None:
             vitals.spent = lambda: odometer.spent(machine.round, settled=_settled(session, machine))
         hub = Hub(session_file, machine, driver, endpoint, CuratorLog(session, machine), vitals, progress)

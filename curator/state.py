@@ -1,142 +1,143 @@
-"""The curator's state while a session runs: the current round, its owners, and the bought points."""
+"""The curator's state while a session runs, and the questions that its handlers ask of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import Generic, Literal, Self, TypeAlias, TypeVar
 
 from hushbid.curator.ledger import Ledger
-from hushbid.curator.parcels import Parcel
+from hushbid.curator.round import Round
 from hushbid.curator.seat import Seat
-from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from hushbid.protocol.machine.base import Machine
-from hushbid.protocol.machine.weighing import Weighing
+from hushbid.curator.selection.base import Selection
+from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from hushbid.protocol.machine.base import Machine, TransitionTable
+from hushbid.protocol.machine.machine import Finish, HeadSigned
 from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.privacy.payment import Errors, PaidStatement, Price
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.space.grid import Weights
-from hushbid.protocol.space.scoring import Pool
 from hushbid.protocol.wire.bids import PointBid
-from hushbid.protocol.wire.messages import Broadcast, SealedBroadcast, Target
+from hushbid.protocol.wire.messages import Delivery, Target
 
-__all__ = ["CuratorState", "Round"]
+__all__ = ["AnyCurator", "CuratorState", "Ending"]
+
+S_co = TypeVar("S_co", bound=Selection, covariant=True)
 
 
 @dataclass(slots=True)
-class Round:
-    """The current round, made anew each time. Whatever outlives a round is in a `Seat` or the ledger."""
+class Ending:
+    """The end of a session: its delivery, and who was told that it is over."""
 
-    number: int
-    """Counted from 1; 0 before the first round."""
-    weights: Weights | None = None
-    """The broadcast weight; None until it is computed, and always at a blind curator."""
-    message: Broadcast | SealedBroadcast | None = None
-    """The broadcast; None until it exists."""
-    awaited: set[str] = field(default_factory=set)
-    """Connected owners that have this round's broadcast and have not answered it."""
-    overdue: bool = False
-    """Whether the time for bids is over: nobody waits for missing bids any more."""
-    paused: bool = False
-    """Whether the round is paused until enough owners are here."""
-    time_over: bool = False
-    """Whether the clock has ended the round: no owner is asked any more."""
-    stage: int = 0
-    """Number of times that the rule has chosen whom to ask."""
-    asked: tuple[str, ...] = ()
-    """Owners asked in the last stage."""
-    obtained: set[str] = field(default_factory=set)
-    """Owners whose point of this round is in the pool."""
+    parts: tuple[Delivery, ...] = ()
+    """The delivery; empty before it, and always at a blind curator."""
+    part: int = 0
+    """Number of the last part that was sent, from 1."""
+    outcome: Literal["complete", "abandoned"] = "complete"
+    finish: Finish = field(default_factory=lambda: Finish(ExitCode.DONE, ""))
+    signed: HeadSigned | None = None
+    """The transcript's signed head, once parties can be told that the session is over."""
+    closed: set[str] = field(default_factory=set)
+    """Peers that were told."""
+    farewells: set[str] = field(default_factory=set)
+    """Peers that have said farewell."""
 
 
-class CuratorState(Machine):
-    """The curator's state and its invariants. The handlers are in the classes derived from it."""
+class CuratorState(Machine, Generic[S_co]):
+    """The state of a session at its curator, with its selection, and the invariants.
 
-    def __init__(self, session: Session) -> None:
-        super().__init__()
-        self._session = session.file
-        self._opened = session
-        self._space = session.space
-        self._rule = session.rule
-        self.weighing = Weighing(session)
-        self._batch = session.batch
-        self._leave_for_good = session.file.distinct
-        """Whether an owner that misses a round is out, because a point is bought once."""
-        self._half = (self._session.session.fixed_cadence or 0.0) / 2
+    Handlers are functions of it, in the module of their phase.
+    """
+
+    def __init__(self, session: Session, table: TransitionTable[Self], selection: type[S_co]) -> None:
+        super().__init__(table)
+        self.session = session
+        self.file = session.file
+        self.rule = session.rule
+        self.half = (self.file.session.fixed_cadence or 0.0) / 2
         """Half of a round's time, in seconds; 0 if rounds have no fixed cadence."""
-        self.seed_weight = session.file.seed_weight
+        self.leave_for_good = session.file.distinct
+        """Whether an owner that misses a round is out, because a point is bought once."""
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}
-        self._unenrolled = set(self.owners)
+        self.ledger = Ledger()
+        self.selection = selection(session, self.seats, self.ledger)
+        # Enrolment.
+        self.unenrolled = set(self.owners)
         """Owners that have not enrolled."""
-        self._entering = self._rule.herds
+        self.entering = self.rule.herds
         """Whether owners may still enrol, although the only round has begun."""
         self.gathered = not session.commitment_depth
         """Whether the consumer was told what owners committed to, or they need not: who comes now is late."""
-        self._committed = 0
+        self.committed = 0
         """How many owners committed to their rows in time."""
+        self.maps: bytes | None = None
+        """The feature map, sealed to each owner; None until it arrives, or if it is public."""
+        # Peers.
         self.consumer_enrolled = False
         self.consumer_connected = False
-        self._expected_back: dict[str, float] = {}
+        self.expected_back: dict[str, float] = {}
         """Peers whose connection was lost recently → the time until which their answers are awaited."""
-        self.target: Target | None = None
-        """The consumer's target; None until it arrives, and always at a blind curator."""
-        self._maps: bytes | None = None
-        """The feature map, sealed to each owner; None until it arrives, or if it is public."""
-        self._round = Round(0)
-        self._unverified: list[Parcel] = []
-        self._verifying: tuple[Parcel, ...] = ()
-        self._pool = Pool(
-            self._space.dimension,
-            norm_bound=self._space.norm_bound,
-            jitter=session.jitter,
-            copies=session.copies(),
-            prices=session.prices,
-        )
-        self._pooled: list[Parcel | None] = []
-        """What brought the pool's points, entry by entry; None if it was chosen or its box destroyed."""
-        self._places: list[int] = []
-        """The place of each entry in what brought it."""
-        self._boxes_destroyed = False
-        self.ledger = Ledger()
-        self._began = self._decided = 0.0
+        self.comeback_set = False
+        """Whether a timer is set for the first peer expected back."""
+        self.dismissed: set[str] = set()
+        """Refused peers that have not said hello since."""
+        # Rounds.
+        self.current = Round(0)
+        self.began = self.decided = 0.0
         """Times of the first broadcast and of the last decision, on the curator's clock."""
+        # The end.
+        self.ending = Ending()
 
     @property
     def round(self) -> int:
         """Number of the current round, from 1; 0 before the first."""
-        return self._round.number
+        return self.current.number
 
     @property
-    def weights(self) -> Weights | None:
-        return self._round.weights
+    def rounds_over(self) -> bool:
+        """Whether the current round is the last one."""
+        return self.round == self.session.rounds
+
+    @property
+    def target(self) -> Target | None:
+        """The consumer's target; None until it arrives, and always at a blind curator."""
+        return self.selection.target
 
     @property
     def paused(self) -> bool:
         """Whether the round is paused until enough owners, or the consumer, are here."""
-        return self._round.paused or self.awaits_consumer
+        return self.current.paused or self.awaits_consumer
 
     @property
     def awaits_consumer(self) -> bool:
         """Whether the round is paused because the consumer, which computes the weights, is missing."""
-        return False
+        return self.rule.blind and self.phase == "weighing" and not self.consumer_connected
 
     @property
     def seconds(self) -> float:
         """Seconds from the first broadcast to the end of the last round, the curator's downtime included."""
-        return max(0.0, self._decided - self._began)
+        return max(0.0, self.decided - self.began)
 
     def submitted(self, owner: str) -> bool:
         """Whether an owner has submitted all that it will in a tender, and is not needed any more."""
-        return self._rule.herds and self.round > 0 and self.seats[owner].has_bid(self.round)
+        return self.rule.herds and self.round > 0 and self.seats[owner].has_bid(self.round)
 
     @property
     def away(self) -> list[str]:
         """Owners without a connection, but for those that have submitted all."""
         return [owner for owner, seat in self.seats.items() if not (seat.connected or self.submitted(owner))]
 
-    # -- presence and pool ------------------------------------------------------------------------------
+    def settlement(self) -> Mapping[str, float] | None:
+        """The number that each owner is paid by; None before it is known (`Selection.settlement`)."""
+        return self.selection.settlement()
 
-    def _bids(self) -> dict[str, PointBid]:
+    def statement(self, price: Price) -> tuple[Errors, PaidStatement] | None:
+        """The standard errors of `settlement`, and the numbers to pay owners by; None before it is known."""
+        return self.selection.statement(price)
+
+    # -- for handlers -----------------------------------------------------------------------------------
+
+    def bids(self) -> dict[str, PointBid]:
         """Bids of the owners that take part: each has bid in this round and owes nothing."""
         return {
             owner: seat.bid
@@ -146,49 +147,42 @@ class CuratorState(Machine):
             and not (seat.asked or seat.faulty or seat.out)
         }
 
-    def _has_turn(self, owner: str) -> bool:
-        return self._opened.turns.has(owner, self.round)
+    def has_turn(self, owner: str) -> bool:
+        return self.session.turns.has(owner, self.round)
 
-    def _reachable(self) -> list[str]:
+    def uncommitted(self) -> list[str]:
+        """Owners that have not committed to their rows."""
+        return [owner for owner, seat in self.seats.items() if seat.commitment is None]
+
+    def reachable(self) -> list[str]:
+        """Connected peers."""
         peers = [owner for owner, seat in self.seats.items() if seat.connected]
         return [*peers, CONSUMER] if self.consumer_connected else peers
 
-    def _seat_of(self, peer: str) -> Seat:
+    def seat_of(self, peer: str) -> Seat:
         seat = self.seats.get(peer)
         if seat is None:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "Only an owner bids.")
         return seat
 
-    def _require_weights(self) -> Weights:
-        if self._round.weights is None:
-            raise LocalProtocolError("There is no broadcast weight yet.")
-        return self._round.weights
-
-    def _require_target(self) -> Target:
-        if self.target is None:
-            raise LocalProtocolError("There is no target yet.")
-        return self.target
+    def due_from(self, owner: str, number: int) -> Seat:
+        """The seat of an owner, whose bid of this round is due."""
+        seat = self.seat_of(owner)
+        if number != seat.broadcast:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"A bid for round {number}; due was one for {seat.broadcast}."
+            )
+        return seat
 
     # -- invariants -------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """The invariants of the curator (DESIGN §1 and §3)."""
-        ledger = self.ledger
-        most = self._session.session.points
-        if not self._rule.herds:
-            most = min(self.round * self._batch, most)
-        if len(ledger.wins) > most or self.round > self._opened.rounds:
-            raise LocalProtocolError(f"{len(ledger.wins)} points were won in {self.round} rounds.")
-        if len(self._pool) != len(self._pooled):
-            raise LocalProtocolError("The pool and its points differ in number.")
-        if len(self._pooled) > ledger.candidates:
-            raise LocalProtocolError("The pool has more points than were handed over.")
+        wins = len(self.ledger.wins)
+        if wins > self.selection.most_wins(self.round) or self.round > self.session.rounds:
+            raise LocalProtocolError(f"{wins} points were won in {self.round} rounds.")
+        self.selection.ensure()
 
-    def check_total(self) -> None:
-        """Check that the summary's total is the sum of the won points' statistics; for tests, O(p·d)."""
-        weighing = self.weighing
-        expected = np.zeros_like(weighing.total)
-        for win in self.ledger.wins:
-            expected += weighing.statistic.of(win.candidate.features[None])[0]
-        if not np.array_equal(expected, weighing.total):
-            raise LocalProtocolError("The summary's total is not the sum of its points.")
+
+AnyCurator: TypeAlias = CuratorState[Selection]
+"""A curator with any selection."""

@@ -1,41 +1,47 @@
 """The owner's state machine: a bid for every broadcast, a point for every ask.
 
 Where the session says so, it first commits to its rows. If the feature map is secret, the consumer then sends
-its seed, sealed. The owner reports when it has hashed
-its points.
+its seed, sealed. The owner reports when it has hashed its points.
 
 A point is handed over at most once: with its bid if the rule requires that, otherwise when the curator asks
 for it. Where rounds buy several points, a bid is a batch of the best ones.
 A point that was handed over is not bid again. After its last point, an owner sends exhausted bids of the same
 size.
+
+The tables are at the end: `OPEN`, and `BLIND` for a session whose curator cannot read bids.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
 from hushbid.owner.events import (
+    NOTHING,
+    BlindScored,
+    BroadcastRefused,
     CommitRows,
     MapOpened,
     MapRefused,
     OpenMap,
     RowsCommitted,
+    ScoreBlind,
     Scored,
     ScorePoints,
     Withdraw,
 )
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from hushbid.protocol.machine.base import Transition
-from hushbid.protocol.machine.machine import Charge, Event
-from hushbid.protocol.machine.participant import Participant, participant_transitions
+from hushbid.protocol.machine.base import Transition, TransitionTable, happened, received
+from hushbid.protocol.machine.machine import Charge
+from hushbid.protocol.machine.participant import Participant, participant_rows
 from hushbid.protocol.names import CURATOR
 from hushbid.protocol.privacy.releases import Neighbours, Prior
 from hushbid.protocol.privacy.releases.aim import Aim
 from hushbid.protocol.session.points import check_weights
 from hushbid.protocol.session.session import Session
+from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
 from hushbid.protocol.wire.messages import (
     Ask,
     Batch,
@@ -57,7 +63,7 @@ from hushbid.protocol.wire.messages import (
     unfixed,
 )
 
-__all__ = ["OwnerMachine"]
+__all__ = ["BLIND", "OPEN", "OwnerMachine"]
 
 _OPEN: Final = ("greeting", "committing", "mapping", "waiting", "scoring")
 
@@ -66,23 +72,9 @@ class OwnerMachine(Participant):
     """One owner, by its roster name, in one session."""
 
     ROLE = "owner"
-    PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
-    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (RowsCommitted, MapOpened, MapRefused, Scored)
-    TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *participant_transitions(_OPEN, ("greeting", "committing", "mapping", "waiting")),
-        Transition("committing", "rows-committed", "_on_committed", ("mapping",)),
-        Transition("mapping", "received:secret-map", "_on_map", ("mapping",)),
-        Transition("mapping", "map-opened", "_on_opened", ("waiting",)),
-        Transition("mapping", "map-refused", "_on_map_refused", ("done",)),
-        Transition("waiting", "received:broadcast", "_on_broadcast", ("scoring",)),
-        Transition("waiting", "received:call", "_on_broadcast", ("scoring",)),
-        Transition("scoring", "scored", "_on_scored", ("waiting",)),
-        Transition("waiting", "received:next", "_on_next", ("scoring",)),
-        Transition("waiting", "received:ask", "_on_ask", ("waiting",)),
-    )
 
     def __init__(self, session: Session, *, name: str) -> None:
-        super().__init__(session, name=name)
+        super().__init__(session, BLIND if session.rule.blind else OPEN, name=name)
         self._rule = session.rule
         self._batch = session.batch
         self._rounds = session.rounds
@@ -110,26 +102,26 @@ class OwnerMachine(Participant):
             return
         if self._opened.commitment_depth:
             self.phase = "committing"
-            self._do(CommitRows())
+            self.do(CommitRows())
         else:
             self.phase = "mapping" if self._rule.sealed else "waiting"
 
     def _on_committed(self, committed: RowsCommitted) -> None:
         self.phase = "mapping"
-        self._send(CURATOR, Commitment(root=committed.root, signature=committed.signature))
+        self.send(CURATOR, Commitment(root=committed.root, signature=committed.signature))
 
     def _on_map(self, peer: str, secret_map: SecretMap) -> None:
         if self._mapped:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A second secret map came: a session has one.")
         self._mapped = True
-        self._do(OpenMap(secret_map.box))
+        self.do(OpenMap(secret_map.box))
 
     def _on_opened(self, event: MapOpened) -> None:
         self.phase = "waiting"
-        self._send(CURATOR, Ready())
+        self.send(CURATOR, Ready())
 
     def _on_map_refused(self, refused: MapRefused) -> None:
-        self._fail(ExitCode.FAILED, refused.what, refused.advice)
+        self.fail(ExitCode.FAILED, refused.what, refused.advice)
 
     def _on_broadcast(self, peer: str, broadcast: Broadcast) -> None:
         if self._rule.herds is not isinstance(broadcast, Call):
@@ -141,7 +133,7 @@ class OwnerMachine(Participant):
         self._enter_round(broadcast.round)
         self._call = ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1, aim)
         self._sent = 0
-        self._do(self._call)
+        self.do(self._call)
 
     def _aim_of(self, call: Call) -> Aim:
         dimension = self._opened.space.dimension
@@ -164,7 +156,7 @@ class OwnerMachine(Participant):
             )
         if self.round == 0:
             # From here on its points enter releases, so their full cost to its data is recorded first.
-            self._do(self.charge)
+            self.do(self.charge)
         self.round = number
         self.rounds += 1
         self.phase = "scoring"
@@ -195,7 +187,7 @@ class OwnerMachine(Participant):
         if self._rule.candidate_with_bid:
             self._hand_over(scored.rows)
         self.phase = "waiting"
-        self._send(CURATOR, bid)
+        self.send(CURATOR, bid)
         self._sent += 1
 
     @property
@@ -211,7 +203,7 @@ class OwnerMachine(Participant):
                 Offence.OUT_OF_TURN, "More was asked for than the messages of a submission."
             )
         self.phase = "scoring"
-        self._do(ScorePoints(call.round, call.weights, len(self._handles) + 1, call.aim))
+        self.do(ScorePoints(call.round, call.weights, len(self._handles) + 1, call.aim))
 
     def _on_ask(self, peer: str, ask: Ask) -> None:
         if self._last_bid is None or (ask.round, unfixed(ask.handle)) != (self.round, self._last_bid[0]):
@@ -221,14 +213,81 @@ class OwnerMachine(Participant):
         _, row, candidate = self._last_bid
         self._last_bid = None
         self._hand_over((row,))
-        self._send(CURATOR, Offer(round=ask.round, handle=ask.handle, candidate=candidate))
+        self.send(CURATOR, Offer(round=ask.round, handle=ask.handle, candidate=candidate))
+
+    # -- where the curator is blind --------------------------------------------------------------------
+
+    def _on_sealed_broadcast(self, peer: str, broadcast: SealedBroadcast) -> None:
+        self._enter_round(broadcast.round)
+        handle = self._batch * (self.rounds - 1) + 1
+        self.do(ScoreBlind(broadcast.round, broadcast.box, broadcast.signature, handle))
+
+    def _on_blind_scored(self, scored: BlindScored) -> None:
+        if scored.round != self.round:
+            raise LocalProtocolError(f"Scores of round {scored.round} came in round {self.round}.")
+        sold = tuple(row for row in scored.rows if row != NOTHING)
+        for row in sold:
+            self._handles[row] = len(self._handles) + 1
+        self._hand_over(sold)
+        self.phase = "waiting"
+        bid = BlindBid(
+            round=scored.round,
+            boxes=scored.boxes,
+            scores=scored.scores,
+            digests=scored.digests,
+            signature=scored.signature,
+        )
+        self.send(CURATOR, bid)
+
+    def _on_broadcast_refused(self, refused: BroadcastRefused) -> None:
+        self.fail(ExitCode.FAILED, refused.what, refused.advice)
+
+    # -- both ------------------------------------------------------------------------------------------
 
     def _hand_over(self, rows: tuple[int, ...]) -> None:
         self.handed_over += len(rows)
         if rows:
-            self._do(Withdraw(rows))
+            self.do(Withdraw(rows))
 
     def check(self) -> None:
         """A point is handed over at most once, and only after it was bid."""
         if self.handed_over > len(self._handles):
             raise LocalProtocolError("More points were handed over than were bid.")
+
+
+def _enrolment(*welcomed: str) -> tuple[Transition[OwnerMachine], ...]:
+    """The rows before the first broadcast; `welcomed` are the phases that a welcome can lead to."""
+    return (
+        *participant_rows(_OPEN, OwnerMachine._on_welcome, *welcomed),
+        *happened("committing", RowsCommitted, OwnerMachine._on_committed, "mapping"),
+        *received("mapping", SecretMap, OwnerMachine._on_map),
+        *happened("mapping", MapOpened, OwnerMachine._on_opened, "waiting"),
+        *happened("mapping", MapRefused, OwnerMachine._on_map_refused, "done"),
+    )
+
+
+OPEN: Final[TransitionTable[OwnerMachine]] = TransitionTable(
+    phases=(*_OPEN, "leaving", "done"),
+    outcomes=(RowsCommitted, MapOpened, MapRefused, Scored),
+    rows=(
+        *_enrolment("greeting", "committing", "mapping", "waiting"),
+        *received("waiting", Broadcast, OwnerMachine._on_broadcast, "scoring"),
+        *received("waiting", Call, OwnerMachine._on_broadcast, "scoring"),
+        *happened("scoring", Scored, OwnerMachine._on_scored, "waiting"),
+        *received("waiting", Next, OwnerMachine._on_next, "scoring"),
+        *received("waiting", Ask, OwnerMachine._on_ask),
+    ),
+)
+"""The table of an owner whose curator reads bids."""
+
+BLIND: Final[TransitionTable[OwnerMachine]] = TransitionTable(
+    phases=(*_OPEN, "leaving", "done"),
+    outcomes=(RowsCommitted, MapOpened, MapRefused, BlindScored, BroadcastRefused),
+    rows=(
+        *_enrolment("greeting", "committing", "mapping"),
+        *received("waiting", SealedBroadcast, OwnerMachine._on_sealed_broadcast, "scoring"),
+        *happened("scoring", BlindScored, OwnerMachine._on_blind_scored, "waiting"),
+        *happened("scoring", BroadcastRefused, OwnerMachine._on_broadcast_refused, "done"),
+    ),
+)
+"""The table of an owner whose curator is blind: it decrypts broadcasts, and masks its answers."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from hushbid.owner.blind import BlindOwner
 from hushbid.owner.machine import OwnerMachine
 from hushbid.owner.numerics import BlindOwnerNumerics, OwnerNumerics, Sealer
 from hushbid.owner.unlinked import UnlinkedOwnerNumerics
@@ -62,11 +61,10 @@ def owner_party(
             progress=progress,
         )
 
+    kind = OwnerNumerics
     if session.rule.blind:
         kind = UnlinkedOwnerNumerics if session.unlinked else BlindOwnerNumerics
-        numerics = kind(session, dataset, hashed, sealer=sealer)
-        return BlindOwner(session, name=name), numerics
-    return OwnerMachine(session, name=name), OwnerNumerics(session, dataset, hashed, sealer=sealer)
+    return OwnerMachine(session, name=name), kind(session, dataset, hashed, sealer=sealer)
 
 
 def _sealer(

@@ -104,15 +104,15 @@ _FROM: Final[Mapping[str, str]] = {
 
 
 def owners_of(text: str) -> dict[str, int]:
-    """Owners' sizes by name: of ``5000,3000``, or of ``north=5000,south=3000``.
+    """Owners' sizes by name, from ``5000,3000`` or ``north=5000,south=3000``.
 
     Raises:
-        ConfigError: It is neither, or some sizes have a name and others none.
+        ConfigError: It is neither, or only some sizes have a name.
     """
     found: dict[str, int] = {}
     if len({"=" in part for part in text.split(",")}) > 1:
         raise ConfigError(
-            f"--owners: {text!r} names some owners and not others.",
+            f"--owners: {text!r} names only some owners.",
             advice="Write sizes alone, as in 5000,3000, or all names too, as in north=5000,south=3000.",
         )
     for number, part in enumerate(text.split(",")):
@@ -132,15 +132,15 @@ def owners_of(text: str) -> dict[str, int]:
 
 
 def bounds_of(lower: str | None, upper: str | None) -> Bounds | None:
-    """Bounds of ``0`` and ``255``, or of one number for each column, as in ``0,0,18``; None: none is given.
+    """Bounds from ``0`` and ``255``, or from one number per column, as in ``0,0,18``; None: none is given.
 
     Raises:
-        ConfigError: One of the two alone, or what is no number.
+        ConfigError: Only one of the two is given, or a value is not a number.
     """
     if lower is None and upper is None:
         return None
     if lower is None or upper is None:
-        raise ConfigError("--lower and --upper go together.", advice="Give both.")
+        raise ConfigError("--lower and --upper must be given together.", advice="Give both.")
     return Bounds(_bound("--lower", lower), _bound("--upper", upper))
 
 
@@ -151,7 +151,7 @@ def _bound(option: str, text: str) -> float | list[float]:
         values = [math.nan]
     if not all(map(math.isfinite, values)):
         raise ConfigError(
-            f"{option} is {text!r}.", advice="Give a number, or one for each column with commas between them."
+            f"{option} is {text!r}.", advice="Give a number, or one for each column, separated by commas."
         )
     return values[0] if len(values) == 1 else values
 
@@ -187,11 +187,11 @@ def write_session(
     """Write a new session file: complete except for the keys of its roster and the curator's address.
 
     Args:
-        advice, file: As `advise` gives them.
+        advice, file: As `advise` returns them.
         labelled: Whether the validation set has labels, so that the session requires them of every owner.
 
     Raises:
-        ConfigError: The file is there already or cannot be written, or the name is invalid.
+        ConfigError: The file already exists or cannot be written, or the name is invalid.
     """
     sources = {each.setting: each.source for each in advice.proposals}
     features, values = file.features, file.session.column_values
@@ -229,10 +229,10 @@ def write_session(
 
 
 def check_name(name: str) -> None:
-    """Refuse a session's name that its file could not have.
+    """Refuse a session name that its file could not hold.
 
     Raises:
-        ConfigError: It is one.
+        ConfigError: The name is invalid.
     """
     check_party_name(name, "a session's name", where="--name: ")
 
@@ -241,7 +241,7 @@ def check_started(path: Path) -> None:
     """Refuse a file that proposals cannot complete: one that cannot be read, or lacks a name or a rule.
 
     Raises:
-        ConfigError: It is one.
+        ConfigError: The file is such a one.
     """
     values = read_toml(path)
     missing = [
@@ -251,8 +251,8 @@ def check_started(path: Path) -> None:
     ]
     if missing:
         raise ConfigError(
-            f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, which no "
-            "proposal says.",
+            f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and no "
+            "proposal covers it.",
             advice='Add them: `name = "ours"` in [session], `rule = "tender"` in [acquisition]. Or give '
             "a new file with --output, and this one with --session, for its [[columns]].",
         )
@@ -261,10 +261,10 @@ def check_started(path: Path) -> None:
 def complete(path: Path, proposal: SessionFile) -> None:
     """Put a proposed session's values into a session or cluster file; everything else stays.
 
-    A batch and a submission that it states go, so that the defaults hold, as they are proposed.
+    The file's own batch and submission sizes are removed, so that the defaults, as proposed, apply.
 
     Raises:
-        ConfigError: The file cannot be read or written, or the two do not go together; it is as it was then.
+        ConfigError: The file cannot be read or written, or does not fit the proposals; it is then unchanged.
     """
     with one_at_a_time(path):
         document = tomlkit.parse(read_text(path))
@@ -272,7 +272,7 @@ def complete(path: Path, proposal: SessionFile) -> None:
         proposed = proposal.model_dump(mode="json", exclude_none=True)
         kept = {
             "session": ("points", "delta", "column_values"),
-            # Where the file has columns, they say the rest.
+            # If the file has columns, they determine the rest.
             "features": ("dimension", "gamma", *(() if tables.get("columns") else ("columns", *_BOUNDS))),
         }
         for name, keys in kept.items():
@@ -296,7 +296,7 @@ def complete(path: Path, proposal: SessionFile) -> None:
 
 
 def _check(values: Mapping[str, Any], *, where: str) -> None:
-    """Refuse tables of which no session can be made, whoever takes part in it."""
+    """Refuse tables that no session can be made of, whoever takes part."""
     validated(DraftSession if "roster" in values else ClusterFile, values, where=where)
     owners = values["roster"].get("owners") if "roster" in values else values.get("owners")
     tables = {name: values[name] for name in SessionFile.model_fields if name in values}
@@ -305,7 +305,7 @@ def _check(values: Mapping[str, Any], *, where: str) -> None:
 
 
 def _put(table: MutableMapping[str, Any], key: str, value: Any) -> None:
-    """Set a value, unless it is there already: it then stays as it is written."""
+    """Set a value unless it is already there: it then keeps its notation."""
     if key not in table or table[key] != value:
         table[key] = value
 
@@ -315,7 +315,7 @@ def _columns(columns: Iterable[Column]) -> str:
 
 
 def _labels(file: SessionFile) -> str:
-    """The table, if labels have a part in the choice."""
+    """The [labels] table, if labels take part in the selection."""
     if file.labels is None:
         return ""
     values = tomli_w.dumps(file.labels.model_dump(mode="json"))
@@ -327,12 +327,12 @@ def _listed(bound: float | list[float]) -> str:
 
 
 def _key(name: str) -> str:
-    """A name as TOML has it for a key: a point in it would part it in two."""
+    """A name as a TOML key: a dot would split a bare key in two."""
     return f'"{name}"' if "." in name else name
 
 
 def seeds_in(path: Path) -> tuple[Path | None, int | None]:
-    """The seed set's file that a cluster file names, or how many points are to be drawn; None: neither.
+    """The seed set's file that a cluster file names, or the number of points to draw; None: neither.
 
     Raises:
         ConfigError: The file cannot be read.
@@ -366,11 +366,11 @@ def next_steps(
     columns: DataColumns,
     rehearsed: bool,
 ) -> list[str]:
-    """What to do with a file that was written; D_v and D_init by their files, the latter None if drawn.
+    """The next steps with a written file; D_v and D_init by their files, the latter None if drawn.
 
     Args:
-        rehearsed: Whether the proposal was: `hushbid plan`, without the data, knows less then.
-        columns: What was said of the columns of D_v's file, which the consumer's own file has to say too.
+        rehearsed: Whether the proposal was rehearsed: `hushbid plan`, without the data, then knows less.
+        columns: Statements about the columns of D_v's file, which the consumer's own file must repeat.
     """
     if "roster" not in read_toml(path):
         return [f"hushbid simulate {path}"]

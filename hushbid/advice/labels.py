@@ -1,7 +1,7 @@
-"""Whether labels should have a part in the choice: tried on public rows, of which a part stands for D_v.
+"""Whether labels should take part in the selection: tested on public rows, some of which stand for D_v.
 
-A session file says whether they have, and which labels there are. Where both follow from public rows, the
-file tells nothing of D_v by it.
+A session file states whether they do, and the possible labels. If both follow from public rows, the file
+reveals nothing of D_v by them.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = ["LabelTrial", "labels_given", "labels_of", "tried"]
 
 PLAYS: Final = 3
 LEAST: Final = 0.01
-"""Points of accuracy, or of R², that labels have to gain on average: less is what plays differ by."""
+"""Points of accuracy, or of R², that labels must gain on average: plays differ by less."""
 _MOST_ROWS: Final = 1_000
-"""Of public rows that stand for D_v, and of those that the model is tested on."""
+"""Shares of the public rows that stand for D_v, and that the model is tested on."""
 _MARGIN: Final = 0.1
-"""Margin of a range on either side of public amounts, as a share of it."""
+"""Margin of a range on either side of public numeric labels, as a share of it."""
 
 
 @figures(frozen=True, slots=True, kw_only=True)
 class LabelTrial(Figures):
-    """The consumer's model with a purchase by features, and with one by labels too, in plays on public rows.
+    """The consumer's model after a purchase by features and after one that also uses labels, on public rows.
 
     Attributes:
-        own, by_features, by_labels: Means over the plays: own rows alone, and with what was bought.
+        own, by_features, by_labels: Means over the plays: own rows alone, and with each purchase.
         gains: What labels gain, in each play.
     """
 
@@ -68,10 +68,10 @@ class LabelTrial(Figures):
 
 
 def labels_given(classes: str | None, amounts: str | None) -> LabelsSection | None:
-    """What ``3,4,7`` or ``no,yes`` says of classes, or ``0,500`` of amounts; None if neither is given.
+    """The classes in ``3,4,7`` or ``no,yes``, or the range ``0,500`` of amounts; None if neither is given.
 
     Raises:
-        ConfigError: Both are, or no session can have them.
+        ConfigError: Both are given, or no session can have them.
     """
     if classes is not None and amounts is not None:
         raise ConfigError("Labels are classes or amounts.", advice="Give --classes or --amounts.")
@@ -88,17 +88,17 @@ def labels_given(classes: str | None, amounts: str | None) -> LabelsSection | No
         option, given = ("--classes", classes) if amounts is None else ("--amounts", amounts)
         raise ConfigError(
             f"{option} is {given!r}.",
-            advice="Give all classes with commas between them, as in --classes no,yes; or the range of "
-            "amounts, as in --amounts 0,500.",
+            advice="Give all classes, separated by commas, as in --classes no,yes; or the range of amounts, "
+            "as in --amounts 0,500.",
         ) from None
     return None
 
 
 def labels_of(public: Dataset) -> LabelsSection | None:
-    """What public rows say of labels: their classes, or the range of their amounts and a tenth more.
+    """The labels that public rows suggest: their classes, or the range of their amounts and a tenth more.
 
     Returns:
-        None if they have no labels, one class, or names of rows in the place of labels.
+        None if they have no labels, one class, or row names in place of labels.
     """
     if public.labels is None or public.labelled is not None:
         return None
@@ -115,17 +115,17 @@ def labels_of(public: Dataset) -> LabelsSection | None:
 def tried(
     file: SessionFile, section: LabelsSection, public: Dataset, rows: int, say: Callable[[str], object]
 ) -> LabelTrial | str:
-    """Play a session with labels in the choice and without, on public rows alone.
+    """Play a session with labels in the selection and without, on public rows alone.
 
-    They are dealt out along their first principal component (`hushbid.datasets.tilted`): some stand for D_v,
-    some for owners that are more or less like it, and some are what the model is tested on.
+    The rows are dealt out along their first principal component (`hushbid.datasets.tilted`): some stand for
+    D_v, some for owners that resemble it more or less, and some test the model.
 
     Args:
         file: The session, without [labels].
         rows: m.
 
     Returns:
-        Why nothing was tried, if so.
+        The reason, if nothing was tried.
     """
     found = []
     for seed in range(PLAYS):
@@ -148,12 +148,12 @@ def tried(
 def _played(
     file: SessionFile, section: LabelsSection, public: Dataset, rows: int, seed: int
 ) -> tuple[str, float, float, float]:
-    """The metric, and own rows alone, with what is bought by features, and with what is bought by labels."""
+    """The metric, and its values with own rows alone, after a purchase by features, and by labels."""
     session = open_session(file)
     scale, places = session.space.scale, np.arange(len(public))
     wanted_rows = min(rows, _MOST_ROWS, len(public) // 5)
     dealt = tilted(
-        Table(scale(public.features), places),  # the places of rows are dealt out as if they were labels
+        Table(scale(public.features), places),  # rows' places are dealt out as if they were labels
         NEAR,
         validation=wanted_rows,
         test=min(_MOST_ROWS, len(public) // 5),

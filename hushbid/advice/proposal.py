@@ -1,8 +1,8 @@
 """The proposals of `hushbid advise`: γ, d, p, b, ε and δ of a session, each with its reason.
 
 A session file is public, and no ε covers settings in it that were read off the validation set. So every
-proposal says what it follows from. If there are public rows of the same kind, they replace D_v in every
-computation, and nothing of D_v enters except its size.
+proposal states its source. Public rows of the same kind, where given, replace D_v in every computation, and
+only D_v's size enters.
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ from hushbid.protocol.privacy.acquisition import herds
 __all__ = ["GRID", "Advice", "Proposal", "advise", "median_gamma"]
 
 GRID: Final = (0.1, 0.3, 1.0, 3.0)
-"""ε that are tried."""
+"""Values of ε to try."""
 CHOICE: Final = 10
-"""Points that owners have for each that is bought."""
+"""Points that owners have per point bought."""
 LARGEST_PURCHASE: Final = 1_000
-"""The settings of measured sessions; more points cost time and weights, and the target is no clearer."""
+"""The settings of measured sessions; more points cost time and weights, and do not sharpen the target."""
 TENDER_DIMENSIONS: Final = (1_024, 512, 256)
-"""d of a tender, whose noise does not grow with it; more gains nothing sure (docs/experiments.md)."""
+"""d of a tender, whose noise does not grow with it; a larger d gains nothing reliably
+(docs/experiments.md).
+"""
 TENDER_BYTES: Final = 2**30
-"""The most that φ of all submissions may take at the curator, where nobody says d."""
+"""The most memory that φ of all submissions may take at the curator, unless d is given."""
 LARGEST_DELTA: Final = 1e-5
 MARGIN: Final = 0.1
 """Margin of bounds on either side of public rows, as a share of their range."""
 PAIRED_ROWS: Final = 1_500
-"""Rows of which the median of distances is taken; of more, so many are drawn."""
+"""The most rows that enter the median of distances; a larger set is sampled."""
 
 _TELLS: Final = {
     "γ": "γ, the median squared distance of its rows to a factor of 1.4 either way",
@@ -63,7 +65,7 @@ Source: TypeAlias = Literal["given", "public", "seed set", "validation"]
 
 @figures(frozen=True, slots=True)
 class Proposal(Figures):
-    """One setting as people call it (γ, d, …), its value, why in one sentence, and what that follows from."""
+    """One setting as people call it (γ, d, …), its value, the reason in one sentence, and its source."""
 
     setting: str
     value: Any
@@ -77,12 +79,11 @@ class Advice(Figures):
 
     Attributes:
         trials: The settings that were tried; the first is the proposal.
-        effect: The ratio that was wanted; None: ε was given.
-        own: The outcome of the proposal with D_v itself, where public rows stood for it, or where labels
-            have a part.
-        labels: The model with labels in the choice and without, where public rows decided.
-        verdict: What `preflight` and `consumer` say of the proposal, and `hushbid plan` if they did not.
-        by_rule: Whether that is the rule of thumb's, as nothing was rehearsed.
+        effect: The requested ratio; None: ε was given.
+        own: The outcome of the proposal with D_v itself, if public rows stood for it, or if labels take part.
+        labels: The model with labels in the selection and without, if public rows decided.
+        verdict: The verdict on the proposal that `preflight` and `consumer` give, or else `hushbid plan`.
+        by_rule: Whether the verdict is the rule of thumb's, as nothing was rehearsed.
         public: Whether public rows stood for D_v.
     """
 
@@ -106,17 +107,17 @@ class Advice(Figures):
 
     @property
     def reached(self) -> bool:
-        """Whether what was wanted came out, if anything was."""
+        """Whether the requested effect was reached, if there was one."""
         return self.effect is None or self.trials[0].ratio <= self.effect
 
     @property
     def called(self) -> str:
-        """The verdict for people, who read of the rule of thumb what `hushbid plan` says."""
+        """The verdict for people; if it is the rule of thumb's, in the words of `hushbid plan`."""
         return BY_RULE.get(self.verdict, self.verdict) if self.by_rule else self.verdict
 
     @property
     def disclosed(self) -> list[str]:
-        """Settings that follow from the validation set: they tell of it once they are public."""
+        """Settings that follow from the validation set: once public, they reveal something of it."""
         return [proposal.setting for proposal in self.proposals if proposal.source == "validation"]
 
     @property
@@ -133,14 +134,14 @@ class Advice(Figures):
 
 
 def advise(request: Request, *, say: Callable[[str], object]) -> tuple[Advice, SessionFile]:
-    """Propose a session's settings; `say` is told what is rehearsed next.
+    """Propose a session's settings; `say` receives a line before each rehearsal.
 
     Returns:
-        The advice, and the session that it comes to, with owners but without keys.
+        The advice, and the resulting session, with owners but without keys.
 
     Raises:
-        ConfigError: Nothing says p, or the bounds; or an option is out of its range.
-        DataError: Data that no session can be made for: one row, equal rows, values outside of the bounds.
+        ConfigError: Nothing determines p or the bounds, or an option is out of its range.
+        DataError: No session is possible with the data: one row, equal rows, or values outside the bounds.
         HushbidError: The session that was made cannot be played.
     """
     _check(request)
@@ -192,13 +193,13 @@ def advise(request: Request, *, say: Callable[[str], object]) -> tuple[Advice, S
     return advice, file
 
 
-# -- what each setting follows from ----------------------------------------------------------------------
+# -- the source of each setting ---------------------------------------------------------------------------
 
 
 def _check(request: Request) -> None:
     if len(request.validation) < 2:
         raise DataError(
-            f"{request.validation.name} holds fewer than two rows, which is nothing to be like.",
+            f"{request.validation.name} holds fewer than two rows, too few to resemble.",
             advice=f"Take {FEWEST} rows or more; hundreds are usual.",
         )
     if request.column_values is not None and not 2 <= request.column_values <= 256:
@@ -212,7 +213,7 @@ def _check(request: Request) -> None:
             raise ConfigError(f"{name} is {value:g}.", advice="Give a positive number, or leave it out.")
     if request.epsilon is not None and request.effect is not None:
         raise ConfigError(
-            "--epsilon says how much noise there is, and --effect asks how much there may be.",
+            "--epsilon fixes the noise, and --effect asks for the largest acceptable noise.",
             advice="Give one of them.",
         )
 
@@ -223,7 +224,7 @@ def _checked_bounds(request: Request) -> Bounds:
         raise ConfigError(
             "Nothing says the bounds of the columns, which are public: they are not read off the "
             "validation set.",
-            advice="Give --lower and --upper, from what the columns mean; or public rows with --public.",
+            advice="Give --lower and --upper, by the meaning of the columns; or public rows with --public.",
         )
     chosen = _bounds_of(request.public) if bounds is None and request.public is not None else bounds
     assert chosen is not None, "one of them is there"
@@ -258,9 +259,9 @@ def _check_bounds(bounds: Bounds, columns: int) -> None:
 
 
 def _bounds_of(public: Dataset) -> Bounds:
-    """Bounds of public rows: a tenth of their range beyond them, and rounded outwards.
+    """Bounds of public rows: a tenth of their range beyond them, rounded outwards.
 
-    Other rows of the kind lie beyond these; a bound that is a little wide costs nothing.
+    Other rows of the kind may lie beyond the public ones; bounds that are slightly too wide cost nothing.
     """
     if not len(public):
         raise DataError(f"{public.name} holds no rows.", advice="Give public rows, or --lower and --upper.")
@@ -273,8 +274,8 @@ def _bounds_of(public: Dataset) -> Bounds:
         )
     if (single := np.flatnonzero(low == high)).size:
         raise DataError(
-            f"{public.name}: feature column {single[0]} (counted from 0) has one value, which tells "
-            "no bounds.",
+            f"{public.name}: feature column {single[0]} (counted from 0) has one value, which "
+            "gives no bounds.",
             advice="Give --lower and --upper, from what the columns mean.",
         )
     ends = [_outwards(float(first), float(last)) for first, last in zip(low, high, strict=True)]
@@ -324,8 +325,8 @@ def _points(request: Request) -> Proposal:
         )
     if available < CHOICE:
         raise ConfigError(
-            f"The owners have {available} points in all, of which there is nothing to choose.",
-            advice="Have more owners, or ask them for their sizes again.",
+            f"The owners have {available} points in all, which leaves nothing to choose.",
+            advice="Find more owners, or ask them for their sizes again.",
         )
     points = min(available // CHOICE, LARGEST_PURCHASE)
     share = available if request.wanted is None else max(1, int(request.wanted * available))
@@ -377,7 +378,7 @@ def _width(request: Request, bounds: Bounds) -> Proposal:
 
 
 def median_gamma(dataset: Dataset, lower: Sequence[float], upper: Sequence[float]) -> float:
-    """γ by the median rule, as proposals have it, of rows within these bounds.
+    """γ for rows within these bounds, by the median rule as in proposals.
 
     Raises:
         DataError: All rows are equal.
@@ -392,7 +393,7 @@ def _power_of_two(median: float) -> float:
 def _median_distance(dataset: Dataset, bounds: Bounds) -> tuple[float, bool]:
     """Median squared distance of two different rows on scaled columns, and whether both have one label.
 
-    Pairs of one label are taken where there are as many as rows: they are what should count as alike.
+    Pairs of one label are used where there are at least as many as rows: such pairs should count as alike.
     """
     generator, count = np.random.default_rng(0), len(dataset)
     chosen = generator.permutation(count)[:PAIRED_ROWS]
@@ -432,11 +433,11 @@ def _seed_proposal(request: Request) -> Proposal:
     return Proposal("seed set", request.seed_points, why, "public")
 
 
-# -- what comes of them ----------------------------------------------------------------------------------
+# -- outcomes of the settings -----------------------------------------------------------------------------
 
 
 def _chosen_epsilon(request: Request, trials: Trials, gamma: float, dimension: int) -> float:
-    """The smallest ε of `GRID` that has the effect, by bisection; if none has it, the best that was tried."""
+    """The smallest ε of `GRID` that reaches the effect, by bisection; if none does, the best one tried."""
     if request.epsilon is not None:
         return request.epsilon
     low, high = 0, len(GRID)
@@ -454,7 +455,7 @@ def _chosen_epsilon(request: Request, trials: Trials, gamma: float, dimension: i
 def _alternatives(trials: Trials, proposed: Trial, searched: int) -> list[Trial]:
     """The other ε that were tried, double and half the width, and another d.
 
-    They are played with the d of the search, as a tender's takes several times as long.
+    They are played with the d of the search, as a tender's d takes several times as long.
     """
     gamma, epsilon = proposed.gamma, proposed.epsilon
     other = searched
@@ -483,7 +484,7 @@ def _epsilon_proposal(request: Request, trials: Trials, proposed: Trial) -> Prop
 def _own_view(
     request: Request, trials: Trials, proposed: Trial, say: Callable[[str], object]
 ) -> Rehearsal | None:
-    """The outcome of the proposal with D_v itself; no proposed value follows from it."""
+    """The outcome of the proposal with D_v itself; no proposed value depends on it."""
     if (request.public is None and trials.labels is None) or not trials.rehearses:
         return None
     say("Rehearsing the proposal with the validation set itself.")
@@ -496,9 +497,9 @@ def _own_view(
 def _labels(
     request: Request, trials: Trials, file: SessionFile, say: Callable[[str], object]
 ) -> tuple[Proposal | None, LabelTrial | None]:
-    """Whether labels have a part in the choice, which `trials.labels` says from then on; None: D_v has none.
+    """Whether labels take part in the selection; `trials.labels` then states it. None: D_v has no labels.
 
-    What is proposed follows from public rows, or from whoever asks, and never from D_v's labels.
+    The proposal follows from public rows or from the options, and never from D_v's labels.
     """
     public = request.public
     section = request.labels or (None if public is None else labels_of(public))

@@ -35,9 +35,9 @@ __all__ = ["DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Tr
 DIMENSION: Final = 140
 """d of the trials, and of sessions in rounds."""
 MOST: Final = 5_000
-"""Rows, and points, that settings are rehearsed with: some eight are, one after the other."""
+"""Most rows, and points, in a rehearsal: some eight settings are rehearsed, one after the other."""
 SEED_POINTS: Final = 150
-"""Points of a seed set that is drawn, where no file is named."""
+"""Points of a drawn seed set, where no file is named."""
 
 _Rows: TypeAlias = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The known facts, and the settings that are fixed already; what is None is not known, or to be proposed.
+    """The known facts, and the settings already fixed; None means unknown, or to be proposed.
 
     Attributes:
         validation: D_v, raw, at least two rows.
@@ -62,12 +62,12 @@ class Request:
         bounds: None: those of the public rows.
         owners: Each owner's points, by name.
         points: p.
-        wanted: Share of the owners' points that is like D_v.
-        column_values: The session's: most different values of a column; None: any number.
-        effect: MMD² over that of a uniform choice, both with weights, that ε is to reach; None: `GOOD`.
-        choice: Whether labels have a part in the choice; None: public rows decide.
-        labels: Which labels there are, which is public; None: those of the public rows.
-        in_rounds: Whether the file that is advised on names a rule in rounds.
+        wanted: Share of the owners' points that resemble D_v.
+        column_values: The session's maximum of distinct values per column; None: any number.
+        effect: MMD² relative to that of a uniform choice, both with weights, that ε must reach; None: `GOOD`.
+        choice: Whether labels take part in the selection; None: public rows decide.
+        labels: The possible labels, which are public; None: those of the public rows.
+        in_rounds: Whether the file to be completed names a rule in rounds.
         rehearse: Whether sessions may be rehearsed; else ε follows the rule of thumb of `hushbid plan`.
     """
 
@@ -91,23 +91,24 @@ class Request:
     rehearse: bool = True
 
     def rule(self, points: int) -> str:
-        """The rule that sessions are played with."""
+        """The rule of the played sessions."""
         return Sealed.name if self.in_rounds else default_rule(points)
 
     @property
     def names(self) -> list[str]:
-        """The owners' names; one name for all where none is known."""
+        """The owners' names; one name for all if none is known."""
         return list(self.owners) or ["owner-1"]
 
 
 @figures(frozen=True, slots=True, kw_only=True)
 class Trial(Figures):
-    """A width, a dimension and an ε, and what came of them.
+    """A width, a dimension and an ε, and their outcome.
 
     Attributes:
         kernel: `mean_kernel` of the rows.
-        rehearsal: What was played; None: nothing was.
-        expected: Where nothing was, MMD² over that of a uniform choice by the rule of thumb, without weights.
+        rehearsal: The rehearsal; None: there was none.
+        expected: Without a rehearsal, MMD² relative to that of a uniform choice by the rule of thumb, without
+            weights.
     """
 
     TOLD: ClassVar[Mapping[str, str]] = {"reach": "reach", "ratio": "ratio"}
@@ -127,17 +128,17 @@ class Trial(Figures):
         """
         if self.rehearsal is not None:
             return self.rehearsal.little
-        assert self.expected is not None, "else it was rehearsed"
+        assert self.expected is not None, "otherwise it was rehearsed"
         return self.expected
 
     @property
     def reach(self) -> float:
-        """Distance at which the kernel has fallen to one half, on columns scaled to [0, 1]."""
+        """Distance at which the kernel falls to one half, on columns scaled to [0, 1]."""
         return math.sqrt(math.log(2.0) / self.gamma)
 
 
 class Trials:
-    """Sessions with the settings that stand, and what comes of them; each is rehearsed once."""
+    """Sessions with the fixed settings, and their outcomes; each is rehearsed once."""
 
     def __init__(
         self, request: Request, bounds: Bounds, points: int, delta: float, say: Callable[[str], object]
@@ -147,7 +148,7 @@ class Trials:
         self.rows = _stand_in(request)
         self.rehearses = request.rehearse and len(self.rows) >= FEWEST and points <= MOST
         self.labels: LabelsSection | None = None
-        """What `session` says of labels: they have a part once this is set."""
+        """The `[labels]` of `session`: labels take part once this is set."""
         self._bounds, self._say = bounds, say
         self._found: dict[tuple[float, int, float], Trial] = {}
         features = self.session(1.0, DIMENSION, 1.0).file.features
@@ -190,7 +191,7 @@ class Trials:
         return open_session(validated(SessionFile, tables, where="the command line"))
 
     def of(self, gamma: float, dimension: int, epsilon: float) -> Trial:
-        """The outcome of these, rehearsed if possible, and otherwise by the rule of thumb."""
+        """The outcome of these settings, rehearsed if possible, and otherwise by the rule of thumb."""
         key = gamma, dimension, epsilon
         if key not in self._found:
             session = self.session(*key)
@@ -212,7 +213,7 @@ class Trials:
         return self._found[key]
 
     def looked_at(self, session: Session, rows: _Rows) -> Rehearsal:
-        """What the kernel tells of these rows and the seed set."""
+        """What the kernel reveals about these rows and the seed set."""
         return looked_at(session, rows, self.seeds, drawn=self.request.seed_set is None)
 
     @property
@@ -220,9 +221,9 @@ class Trials:
         return list(self._found.values())
 
     def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str, bool]:
-        """The verdict on a trial, and why: what `preflight` and `consumer` say, or else `hushbid plan`.
+        """The verdict on a trial and its reason: that of `preflight` and `consumer`, or of `hushbid plan`.
 
-        It is for the consumer's eyes: no proposed setting follows from it.
+        It is for the consumer's eyes: no proposed setting depends on it.
 
         Args:
             own: Its rehearsal with D_v itself, where public rows stood for it.
@@ -244,7 +245,7 @@ class Trials:
         return found.word or "uncertain", found.sentence(), False
 
     def _by_rule(self, session: Session) -> tuple[PlanSetting, ReleaseError, ReleaseError, Prediction]:
-        """The session as `hushbid plan` has it, its errors, and what the rule of thumb expects of it."""
+        """The session as `hushbid plan` sees it, its errors, and the rule of thumb's expectation for it."""
         validation, sizes = self.request.validation, self.request.owners.values()
         each = max(1, sum(sizes) // len(sizes)) if sizes else None
         setting = setting_of(
@@ -260,7 +261,7 @@ def _stand_in(request: Request) -> _Rows:
     count = min(len(rows), MOST)
     if request.public is not None:
         rows = request.public.features
-    elif len(rows) == count:  # in their order: `hushbid preflight` rehearses with the same
+    elif len(rows) == count:  # in their order: `hushbid preflight` rehearses with the same rows
         return np.asarray(rows, dtype=np.float64)
     few = len(rows) < count
     return np.asarray(rows[generator.choice(len(rows), size=count, replace=few)], dtype=np.float64)

@@ -1,1 +1,1 @@
-"""A catalogue of private releases: what owners publish of their data, and how a consumer chooses by it."""
+"""A catalogue of private releases that owners publish, and by which a consumer chooses owners."""

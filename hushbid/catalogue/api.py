@@ -36,21 +36,21 @@ class ScreenOptions:
 
     session: GivenPath = option(
         Path | None,
-        help="The session file: its map, target and roster; the roster may be incomplete.",
+        help="Session file with map, target and roster; the roster may be incomplete.",
         envvar="HUSHBID_SESSION",
     )
-    config: GivenPath = option(Path | None, help="The consumer's private file.", envvar="HUSHBID_CONFIG")
+    config: GivenPath = option(Path | None, help="Consumer's private file.", envvar="HUSHBID_CONFIG")
     validation: GivenPath = option(
-        Path | None, help="D_v, in place of the file's.", envvar="HUSHBID_VALIDATION"
+        Path | None, help="D_v, instead of the file's.", envvar="HUSHBID_VALIDATION"
     )
     seed_set: GivenPath = option(
-        Path | None, help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET"
+        Path | None, help="D_init, instead of the file's.", envvar="HUSHBID_SEED_SET"
     )
     features: str | None = field(default=None, metadata=by_option(FeaturesOption))
     epsilon: float | None = option(
         float | None, help="ε of the release of D_v; default: the session's target."
     )
-    delta: float = option(float, default=1e-5, help="The δ that goes with --epsilon.")
+    delta: float = option(float, default=1e-5, help="δ for --epsilon.")
     target_file: GivenPath = option(
         Path | None,
         help="Where the release of D_v is kept, and used again if it is there; default: the private "
@@ -60,21 +60,21 @@ class ScreenOptions:
     ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
     budget_epsilon: float | None = field(default=None, metadata=by_option(BudgetOption))
     lift_budget: bool = field(default=False, metadata=by_option(LiftOption))
-    best: int = option(int, default=2, help="How many owners to choose.", min=1)
+    best: int = option(int, default=2, help="Number of owners to choose.", min=1)
     unaccounted: bool = option(
         bool, "--unaccounted", default=False, help="Rank by the exact D_v. The result is not private."
     )
     allow_simulated: bool = option(
-        bool, "--allow-simulated", default=False, help="Compare entries whose noise protects nobody too."
+        bool, "--allow-simulated", default=False, help="Include entries whose noise protects nobody."
     )
     write_session: GivenPath = option(
-        Path | None, help="Write the session file here, with the chosen owners alone.", metavar="FILE"
+        Path | None, help="Write a session file with only the chosen owners here.", metavar="FILE"
     )
-    plot: GivenPath = option(Path | None, help="Write a page with a plot here.", metavar="FILE")
+    plot: GivenPath = option(Path | None, help="Write an HTML page with a plot here.", metavar="FILE")
 
 
 class Catalogue:
-    """Entries, by their files and directories: ``Catalogue("entries/")``.
+    """A catalogue, given by files and directories of entries: ``Catalogue("entries/")``.
 
     Raises:
         ConfigError: No place is given.
@@ -82,15 +82,15 @@ class Catalogue:
 
     def __init__(self, *places: Path | str) -> None:
         if not places:
-            raise ConfigError("A catalogue has no place.", advice="Name a directory, or files of entries.")
+            raise ConfigError("A catalogue needs a place.", advice="Name a directory, or files of entries.")
         self.places = tuple(map(Path, places))
 
     def entries(self) -> Mapping[Path, CatalogueEntry]:
-        """Each entry by its file, after its signature, functions and stated costs were checked.
+        """The entries by file, with checked signatures, functions and stated costs.
 
         Raises:
-            ConfigError: There is none.
-            DataError: One is refused; the error says why.
+            ConfigError: There are no entries.
+            DataError: An entry is refused; the error says why.
         """
         from hushbid.catalogue.candidates import entry_files
         from hushbid.catalogue.entry import read_entry
@@ -101,7 +101,7 @@ class Catalogue:
         return found
 
     def publish(self, options: PublishKme | PublishRace) -> Published:
-        """Add an entry to the first place, a directory that is made if need be; its ε is charged first.
+        """Add an entry to the first place, a directory that is created if needed; its ε is charged first.
 
         Raises:
             DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
@@ -126,12 +126,12 @@ class Catalogue:
         session, written, plot = map(path_of, (options.session, options.write_session, options.plot))
         if written is not None and session is None:
             raise ConfigError(
-                "There is no session to write the owners of.",
+                "There is no session file to write the chosen owners to.",
                 advice="Give the session file with `--session`.",
             )
         if plot is not None:
             need("bokeh", "A plot")
-        for file in (plot, written):  # before anything is charged
+        for file in (plot, written):  # Check before anything is charged.
             if file is not None and (session is None or file.resolve() != session.resolve()):
                 check_new_file(file)
         what = Screening(
@@ -154,7 +154,7 @@ class Catalogue:
 
 
 def _consumer(options: ScreenOptions, session: DraftSession | None) -> Consumer:
-    """The consumer's own settings: options go before its private file. Data are read as the session reads."""
+    """The consumer's own settings; options override its private file. Data are read as in the session."""
     from hushbid.catalogue.consumer_release import Consumer
     from hushbid.consumer.process import drawn_path
     from hushbid.protocol.config.loading import load_toml
@@ -199,7 +199,7 @@ def _consumer(options: ScreenOptions, session: DraftSession | None) -> Consumer:
 
 
 def _named(file: ConsumerFile | None, **options: GivenPath) -> dict[str, Path | None]:
-    """The paths that options give, made absolute, and the file's for the rest."""
+    """The paths given by options, made absolute, and the file's paths otherwise."""
     return {
         name: Path(path).expanduser().resolve() if path is not None else getattr(file, name, None)
         for name, path in options.items()

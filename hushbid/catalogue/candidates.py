@@ -1,4 +1,4 @@
-"""Which entries of a catalogue can be compared with each other and with a session, and why others cannot."""
+"""Find a catalogue's entries that are comparable with each other and a session; explain refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hushbid.protocol.errors import DataError
 __all__ = ["Candidate", "Refusal", "candidates", "entry_files", "too_small"]
 
 LEAST_SIZES: Final = 2.0
-"""A noisy number of points below this many of its standard deviations may be that of no points at all."""
+"""A noisy number of points below this many standard deviations may belong to an empty dataset."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +84,11 @@ def candidates(
             entries.
         keys: Keys of a session's roster, by owner; an empty or missing key is not checked.
         allow_simulated: Whether to include entries whose noise protects nobody.
-        columns: Names of D_v's columns, if it has any: an entry that has these in another order is refused.
+        columns: Names of D_v's columns, if it has any: an entry with these in another order is refused.
 
     Raises:
-        DataError: None is left; the error says why the others were refused. Or, without `functions`, no map
-            or hash functions are shared by most.
+        DataError: No entry is left; the error says why they were refused. Or, without `functions`, most
+            entries share no map or hash functions.
     """
     refused: list[Refusal] = []
     read: list[Candidate] = []
@@ -122,7 +122,7 @@ def candidates(
 
 
 def too_small(entry: CatalogueEntry) -> bool:
-    """Whether an entry's stated number of points may as well be that of no points."""
+    """Whether an entry's stated number of points is compatible with an empty dataset."""
     return entry.release.size < max(1.0, LEAST_SIZES * entry.release.size_deviation)
 
 
@@ -145,7 +145,7 @@ def _objection(
 
 
 def _of_one_key(read: list[Candidate]) -> tuple[list[Candidate], list[Refusal]]:
-    """Refuse two keys under one name: nobody here can tell which of them is meant."""
+    """Refuse two keys under one name: nobody here can tell which is meant."""
     by_name: dict[str, set[str]] = {}
     for each in read:
         by_name.setdefault(each.owner, set()).add(each.entry.owner)

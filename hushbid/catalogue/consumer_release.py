@@ -56,7 +56,7 @@ class Asked:
     delta: float
 
     def mechanism_of(self, feature_map: FeatureMap) -> ReleaseMechanism:
-        """The mechanism, of one release.
+        """The mechanism, for a single release.
 
         Raises:
             ConfigError: The mechanism is not in `MECHANISMS`, or its parameters are inconsistent.
@@ -81,12 +81,12 @@ class Screening:
 
     Attributes:
         catalogue: Files of entries, and directories of them.
-        session: The session file whose map, target mechanism and roster count, if there is one.
-        epsilon: ε of the consumer's release; None: as the session's `[target]` has it.
-        delta: The δ that goes with it, where it is not the session's.
-        best: How many owners to choose.
+        session: The session file that gives map, target mechanism and roster, if any.
+        epsilon: ε of the consumer's release; None: from the session's `[target]`.
+        delta: The δ of `epsilon`, if it is not the session's.
+        best: Number of owners to choose.
         unaccounted: Rank by the exact D_v. Its result is not private.
-        allow_simulated: Compare entries whose noise protects nobody, too.
+        allow_simulated: Include entries whose noise protects nobody.
     """
 
     catalogue: Sequence[Path]
@@ -101,21 +101,21 @@ class Screening:
         """The release that the session would make; without one, or by `epsilon`, a Gaussian one.
 
         Raises:
-            ConfigError: Nothing says its ε.
+            ConfigError: No ε is given.
         """
         if self.session is None or self.epsilon is not None:
             if self.epsilon is None:
                 raise ConfigError(
-                    "At which ε is the validation set to be released?",
+                    "No ε is given for the release of the validation set.",
                     advice="Give `--epsilon`, or a session file whose [target] says it; `--unaccounted` "
-                    "releases nothing, and what comes of it is not private.",
+                    "releases nothing, and its result is not private.",
                 )
             return Asked("gaussian", {"epsilon": self.epsilon, "neighbours": RELATION.value}, self.delta)
         section = self.session.draft.target
         return Asked(section.mechanism, section.parameters, self.session.draft.session.delta)
 
     def noise(self) -> NoiseSource:
-        """Where the noise of that release comes from: as the session has it."""
+        """The source of that release's noise, as in the session."""
         if self.session is None or self.session.draft.noise.source == SecureNoise.name:
             return SecureNoise()
         return SimulatedNoise(self.session.draft.noise.seed or 0, CONSUMER)
@@ -142,7 +142,7 @@ class Consumer:
     def described(
         self, mechanism: str, epsilon: float | None, delta: float, noise: str, *, charged: bool
     ) -> dict[str, Any]:
-        """A release, as `ScreeningResult.release` has it."""
+        """A description of a release, for `ScreeningResult.release`."""
         return {
             "mechanism": mechanism,
             "epsilon": epsilon,
@@ -228,10 +228,10 @@ def make_target(asked: Asked, feature_map: FeatureMap, consumer: Consumer, noise
 
 
 def read_target(consumer: Consumer, feature_map: FeatureMap) -> KeptTarget:
-    """The stored release, if it is of D_v and by this map: screening again costs nothing.
+    """Read the stored release, which must be of D_v and by this map: screening again costs nothing.
 
     Raises:
-        DataError, ConfigError: It cannot be read, or is another.
+        DataError, ConfigError: It cannot be read, or is a different release.
     """
     path = consumer.target
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=str(path))

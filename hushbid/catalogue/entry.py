@@ -42,37 +42,37 @@ __all__ = [
 ]
 
 SUFFIX: Final = ".entry"
-"""How the name of an entry's file ends."""
+"""File name suffix of an entry."""
 _KIND: Final = b"hushbid catalogue entry "
 TAG: Final = _KIND + b"2\n"
 _ROUNDING: Final = 1e-9
 """Relative shortfall of a stated ε that the accountant's rounding on another machine may cause."""
 
 Release: TypeAlias = Annotated[KmeRelease | RaceRelease, Field(discriminator="kind")]
-"""The release of an entry: each kind has its own file, and is only named here."""
+"""The release of an entry; each kind has its own module."""
 KINDS: Final[tuple[Any, ...]] = get_args(get_args(Release)[0])
-"""The classes of releases, by which `hushbid.catalogue.publishing` finds the one of its functions."""
+"""The classes of releases, among which `hushbid.catalogue.publishing` finds the one for its functions."""
 
 
 class EntryHead(EntryPart):
-    """The parts of an entry besides its release: all of them are known before anything is charged.
+    """The parts of an entry besides its release, all known before anything is charged.
 
     Attributes:
         name: The owner's desired name on a roster.
         owner: Its public identity key, 40 characters of Z85.
         identifier: The entry's identifier in the owner's lifetime ledger.
-        date: When it was made, as YYYY-MM-DD.
+        date: Date of creation, YYYY-MM-DD.
         software: The version of hushbid that made it.
-        columns: Names of the feature columns; None where the data have none.
-        out_of_bounds: The treatment of rows outside the public bounds: moved to the bounds, or refused, so
-            that there are none.
+        columns: Names of the feature columns; None if the data have none.
+        out_of_bounds: Treatment of rows outside the public bounds: clipped to the bounds, or refused, so that
+            there are none.
         neighbours: The datasets that ε compares.
         epsilon: The ε of the release, including its number of points.
         delta: The δ of that ε; 0 if ε is pure.
         costs: Its parts, for an accountant (`hushbid.protocol.privacy.accounting.cost_to_record`).
         noise: Source of the noise. "simulated" protects nobody.
         root: What the owner commits to as these data (`hushbid.protocol.crypto.commitment.root_name`); a
-            session that shows the same root rests on the same rows. None in entries of before it existed.
+            session that shows the same root rests on the same rows. None in older entries.
     """
 
     name: PartyName
@@ -100,7 +100,7 @@ class CatalogueEntry(EntryHead):
         return PublicIdentity(self.owner)
 
     def described(self) -> dict[str, Any]:
-        """The figures that people compare, under the names of the command line's JSON."""
+        """The figures for comparison, under the names of the command line's JSON."""
         return {
             "name": self.name,
             "kind": self.release.kind,
@@ -117,7 +117,7 @@ class CatalogueEntry(EntryHead):
         }
 
     def file_name(self) -> str:
-        """What its file is called in a catalogue."""
+        """Its file name in a catalogue."""
         return f"{self.name}-{self.release.kind}-{self.identifier[-8:]}{SUFFIX}"
 
     def check(self) -> None:
@@ -141,7 +141,7 @@ class CatalogueEntry(EntryHead):
 
 
 def signed_entry(entry: CatalogueEntry, key: Identity) -> bytes:
-    """The bytes of an entry's file, signed by the owner's key; raise a ConfigError if it is another's."""
+    """The bytes of an entry's file, signed by the owner's key; raise a ConfigError for another's key."""
     if key.public.text != entry.owner:
         raise ConfigError("An entry is signed by the key that it names.", advice="Use the owner's key.")
     body = encode_part(entry)

@@ -1,7 +1,7 @@
-"""MMD² between means that are known up to noise: unbiased estimates, their standard errors, best mixtures.
+"""MMD² between noisy means: unbiased estimates, their standard errors, and best mixtures.
 
-A release has noise with a known law. So its mean contribution to a squared distance is known as well, and is
-subtracted. The rest may be negative if noise exceeds the distance; it is reported as such.
+A release has noise with a known law. So its mean contribution to a squared distance is known and subtracted.
+If noise exceeds the distance, the difference may be negative, and is reported so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Estimate", "NoisyMean", "best_mixture", "mmd2", "point_weights"]
 Vector = npt.NDArray[np.float64]
 
 DEVIATIONS: Final = 8.0
-"""Number of standard deviations that Laplace noise exceeds once in 80,000 times."""
+"""Number of standard deviations that Laplace noise exceeds once in 80,000 draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class NoisyMean:
 
     Attributes:
         mean: float64 of shape (d,), in units of φ, with independent noise on its coordinates.
-        variance: Variance of the noise on a coordinate; 0: there is none.
+        variance: Variance of the noise on a coordinate; 0 without noise.
         fourth: Fourth cumulant of that noise: 0 for Gaussian noise.
         size: Number of points in the dataset, as stated by the release.
         size_variance: Variance of the relative error of `size`, which scales all of `mean` together; 0 if the
@@ -50,9 +50,9 @@ class NoisyMean:
         return float(self.mean @ self.mean) - len(self.mean) * self.variance
 
     def largest_square(self, norm_bound: float) -> float:
-        """What `square` of points whose φ are no longer than that exceeds once in thousands of times at most.
+        """A bound that `square` rarely exceeds (once in thousands) for points whose φ is at most this long.
 
-        By `DEVIATIONS` standard deviations: of the size, by whose error all of the mean is too long, and of
+        It allows `DEVIATIONS` standard deviations for the size, whose error scales the whole mean, and for
         the noise on coordinates (`mmd2`).
         """
         longest = norm_bound * (1.0 + DEVIATIONS * math.sqrt(self.size_variance))
@@ -102,7 +102,7 @@ def mmd2(target: NoisyMean, parts: Sequence[NoisyMean], weights: Sequence[float]
 
 
 def best_mixture(target: NoisyMean, parts: Sequence[NoisyMean]) -> Vector:
-    """The weights, at least 0 and of sum 1, of the mixture that is estimated to be nearest to the target.
+    """The weights, nonnegative with sum 1, of the mixture estimated to be nearest to the target.
 
     A quadratic programme in the debiased inner products; noise can leave their matrix with negative
     eigenvalues, which are set to 0.
@@ -124,11 +124,11 @@ def best_mixture(target: NoisyMean, parts: Sequence[NoisyMean]) -> Vector:
 
 
 def point_weights(target: NoisyMean, features: npt.NDArray[np.float64]) -> Vector:
-    """The weights, at least 0 and of sum 1, of points whose mean embedding is nearest to the target.
+    """The weights, nonnegative with sum 1, of points whose mean embedding is nearest to the target.
 
     Kernel mean matching (Huang, Smola, Gretton, Borgwardt, Schölkopf 2007) with synthetic points instead of
     samples: divided by an owner's own weights they are a density ratio. They also fit noise, so they are
-    summed over an owner before anybody sees them.
+    summed over each owner before anybody sees them.
 
     Args:
         target: g̃, of width d.
@@ -145,7 +145,7 @@ def point_weights(target: NoisyMean, features: npt.NDArray[np.float64]) -> Vecto
 
 
 def _on_simplex(products: npt.NDArray[np.float64], wanted: Vector) -> Vector:
-    """The w ≥ 0 of sum 1 at which wᵀGw - 2bᵀw is smallest."""
+    """The w ≥ 0 with sum 1 that minimises wᵀGw - 2bᵀw."""
     count = len(wanted)
     scale = max(float(np.abs(products).max()), float(np.abs(wanted).max()), 1e-300)
     found = minimize(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_POINTS", "KmeRelease", "feature_map_of"]
 
 MAX_POINTS: Final = 10_000
-"""Most synthetic points of an entry."""
+"""Maximum number of synthetic points in an entry."""
 
 
 class KmeRelease(EntryRelease):
@@ -111,7 +111,7 @@ class KmeRelease(EntryRelease):
     def calibration(
         cls, section: FeatureSection, neighbours: Neighbours, epsilon: float, delta: float
     ) -> Calibration:
-        # Substituting one point changes Σφ by 2·max‖φ‖ at most.
+        # Substituting one point changes Σφ by at most 2·max‖φ‖.
         space = feature_map_of(section).space
         if delta == 0.0:
             raise ConfigError("A `kme` entry has Gaussian noise, and no δ.", advice="Give a δ above 0.")
@@ -197,7 +197,7 @@ class KmeRelease(EntryRelease):
     def check(self, neighbours: Neighbours) -> None:
         feature_map = feature_map_of(self.features)
         if feature_map.digest != self.digest:
-            raise ConfigError("The feature map that its seed gives has another digest.")
+            raise ConfigError("The feature map from its seed has another digest.")
         self.check_size(neighbours, public=self.count_unit == 0)
         if self.points is not None and not _within(self.points, feature_map.space):
             raise ConfigError("A synthetic point lies out of its public bounds.")
@@ -242,7 +242,7 @@ class KmeRelease(EntryRelease):
 
 
 def feature_map_of(section: FeatureSection) -> FeatureMap:
-    """The public map of a section; raise a ConfigError if it has no seed, or parameters that no map has."""
+    """The public map of a section; raise a ConfigError without a seed or with invalid parameters."""
     if section.seed is None:
         raise ConfigError(
             "The feature map has no public seed.", advice="A catalogue's map is public: set features.seed."
@@ -252,7 +252,7 @@ def feature_map_of(section: FeatureSection) -> FeatureMap:
 
 
 def _total(feature_map: FeatureMap, dataset: Dataset) -> Totals:
-    """Σφ without noise: whatever follows from it reveals the dataset."""
+    """Σφ without noise: anything derived from it reveals the dataset."""
     total = np.zeros(feature_map.space.dimension, dtype=np.int64)
     for start, stop in row_chunks(dataset.features):
         total += feature_map.hash(dataset.features[start:stop]).sum(axis=0, dtype=np.int64)

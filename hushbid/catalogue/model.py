@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 MAX_PROJECTION: Final = 2**25
-"""Most numbers of the random directions that an entry's functions are made of: 256 MiB. A stranger's entry
-of a few bytes could ask for more than any machine has."""
+"""Maximum count of numbers in the random directions of an entry's functions: 256 MiB. A stranger's entry of a
+few bytes could otherwise ask for more than any machine has."""
 
 Digest: TypeAlias = Annotated[bytes, Field(min_length=32, max_length=32)]
 
@@ -53,7 +53,7 @@ class EntryPart(BaseModel):
 
 
 class Functions(Protocol):
-    """The public functions that releases of a kind are made with: a feature map, or hash functions."""
+    """The public functions behind releases of a kind: a feature map, or hash functions."""
 
     @property
     def columns(self) -> int: ...
@@ -67,7 +67,7 @@ class EntryRelease(EntryPart):
     """A release of a dataset in an entry: the base of each kind (`hushbid.catalogue.entry.KINDS`).
 
     Attributes:
-        SECTION: The class of its section, the public parameters of its functions.
+        SECTION: The class of its section, which has the public parameters of its functions.
         kind: Its name.
     """
 
@@ -76,10 +76,10 @@ class EntryRelease(EntryPart):
 
     @classmethod
     def check_points(cls, section: Any, points: int) -> None:
-        """Raise a ConfigError unless the kind can have that many synthetic points; no budget is spent yet."""
+        """Raise a ConfigError unless the kind allows this many synthetic points; no budget is spent yet."""
         if points:
             raise ConfigError(
-                "Synthetic points are made for the feature map `paired` alone.",
+                "Synthetic points require the feature map `paired`.",
                 advice="Leave `--points` out.",
             )
 
@@ -89,7 +89,7 @@ class EntryRelease(EntryPart):
         """The noise of a release, with the `costs` that a ledger charges.
 
         Raises:
-            ConfigError: ε or δ is out of range or leaves hardly any noise, or the functions cannot be made.
+            ConfigError: ε or δ is out of range or leaves hardly any noise, or the functions are invalid.
         """
 
     @classmethod
@@ -98,14 +98,14 @@ class EntryRelease(EntryPart):
         """Release a dataset within the public bounds, after its cost was charged."""
 
     def with_points(self, count: int) -> Self:
-        """The release with synthetic points, post-processing of its noisy mean (`check_points`)."""
+        """The release with synthetic points, made by post-processing its noisy mean (`check_points`)."""
         assert count == 0, "a kind without points refuses them"
         return self
 
     @property
     @abstractmethod
     def section(self) -> Any:
-        """The parameters of the functions that it was made with."""
+        """The parameters of its functions."""
 
     @property
     def norm_bound(self) -> float:
@@ -118,7 +118,7 @@ class EntryRelease(EntryPart):
         return 0
 
     def point_features(self) -> npt.NDArray[np.float64] | None:
-        """φ of each synthetic point, in units of φ, shape (points, d); None: there are none."""
+        """φ of each synthetic point, in units of φ, shape (points, d); None if there are none."""
         return None
 
     @property
@@ -160,7 +160,7 @@ class EntryRelease(EntryPart):
 
 
 def _array(axes: int) -> Any:
-    """An annotation for an array of so many axes that is not empty."""
+    """An annotation for a non-empty array with this many axes."""
 
     def check(value: Any) -> npt.NDArray[Any]:
         if type(value) is not np.ndarray or value.ndim != axes or value.size == 0:
@@ -209,15 +209,15 @@ def _packed(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return msgpack.ExtType(ARRAY_EXT, pack_array(value))
     if isinstance(value, FeatureSection):
-        return value.model_dump()  # which leaves a map's unset parameters out
+        return value.model_dump()  # This leaves out a map's unset parameters.
     if isinstance(value, BaseModel):
-        # Left out if there is none, so that entries of before it existed keep their bytes.
+        # Left out if absent, so that older entries keep their bytes.
         return {name: own for name, own in value.__dict__.items() if name != "root" or own is not None}
     raise TypeError(f"{type(value).__name__} has no place in an entry")
 
 
 def _with_lists(values: Any) -> Any:
-    """The values of a body as the models take them: bounds of a session file are lists."""
+    """A body's values in the form of the models: bounds of a session file are lists."""
     release = values.get("release") if isinstance(values, Mapping) else None
     if not isinstance(release, Mapping):
         return values

@@ -1,4 +1,4 @@
-"""A screening as one HTML page: a plot and a table, and all that it takes to show them."""
+"""A screening as a self-contained HTML page with a plot and a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROW_PIXELS: Final = 30
 
 
 def screening_page(result: ScreeningResult) -> str:
-    """The page of a screening; it loads nothing."""
+    """The page of a screening; it loads nothing from elsewhere."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

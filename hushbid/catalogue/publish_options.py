@@ -1,4 +1,4 @@
-"""What `hushbid publish` and `hushbid.Catalogue.publish` are told: a dataset, its release, and its price."""
+"""Options of `hushbid publish` and `hushbid.Catalogue.publish`: a dataset, its release, and its cost."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ __all__ = ["PublishKme", "PublishRace"]
 
 
 class _Neighbours(StrEnum):
-    """`hushbid.protocol.privacy.releases.Neighbours`, as a command line takes it."""
+    """`hushbid.protocol.privacy.releases.Neighbours` for the command line."""
 
     ADD_REMOVE_ONE = "add-remove-one"
     SUBSTITUTE_ONE = "substitute-one"
 
 
 class _Family(StrEnum):
-    """Hash families of an entry, as a command line takes them."""
+    """Hash families of an entry for the command line."""
 
     L2 = "l2"
     L1 = "l1"
     SRP = "srp"
 
 
-DataArgument: TypeAlias = Annotated[Path, typer.Argument(help="The dataset.", metavar="DATA")]
+DataArgument: TypeAlias = Annotated[Path, typer.Argument(help="Dataset to publish.", metavar="DATA")]
 
 
 @dataclass(frozen=True)
@@ -57,25 +57,25 @@ class _Publish(ABC):
 
     Attributes:
         neighbours: ``add-remove-one`` or ``substitute-one``.
-        clip: Without it such data are refused.
+        clip: Without it, rows out of bounds are refused.
         key: The owner's secret key; None: ``NAME.key``.
     """
 
-    points = 0  # synthetic ones, which a `kme` entry may have
+    points = 0  # Synthetic points, which a `kme` entry may have.
 
     data: Path | str = field(metadata=by_option(DataArgument))
     _: KW_ONLY
-    name: str = option(str, default=MISSING, help="The owner's name, as it shall stand on a roster.")
+    name: str = option(str, default=MISSING, help="Owner's name for a session's roster.")
     neighbours: str = option(
         _Neighbours,
         default=MISSING,
-        help="What ε compares: one record more or less, or one that is another (size public).",
+        help="Neighbour relation of ε: a record added or removed, or substituted (size public).",
     )
-    epsilon: float = option(float, default=MISSING, help="ε of the entry, its number of points included.")
+    epsilon: float = option(float, default=MISSING, help="ε of the entry, including its number of points.")
     delta: float = option(
         float,
         default=1e-5,
-        help="The δ that goes with it; 0, of `race`, for pure ε, which costs more noise.",
+        help="δ of the entry; 0, for `race` only, gives pure ε with more noise.",
     )
     lower: str | None = option(
         str | None, help="Public lower bounds: one number, or one per column as in 0,0,18."
@@ -85,7 +85,7 @@ class _Publish(ABC):
         bool,
         "--clip/--refuse",
         default=False,
-        help="What becomes of rows out of bounds; they are counted.",
+        help="Treatment of rows out of bounds, which are counted.",
     )
     key: GivenPath = field(default=None, metadata=by_option(KeyOption))
     ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
@@ -95,7 +95,7 @@ class _Publish(ABC):
     label: str | None = field(default=None, metadata=by_option(LabelOption))
     identifier: str | None = field(default=None, metadata=by_option(IdentifierOption))
     simulated: int | None = option(
-        int | None, help="For experiments: noise of this seed, which protects nobody.", metavar="SEED"
+        int | None, help="Seed of simulated noise, for experiments; it protects nobody.", metavar="SEED"
     )
 
     def publish(self, directory: Path) -> Published:
@@ -132,7 +132,7 @@ class _Publish(ABC):
 
     @abstractmethod
     def _public(self) -> tuple[DataColumns, Functions]:
-        """How the data are read, and the feature map or hash functions."""
+        """How to read the data, and the feature map or hash functions."""
 
     def _columns(self) -> DataColumns:
         from hushbid.protocol.data import DataColumns
@@ -148,14 +148,14 @@ class PublishKme(_Publish):
     _: KW_ONLY
     session: GivenPath = field(default=None, metadata=by_option(SessionOption))
     seed: int | None = option(
-        int | None, help="Seed of the feature map, public; default: the session's.", min=0
+        int | None, help="Public seed of the feature map; default: the session's.", min=0
     )
     gamma: float | None = option(float | None, help="γ of the kernel, on columns scaled to [0, 1].")
     dimension: int | None = option(int | None, help="d, coordinates of φ; default: 140.")
-    points: int = option(int, default=0, help="Synthetic points; 0: none.", min=0)
+    points: int = option(int, default=0, help="Number of synthetic points; 0: none.", min=0)
 
     def _public(self) -> tuple[DataColumns, Functions]:
-        """As the session reads and maps them, where one is named."""
+        """As in the session, if one is named."""
         from hushbid.roster.file import RosterFile
 
         own: dict[str, Any] = {"seed": self.seed, "gamma": self.gamma, "dimension": self.dimension}
@@ -174,13 +174,13 @@ class PublishRace(_Publish):
 
     _: KW_ONLY
     family: str = option(_Family, default=_Family.L2, help="Hash functions.")
-    rows: int = option(int, default=200, help="R, how many of them.", min=1)
-    width: int = option(int, default=100, help="W, most cells of each.", min=2)
-    power: int = option(int, default=1, help="Functions of the family that make one.", min=1)
+    rows: int = option(int, default=200, help="R, number of hash functions.", min=1)
+    width: int = option(int, default=100, help="W, maximum cells per function.", min=2)
+    power: int = option(int, default=1, help="Functions of the family joined into one.", min=1)
     bandwidth: float | None = option(
-        float | None, help="For l2 and l1: the distance at which points count as near."
+        float | None, help="Bandwidth of l2 and l1: the distance at which points count as near."
     )
-    seed: int = option(int, default=0, help="Seed of the functions, public.", min=0)
+    seed: int = option(int, default=0, help="Public seed of the functions.", min=0)
 
     def _public(self) -> tuple[DataColumns, Functions]:
         from hushbid.catalogue.race import HashSection
@@ -204,7 +204,7 @@ def _column_count(data: Path, columns: DataColumns) -> int:
 
 
 def _bounds(lower: str | None, upper: str | None) -> dict[str, float | list[float] | None]:
-    """Bounds as a session file has them; None where they are not given."""
+    """Bounds in a session file's form; None if they are not given."""
 
     def parsed(option: str, text: str | None) -> float | list[float] | None:
         if text is None:
@@ -213,7 +213,7 @@ def _bounds(lower: str | None, upper: str | None) -> dict[str, float | list[floa
             numbers = [float(part) for part in text.split(",")]
         except ValueError:
             raise ConfigError(
-                f"{option} {text}: these are no numbers.", advice="Write 0, or 0,0,18 for three columns."
+                f"{option} {text}: these are not numbers.", advice="Write 0, or 0,0,18 for three columns."
             ) from None
         return numbers if len(numbers) > 1 else numbers[0]
 
@@ -229,7 +229,7 @@ def _require(given: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def _stated_map(given: Mapping[str, Any], data: Path, columns: DataColumns) -> FeatureSection:
-    """The feature map of the options alone."""
+    """The feature map given by options alone."""
     from hushbid.protocol.config.loading import validated
     from hushbid.protocol.config.session import FeatureSection
 
@@ -239,7 +239,7 @@ def _stated_map(given: Mapping[str, Any], data: Path, columns: DataColumns) -> F
 
 
 def _session_map(draft: DraftSession, given: Mapping[str, Any], session: Path) -> FeatureSection:
-    """The feature map of a session file; a seed may go with one that has none."""
+    """The feature map of a session file; an option may add a missing seed."""
     from hushbid.protocol.config.loading import validated
     from hushbid.protocol.config.session import FeatureSection
 

@@ -1,7 +1,7 @@
 """Publishing: a dataset's release is charged to its lifetime ledger, made, signed and written, in order.
 
-A crash in between has wasted budget; it has leaked nothing. Every entry has noise of its own and its own
-charge: whoever publishes twice pays twice.
+A crash in between wastes budget but leaks nothing. Every entry has its own noise and its own charge:
+publishing twice costs twice.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from hushbid.text_files import PUBLIC
 __all__ = ["Publication", "Published", "publish", "within_bounds"]
 
 _LEDGER_DELTA: Final = 1e-5
-"""The δ at which a ledger is read where neither a budget nor the release has one."""
+"""The δ at which to read a ledger if neither a budget nor the release has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """A request to publish (`hushbid.catalogue.publish_options` describes what a user says of it).
+    """A request to publish (see `hushbid.catalogue.publish_options`).
 
     Attributes:
         functions: A feature map with a public seed (`kme`), or hash functions (`race`).
-        directory: Where the entry's file is made.
+        directory: Directory for the entry's file.
         ledger: The dataset's lifetime ledger.
         budget: The stated maximum of the ledger; None: the recorded one.
     """
@@ -75,7 +75,7 @@ class Published:
         entry, path: The entry and its file.
         rows, clipped: Rows of the dataset, and how many of them were moved to the bounds.
         ledger: The ledger's file.
-        spent: ε of all that it has on record, at `spent_delta`: what a budget has to allow for it.
+        spent: Total recorded ε at `spent_delta`, which a budget must allow.
         spent_delta: The budget's δ, or the entry's.
         spent_neighbours: The datasets that it compares.
     """
@@ -113,7 +113,7 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
     """
     kind = next(each for each in KINDS if isinstance(what.functions, each.SECTION))
     kind.check_points(what.functions, what.points)
-    # As a session reads them in which they are committed to: the entry's root is that of the same rows.
+    # Read as in a session with commitments, so that the entry's root stands for the same rows.
     columns = what.columns.of_one_type(what.functions.lower, what.functions.upper)
     whole = load_dataset(what.data, columns)
     if noise.protects:
@@ -169,7 +169,7 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
 
 
 def _root(dataset: Dataset, key: Identity) -> str | None:
-    """What the owner commits to as these data; None for more rows than the usual tree has room for."""
+    """The owner's commitment to these data; None for more rows than the usual tree holds."""
     if len(dataset) > 2**USUAL_DEPTH:
         return None
     tree_key = rows_key(key.seed, dataset_digest(dataset))
@@ -178,24 +178,24 @@ def _root(dataset: Dataset, key: Identity) -> str | None:
 
 
 def within_bounds(dataset: Dataset, functions: Functions, *, clip: bool) -> tuple[Dataset, int]:
-    """The dataset within the public bounds, and how many rows had to be moved there.
+    """The dataset within the public bounds, and the number of clipped rows.
 
     Raises:
-        DataError: It has another number of columns, or a value that is not finite; or rows out of bounds,
-            which are counted, and are not to be clipped.
+        DataError: It has a wrong number of columns, a non-finite value, or rows out of bounds that are not to
+            be clipped; the error counts them.
     """
     columns, lower, upper = functions.columns, functions.lower, functions.upper
     outside = _rows_outside(dataset, lower, upper) if dataset.features.shape[1] == columns else 0
     if outside and not clip:
         raise DataError(
             f"{outside} of the {len(dataset)} rows of {dataset.name} lie outside of the public bounds.",
-            advice="Say `--clip` to have them moved to the bounds; or choose wider bounds, which are public "
+            advice="Give `--clip` to clip them to the bounds; or choose wider bounds, which are public "
             "and must not follow from the data.",
         )
     if outside:
         check_dataset(
             dataset, columns=columns, lower=-np.inf, upper=np.inf
-        )  # what is not finite stays refused
+        )  # Non-finite values are still refused.
         clipped = np.clip(dataset.features.astype(np.float64), lower, upper)
         clipped.flags.writeable = False
         dataset = replace(dataset, features=clipped)
@@ -204,7 +204,7 @@ def within_bounds(dataset: Dataset, functions: Functions, *, clip: bool) -> tupl
 
 
 def _rows_outside(dataset: Dataset, lower: npt.ArrayLike, upper: npt.ArrayLike) -> int:
-    """Rows with a finite value outside; compared as `check_dataset` does."""
+    """Rows with a finite value out of bounds; compared as in `check_dataset`."""
     features = dataset.features
     dtype = features.dtype if features.dtype.kind == "f" else np.dtype(np.float64)
     low, high = np.asarray(lower, dtype=dtype), np.asarray(upper, dtype=dtype)
@@ -216,7 +216,7 @@ def _rows_outside(dataset: Dataset, lower: npt.ArrayLike, upper: npt.ArrayLike) 
 
 
 def _make_directory(directory: Path) -> None:
-    """Make it if need be, before budget is spent on what cannot be written."""
+    """Create the directory if needed, before budget is spent on what cannot be written."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         writable = os.access(directory, os.W_OK | os.X_OK)
@@ -224,6 +224,6 @@ def _make_directory(directory: Path) -> None:
         writable = False
     if not writable:
         raise ConfigError(
-            f"{directory}: no directory that this user can make and write entries to.",
+            f"{directory}: this user cannot create the directory or write entries to it.",
             advice="Name another with `--output`. Nothing was charged.",
         )

@@ -45,9 +45,9 @@ __all__ = ["HashSection", "RaceRelease", "exact_counts", "hash_family_of"]
 SMALLEST_SCALE: Final = 2.0**-10
 """Smallest scale of the noise on a count: far below it noise is 0, and hides nothing."""
 _SKETCH_TAG: Final = b"hushbid target sketch 1\n"
-"""The first bytes of the file of a kept sketch."""
+"""The first bytes of a stored sketch's file."""
 MAX_CELLS: Final = 2**20
-"""Most cells of an entry's sketch: rows times columns."""
+"""Maximum cells of an entry's sketch: rows times columns."""
 
 
 class HashSection(EntryPart):
@@ -56,8 +56,8 @@ class HashSection(EntryPart):
     Attributes:
         family: "l2" and "l1" hash by distance, "srp" by angle.
         rows: R, the number of functions.
-        width: W, most cells of a row.
-        power: How many functions of the family are joined into one.
+        width: W, maximum cells per row.
+        power: Number of functions of the family joined into one.
         bandwidth: Bandwidth of l2 and l1, in the unit of the data; None for srp.
         seed: Seed of the functions.
         columns: Feature columns of a point.
@@ -168,9 +168,9 @@ class RaceRelease(EntryRelease):
     def check(self, neighbours: Neighbours) -> None:
         family = hash_family_of(self.hashes)
         if family.digest != self.digest:
-            raise ConfigError("The hash functions that its seed gives have another digest.")
+            raise ConfigError("The hash functions from its seed have another digest.")
         if len(self.counts) != int(family.cells.sum()):
-            raise ConfigError("It has another number of counts than its hash functions have cells.")
+            raise ConfigError("Its number of counts differs from the cells of its hash functions.")
         self.check_size(neighbours, public=self.count_scale == 0.0)
 
     def functions(self) -> bytes:
@@ -214,7 +214,7 @@ class RaceRelease(EntryRelease):
         if what.epsilon is None:
             raise ConfigError(
                 "Sketches are compared with a sketch of the validation set, which no session releases.",
-                advice="Say at which ε it is to be made, with `--epsilon`.",
+                advice="Give its ε with `--epsilon`.",
             )
         noise, fresh = what.noise(), not consumer.target.exists()
         if fresh:
@@ -228,7 +228,7 @@ class RaceRelease(EntryRelease):
 
 
 def hash_family_of(section: HashSection) -> HashFamily:
-    """The hash functions of a section; raise a ConfigError for parameters that no functions have."""
+    """The hash functions of a section; raise a ConfigError for invalid parameters."""
     check_projection(section.rows * section.power, section.columns)
     own: Mapping[str, Any] = {} if section.bandwidth is None else {"bandwidth": section.bandwidth}
     lower, upper = (
@@ -243,13 +243,13 @@ def hash_family_of(section: HashSection) -> HashFamily:
 
 
 def exact_counts(family: HashFamily, dataset: Dataset) -> Counts:
-    """How many points fall into each cell, without noise: private.
+    """The number of points in each cell, without noise: private.
 
     The features lie within the functions' bounds, as `hushbid.protocol.data.check_dataset` compares them.
     """
     counts = np.zeros(int(family.cells.sum()), dtype=np.int64)
     for start, stop in row_chunks(dataset.features):
-        # A float32 value at a bound is one that the bound rounds to, and may lie a hair outside of it.
+        # A float32 value at a bound may lie slightly outside, as the bound rounds to it.
         points = np.asarray(dataset.features[start:stop], dtype=np.float64)
         counts += count_cells(family, np.clip(points, family.lower, family.upper))
     return counts
@@ -300,10 +300,10 @@ def _make_sketch(
 
 
 def _read_sketch(consumer: Consumer, functions: bytes) -> _KeptSketch:
-    """The stored sketch, if it is one of D_v by these hash functions.
+    """Read the stored sketch, which must be of D_v by these hash functions.
 
     Raises:
-        DataError, ConfigError: It cannot be read, or is another.
+        DataError, ConfigError: It cannot be read, or is a different sketch.
     """
     path = consumer.target
     content = read_private(path, limits.MAX_TARGET_FILE_BYTES)

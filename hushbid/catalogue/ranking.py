@@ -1,4 +1,4 @@
-"""How near each owner, and each choice of owners, comes to the consumer's target."""
+"""Rank owners, and choices of owners, by their distance to the consumer's target."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hushbid.protocol.errors import ConfigError
 __all__ = ["OwnerRow", "Ranking", "Subset", "rank"]
 
 MOST_SUBSETS: Final = 2000
-"""Subsets up to which all are tried; beyond, owners are added one by one."""
+"""Maximum number of subsets to try exhaustively; beyond it owners are added one by one."""
 _IDLE: Final = 5e-4
 """Weights below this are shown as 0."""
 SHOWN: Final = 10
-"""Subsets of each size that are reported."""
+"""Number of reported subsets of each size."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class OwnerRow:
     Attributes:
         candidate: Its entry.
         estimate: MMD² of all its points to the target.
-        weight: Its part of the mixture of all owners that comes nearest.
-        point_mass: The part of its synthetic points where all owners' points are weighted freely: how much of
-            its mass the consumer wants. None where an entry has no points.
+        weight: Its weight in the nearest mixture of all owners.
+        point_mass: Total weight of its synthetic points when all owners' points are weighted freely: the
+            share of its mass that the consumer wants. None if an entry has no points.
     """
 
     candidate: Candidate
@@ -87,12 +87,12 @@ class Ranking:
     """The result of a screening.
 
     Attributes:
-        owners: The nearest first.
-        subsets: Subsets of each size, the nearest first.
+        owners: Nearest first.
+        subsets: Subsets of each size, nearest first.
         search: Whether all subsets were tried, or owners were added one by one.
         chosen: The nearest of the largest subsets.
-        why_so_many: Why it has so many owners, for people.
-        why_these: Why it is these, and how a tie was broken, for people.
+        why_so_many: The reason for their number, for people.
+        why_these: The reason for these owners, and how a tie was broken, for people.
     """
 
     owners: tuple[OwnerRow, ...]
@@ -110,7 +110,7 @@ def rank(target: NoisyMean, candidates: Sequence[Candidate], *, best: int) -> Ra
         ConfigError: `best` is less than 1.
     """
     if best < 1:
-        raise ConfigError(f"The best {best} owners were asked for.", advice="Ask for one at least.")
+        raise ConfigError(f"The best {best} owners were asked for.", advice="Ask for at least one.")
     largest = min(best, len(candidates))
     means = [each.mean for each in candidates]
 
@@ -167,7 +167,7 @@ def _why_so_many(chosen: Subset, fewer: Subset | None, *, best: int) -> str:
 
 
 def _why_these(chosen: Subset, next_best: Subset | None) -> str:
-    """By which figure of `_order` the choice goes before the next."""
+    """The figure of `_order` that puts the choice before the next."""
     if next_best is None:
         return "there is no other choice of so many"
     (nearest, by_size, _), (farther, by_size_too, _) = _order(chosen), _order(next_best)
@@ -192,14 +192,14 @@ def _figure(estimate: Estimate) -> str:
 
 
 def _order(subset: Subset) -> tuple[float, float, tuple[str, ...]]:
-    # An owner of weight 0 changes nothing but the last digits: all points together decide then.
+    # An owner with weight 0 changes only the last digits: then all points together decide.
     return round(subset.estimate.value, 9), subset.by_size.value, subset.owners
 
 
 def _greedy(
     owners: int, largest: int, judged: Callable[[tuple[int, ...]], Subset]
 ) -> list[list[tuple[int, ...]]]:
-    """The subsets of each size that have one owner more than the nearest of the size before."""
+    """The subsets of each size that add one owner to the nearest subset of the previous size."""
     tried: list[list[tuple[int, ...]]] = []
     held: tuple[int, ...] = ()
     for _ in range(largest):
@@ -210,7 +210,7 @@ def _greedy(
 
 
 def _point_masses(target: NoisyMean, candidates: Sequence[Candidate]) -> list[float | None]:
-    """How much weight each owner's synthetic points get together; None where one of them has none."""
+    """The total weight of each owner's synthetic points; None if some owner has none."""
     hashed = []
     for each in candidates:
         features = each.entry.release.point_features()

@@ -1,4 +1,4 @@
-"""A screening: a consumer's own release, the entries that can be compared with it, and their ranking."""
+"""A screening: a consumer's own release, the comparable entries, and their ranking."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ScreeningResult:
     Attributes:
         ranking: Owners and choices of owners.
         refused: Entries that were not compared.
-        accounted: Whether all of it follows from a release that was charged.
-        release: What release: "mechanism", "epsilon", "delta", "neighbours", "noise", "file", "ledger" and
-            whether it was "charged" now or "kept" from before; None if D_v was used as it is.
+        accounted: Whether everything follows from a charged release.
+        release: A description of the release: "mechanism", "epsilon", "delta", "neighbours", "noise", "file",
+            "ledger" and whether it was "charged" now or "kept" from before; None if D_v itself was used.
     """
 
     ranking: Ranking
@@ -60,7 +60,7 @@ def screen(what: Screening, consumer: Consumer) -> ScreeningResult:
 
     Raises:
         DataError: No entry can be compared, or D_v does not fit them.
-        ConfigError: A setting that cannot hold, or a release that was kept and is another.
+        ConfigError: A setting is invalid, or the stored release is a different one.
         BudgetExceeded: The release of D_v would go over the budget; nothing was charged.
     """
     draft = None if what.session is None else what.session.draft
@@ -87,9 +87,9 @@ def screen(what: Screening, consumer: Consumer) -> ScreeningResult:
 
 
 def write_session(session: RosterFile, owners: Sequence[str], path: Path) -> None:
-    """Write a session file whose roster has these owners and no others, to its own path or to a new one.
+    """Write a session file whose roster has exactly these owners, to its own path or to a new one.
 
-    New owners get a place without a key: `hushbid keys approve` adds it, once fingerprints were compared.
+    New owners get a place without a key: `hushbid keys approve` adds it once fingerprints have been compared.
 
     Raises:
         ConfigError: The session needs more owners, or the file cannot be written.

@@ -1,4 +1,4 @@
-"""`hushbid advise`: the settings of a session that a validation set and the owners' sizes call for."""
+"""`hushbid advise`: settings for a session, proposed from a validation set and the owners' sizes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["advise_command"]
 
 _WIDTH: Final = 80
-"""Columns of a terminal that the tables take at most."""
-_YOURS_ALONE: Final = "What came out, and the kernel, follow from the validation set: keep them to yourself."
+"""Maximum width of the tables, in terminal columns."""
+_YOURS_ALONE: Final = "The results and the kernel depend on the validation set: keep them to yourself."
 _YOURS_BESIDE_PUBLIC: Final = (
     "Statements about the validation set itself are for you alone; everything else follows from public rows."
 )
@@ -55,7 +55,7 @@ def _show(printed: Mapping[str, Any]) -> None:
         console.print(f"The proposal, rehearsed with the validation set itself:\n{own}\n")
     for note in advice.notes:
         console.print(f"{note}\n")
-    if advice.disclosed and not next_steps:  # else it was said when the file was written
+    if advice.disclosed and not next_steps:  # otherwise it was printed when the file was written
         console.print(f"{advice.disclosure}\n")
     console.print(_YOURS_BESIDE_PUBLIC if advice.public else _YOURS_ALONE)
     for step in next_steps:
@@ -142,14 +142,14 @@ def advise_command(
     validation: Annotated[
         Path,
         typer.Argument(
-            help="D_v: what is bought shall be like it.", metavar="VALIDATION", show_default=False
+            help="D_v: the purchase should resemble it.", metavar="VALIDATION", show_default=False
         ),
     ],
     session: Annotated[
         Path | None,
         typer.Option(
-            help="A session or cluster file: tables are read by its [\\[columns]], and its bounds hold; "
-            "default: that of --into.",
+            help="A session or cluster file: its [\\[columns]], if any, and its bounds apply to the tables; "
+            "default: the file of --into.",
             metavar="FILE",
         ),
     ] = None,
@@ -159,63 +159,63 @@ def advise_command(
     outside: OutsideOfTablesOption = None,
     public: Annotated[
         Path | None,
-        typer.Option(help="Public rows of the same kind: they stand for D_v in all that is worked out."),
+        typer.Option(help="Public rows of the same kind, used in place of D_v in every calculation."),
     ] = None,
     seed_set: Annotated[
         Path | None,
         typer.Option(
-            help="D_init; default: that of a cluster file, or one that is drawn.", envvar="HUSHBID_SEED_SET"
+            help="D_init; default: that of the cluster file, or a drawn one.", envvar="HUSHBID_SEED_SET"
         ),
     ] = None,
     lower: Annotated[
-        str | None, typer.Option(help="Public lower bounds: one number, or one for each column: 0,0,18.")
+        str | None, typer.Option(help="Public lower bounds: one number, or one per column: 0,0,18.")
     ] = None,
     upper: Annotated[str | None, typer.Option(help="Public upper bounds.")] = None,
     owners: Annotated[
         str | None, typer.Option(help="The owners' sizes: 5000,3000, or north=5000,south=3000.")
     ] = None,
     wanted: Annotated[
-        float | None, typer.Option(help="Share of the owners' points that is like D_v, in (0, 1].")
+        float | None, typer.Option(help="Share of the owners' points that resemble D_v, in (0, 1].")
     ] = None,
-    points: Annotated[int | None, typer.Option(help="p, if it is fixed already.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="γ, likewise.")] = None,
-    dimension: Annotated[int | None, typer.Option(help="d, likewise.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, in the same form.")] = None,
+    points: Annotated[int | None, typer.Option(help="p, if it is already fixed.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="γ, if it is already fixed.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="d, if it is already fixed.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, if it is already fixed.")] = None,
     column_values: Annotated[
         int | None,
         typer.Option(
-            help="Most different values of a column, by its kind: 256 for bytes. Default: any number."
+            help="Maximum number of distinct values per column, by its kind: 256 for bytes. Default: any "
+            "number."
         ),
     ] = None,
     effect: Annotated[
         float | None,
-        typer.Option(help="The ratio of MMD² to a random choice's that ε has to reach; default: 0.5."),
+        typer.Option(help="The ratio to a random choice's MMD² that ε must reach; default: 0.5."),
     ] = None,
     choice: Annotated[
         Literal["features", "labels"] | None,
         typer.Option(
-            help="Whether labels have a part in the choice; default: public rows with labels decide."
+            help="Whether labels take part in the selection; default: tested on the public rows, if "
+            "they have labels."
         ),
     ] = None,
     classes: Annotated[
-        str | None, typer.Option(help="All classes that a label may be, which is public: no,yes.")
+        str | None, typer.Option(help="All possible classes of a label, which are public: no,yes.")
     ] = None,
-    amounts: Annotated[
-        str | None, typer.Option(help="Range of labels that are amounts, likewise: 0,500.")
-    ] = None,
+    amounts: Annotated[str | None, typer.Option(help="Range of numeric labels, also public: 0,500.")] = None,
     rehearsal: Annotated[
-        bool, typer.Option(help="Play each setting with owners made of the validation set.")
+        bool, typer.Option(help="Simulate each setting with owners made from the validation set.")
     ] = True,
     write: Annotated[
-        Path | None, typer.Option("--output", help="Write a new session file here.", metavar="FILE")
+        Path | None, typer.Option("--output", help="A new session file to write.", metavar="FILE")
     ] = None,
     name: Annotated[str, typer.Option(help="The session's name in that file.")] = "advised",
     into: Annotated[
         Path | None,
-        typer.Option(help="Put the proposals into this session or cluster file.", metavar="FILE"),
+        typer.Option(help="A session or cluster file to update with the proposals.", metavar="FILE"),
     ] = None,
 ) -> dict[str, Any]:
-    """Propose γ, d, p, b, ε and δ for a session, each with its reason. No ε is spent.
+    """Propose γ, d, p, b, ε and δ for a session, each with its reason. This spends no ε.
 
     The printed text is the consumer's own view. The written file is public.
     """
@@ -241,7 +241,9 @@ def advise_command(
 
     keep_one_blas_thread()
     if write is not None and into is not None:
-        raise ConfigError("--output is for a new file, and --into for one that is there.", advice="Give one.")
+        raise ConfigError(
+            "--output writes a new file, and --into updates an existing one.", advice="Give one."
+        )
     if write is not None:
         check_new_file(write)
         check_name(name)
@@ -249,12 +251,12 @@ def advise_command(
         check_started(into)
     bounds, schema, source = bounds_of(lower, upper), None, session or into
     if source is not None:
-        schema, stated = stated_in(source)  # in any case: what cannot be is found before the work
+        schema, stated = stated_in(source)  # in any case: refuse the impossible before the work
         given, bounds = bounds, bounds or stated
         if schema is not None and given is not None:
             raise ConfigError(
                 f"{source} has [[columns]], which say the bounds.",
-                advice="Leave --lower and --upper out.",
+                advice="Leave out --lower and --upper.",
             )
     seeds, drawn = seed_set, None
     if source is not None and seeds is None:
@@ -315,10 +317,10 @@ def advise_command(
 def _fitting(
     columns: DataColumns, outside: Outside | None, bounds: Bounds | None, labels: LabelsSection | None
 ) -> DataColumns:
-    """How D_v is read; public rows and a seed set are read as they are.
+    """How D_v is read; public rows and a seed set are read unchanged.
 
     Raises:
-        ConfigError: Rows are to be clipped or dropped, and nothing says by what.
+        ConfigError: Rows are to be clipped or dropped, and nothing gives the bounds.
     """
     from dataclasses import replace
 

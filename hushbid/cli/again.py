@@ -1,4 +1,4 @@
-"""`hushbid again`: another session of the parties of one that is over."""
+"""`hushbid again`: a new session of the same parties after one has ended."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _epsilon(epsilon: float | None) -> str:
 @takes(AgainOptions)
 @verb(show=_show)
 def again_command(options: AgainOptions) -> Record:
-    """Begin a session again that was given up, or another like one that is complete: files of before stay."""
+    """Restart an abandoned session, or repeat a complete one, with the same parties. Old files stay."""
     from hushbid.starting.again import begin_again
 
     return begin_again(options)

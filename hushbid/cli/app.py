@@ -1,6 +1,6 @@
-"""The command line of hushbid: every verb, what it takes, and what it prints.
+"""The command line of hushbid: every verb, its arguments, and its output.
 
-A verb's module is imported when the verb is asked for, and what it works with when it runs.
+A verb's module is imported when the verb is requested, and its dependencies when it runs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["EVIDENCE", "GROUPS", "app", "main"]
 
 _EXIT_CODES: Final = (
     "Exit codes: 0 done, 1 the job failed, 2 connection or authentication, 3 time-out, "
-    "4 usage, configuration or data, 5 a bug in hushbid, 6 the system is short of something, "
+    "4 usage, configuration or data, 5 a bug in hushbid, 6 the system lacks a resource, "
     "130 a run or simulation was interrupted. "
-    "Options go before HUSHBID_ variables, and these before files. "
+    "Options take precedence over HUSHBID_ variables, and variables over files. "
     "With --json every verb prints one JSON object on stdout, and text for people on stderr."
 )
 
@@ -65,8 +65,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "evidence": "app:evidence_app",
     },
 }
-"""Where each verb is, by what it is for: a module of `hushbid.cli`, and its function, or its typer with more
-verbs.
+"""Every verb, grouped by purpose, mapped to its module in `hushbid.cli` and its function, or its typer of
+subcommands.
 """
 EVIDENCE: Final[Mapping[str, str]] = {
     "audit": "audit:audit_command",
@@ -75,17 +75,19 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "interop": "interop:interop_app",
     "sweep": "sweep:sweep_app",
 }
-"""The verbs below `evidence`, likewise. Each may also be called without that word, as it was before."""
+"""The verbs below `evidence`, in the same form. Each may also be called without that word, as in earlier
+versions.
+"""
 _BEFORE: Final = {"health": "health:health_command", "watch": "watch:watch_command", **EVIDENCE}
-"""Verbs as they were called before. They work, and help does not list them."""
+"""Former names of verbs. They still work, but help does not list them."""
 
 
 class _Parsers(UserDict[str, Any]):
-    """The parser of each verb, made when it is asked for: to make all takes longer than most verbs do.
+    """The parser of each verb, made on demand: making all of them takes longer than most verbs run.
 
     Args:
         verbs: As `EVIDENCE`.
-        panels: The panel of help that a verb is listed in; a verb without one is hidden.
+        panels: The help panel that lists each verb; a verb without one is hidden.
     """
 
     def __init__(self, verbs: Mapping[str, str], panels: Mapping[str, str]) -> None:
@@ -113,7 +115,7 @@ def _parser(verb: str, what: typer.Typer | Callable[..., None]) -> Any:
 
 
 class _Verbs(TyperGroup):
-    """Typer's parser of the command line, with those of verbs as above."""
+    """Typer's parser of the command line, with the lazily made parsers of the verbs."""
 
     def __init__(self, **settings: Any) -> None:
         groups = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
@@ -123,7 +125,7 @@ class _Verbs(TyperGroup):
         self._listing = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """As Typer does, of verbs whose modules are not imported for it."""
+        """As Typer does, but without importing the verbs' modules."""
         import_rich_help()
         self._listing = True
         try:
@@ -131,24 +133,24 @@ class _Verbs(TyperGroup):
         finally:
             self._listing = False
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - of an interface
-        """As Typer does, without a parser of each."""
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface requires it
+        """As Typer does, without making each verb's parser."""
         return list(self.commands)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A verb's parser; while help is written, its name and what it does."""
+        """A verb's parser; while help is written, only its name and description."""
         if self._listing and cmd_name in SHORT:
             return TyperCommand(cmd_name, help=SHORT[cmd_name], rich_help_panel=self._groups[cmd_name])
         if self._listing:
-            return None  # it is not listed
+            return None  # not listed
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer does, of spellings of before as well."""
+        """As Typer does, and accepts former spellings too."""
         return super().parse_args(ctx, present(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As Typer does; a word that is no verb is answered with the verb that does what it asks for."""
+        """As Typer does, and answers an unknown word with the verb that does what it asks for."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             ctx.fail(meant(args[0], [verb for verbs in GROUPS.values() for verb in verbs]))
         return super().resolve_command(ctx, args)
@@ -163,7 +165,8 @@ class _Evidence(TyperGroup):
 
 evidence_app = typer.Typer(
     cls=_Evidence,
-    help="Attack hushbid, measure it, work out the documents' figures, test other implementations.",
+    help="Attack hushbid, benchmark it, reproduce the documentation's figures, and test other "
+    "implementations.",
     no_args_is_help=True,
 )
 
@@ -177,7 +180,7 @@ app = typer.Typer(
     name="hushbid",
     cls=_Verbs,
     help="Buy training data without anyone showing their data first.",
-    epilog=f"`hushbid VERB -h` says what a verb takes. {_EXIT_CODES}",
+    epilog=f"`hushbid VERB -h` shows a verb's arguments and options. {_EXIT_CODES}",
     context_settings={"help_option_names": list(HELP_OPTIONS)},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -205,11 +208,15 @@ def _print_version(context: typer.Context, wanted: bool) -> None:
 def _hushbid(
     _version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and end.", callback=_print_version),
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version),
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", is_eager=True, help="With --version: also of what results depend on."),
+        typer.Option(
+            "--json",
+            is_eager=True,
+            help="With --version: also print the versions of the libraries that affect results.",
+        ),
     ] = False,
 ) -> None:
     if as_json:

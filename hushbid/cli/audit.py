@@ -1,4 +1,4 @@
-"""`hushbid audit`: attacks on the real machines, and lower bounds on ε from what they find."""
+"""`hushbid audit`: attack the real machines, and bound ε from below by what the attacks find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hushbid bench`: speed, as a ratio to a limit that is measured in the same run."""
+"""`hushbid bench`: speed relative to a limit measured in the same run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hushbid.protocol.runtime.command import say, verb
 __all__ = ["bench_app"]
 
 LONGEST_DELAY: Final = 1.0
-"""Of a network that is measured, one way, in seconds: what a session's time-outs leave room for."""
+"""Longest one-way delay of a measured network, in seconds: a session's time-outs allow no more."""
 
 _Owners: TypeAlias = Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")]
-_Points: TypeAlias = Annotated[int, typer.Option(min=1, help="Points of each owner.")]
-_Bytes: TypeAlias = Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")]
+_Points: TypeAlias = Annotated[int, typer.Option(min=1, help="Points per owner.")]
+_Bytes: TypeAlias = Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, one byte each.")]
 
 bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
@@ -36,7 +36,7 @@ def _print(
     numbers: Sequence[str] = (),
     below: str | None = None,
 ) -> None:
-    """Print a table: its title, those of its columns, of numbers last, its rows, and a line below."""
+    """Print a table with a title, text columns, then number columns, and a line below."""
     from rich.table import Table
 
     from hushbid.cli.terminal import Terminal
@@ -67,9 +67,9 @@ def _rounds(
     owners: _Owners = 4,
     points: _Points = 10_000,
     columns: Annotated[int, typer.Option(min=1, help="Columns of a point.")] = 784,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds that are timed.")] = 1000,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of timed rounds.")] = 1000,
 ) -> dict[str, Any]:
-    """Compare a session's rounds per second with a bare scatter-gather of the same frames."""
+    """Compare a session's rounds per second with those of a bare scatter-gather of the same frames."""
     from hushbid.evidence.bench.rounds import bench_rounds
 
     return bench_rounds(owners=owners, points=points, columns=columns, rounds=rounds, say=_say)
@@ -95,9 +95,9 @@ def _rules(
     points: _Points = 11_000,
     columns: _Bytes = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
-    repeats: Annotated[int, typer.Option(min=1, help="Sessions of each setting.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Sessions per setting.")] = 3,
 ) -> dict[str, Any]:
-    """Compare sealed sessions, without noise and private, with `ask-all` without noise."""
+    """Compare sealed sessions, with and without privacy, with `ask-all` without noise."""
     from hushbid.cli.progress import job_progress
     from hushbid.evidence.bench.rules import bench_rules
 
@@ -145,36 +145,34 @@ def _points(
     owners: _Owners = 5,
     points: _Points = 11_000,
     columns: _Bytes = 784,
-    bought: Annotated[int, typer.Option(min=1, help="Points that are bought.")] = 1000,
-    batch: Annotated[int, typer.Option(min=1, help="Points that a round buys.")] = 20,
-    repeats: Annotated[int, typer.Option(min=1, help="Sessions.")] = 5,
+    bought: Annotated[int, typer.Option(min=1, help="Points to buy.")] = 1000,
+    batch: Annotated[int, typer.Option(min=1, help="Points bought per round.")] = 20,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of sessions.")] = 5,
     delay: Annotated[
         float,
         typer.Option(
             min=0.0,
             max=LONGEST_DELAY,
             metavar="SECONDS",
-            help="One-way delay of the network between the curator and the others. The bare loop has none.",
+            help="One-way network delay between the curator and the others. The bare loop has none.",
         ),
     ] = 0.0,
     against: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PYTHON", help="The Python of another checkout, whose sessions take turns with these."
-        ),
+        typer.Option(metavar="PYTHON", help="Python of another checkout; its sessions alternate with these."),
     ] = None,
 ) -> dict[str, Any]:
-    """Compare the points that a private session buys a second with a bare loop's rounds.
+    """Compare a private session's points per second with a bare loop's rounds.
 
-    Processor time is that of all parties in the rounds, the least of all sessions; `exact` is without noise
-    and without fsync. With --delay the session is one of parties that are far apart, and is not compared
-    with the bare loop.
+    Processor time counts all parties during the rounds; the smallest over all sessions is reported. `exact`
+    uses neither noise nor fsync. With --delay the parties are far apart, and there is no comparison with the
+    bare loop.
     """
     from hushbid.evidence.bench.points import bench_points
 
     if bought % batch:
         raise ConfigError(
-            f"{bought} points are not bought in rounds of {batch}.",
+            f"{bought} points cannot be bought in rounds of {batch}.",
             advice="Give a number of points that the batch divides.",
         )
     if against is not None and delay:
@@ -202,7 +200,7 @@ _PEERS: Final = (
 
 
 def _show_peers(result: Mapping[str, Any]) -> None:
-    """The table in Markdown, as docs/scale.md has it."""
+    """Print the table in the Markdown form of docs/scale.md."""
     for batch in dict.fromkeys(row["batch"] for row in result["rows"]):
         rows = [row for row in result["rows"] if row["batch"] == batch]
         down, up = rows[0]["broadcast_bytes"], rows[0]["reply_bytes"]
@@ -234,26 +232,24 @@ def _peers(
     owners: _Owners = 5,
     points: _Points = 11_000,
     columns: _Bytes = 784,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds that are measured, each time.")] = 100,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per measurement.")] = 100,
     batches: Annotated[
         list[int] | None,
-        typer.Option(
-            "--batch", min=1, help="Points that a round buys; give it again for more. [default: 1, 20]"
-        ),
+        typer.Option("--batch", min=1, help="Points bought per round; may be repeated. [default: 1, 20]"),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Measurements of each; the least counts.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Measurements of each; the smallest counts.")] = 3,
     python: Annotated[
         Path | None,
         typer.Option(
             "--peer-python",
             metavar="PYTHON",
-            help="The Python of an environment that has peers which this one has not, such as Flower.",
+            help="Python of another environment, for libraries missing here such as Flower.",
         ),
     ] = None,
 ) -> dict[str, Any]:
-    """Compare a round of a session with the same bytes by ZeroMQ alone, gRPC, Dask and Flower.
+    """Compare a session's round with the same bytes sent by ZeroMQ alone, gRPC, Dask and Flower.
 
-    Peers that are not installed are left out, and their rows say so. The first rounds do not count.
+    Libraries that are not installed are skipped, and their rows say so. The first rounds do not count.
     """
     from hushbid.evidence.bench.peers import bench_peers
 
@@ -293,9 +289,9 @@ def _replay(
     points: _Points = 11_000,
     columns: _Bytes = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
-    repeats: Annotated[int, typer.Option(min=1, help="Replays of each transcript.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Replays per transcript.")] = 3,
 ) -> dict[str, Any]:
-    """Compare a curator's replay with the session that it records, and with reading the file alone."""
+    """Compare a curator's replay with its recorded session, and with reading the file alone."""
     from hushbid.evidence.bench.replay import bench_replay
 
     return bench_replay(
@@ -321,15 +317,13 @@ def _show_owners(result: Mapping[str, Any]) -> None:
 @bench_app.command("owners")
 @verb(show=_show_owners)
 def _owners(
-    owners: Annotated[int, typer.Option(min=1, max=1000, help="Owners, a process each.")] = 200,
-    blind: Annotated[
-        bool, typer.Option("--blind", help="A blind curator in place of a sealed rule's.")
-    ] = False,
+    owners: Annotated[int, typer.Option(min=1, max=1000, help="Number of owners, each a process.")] = 200,
+    blind: Annotated[bool, typer.Option("--blind", help="Use the rule `blind` instead of `sealed`.")] = False,
     directory: Annotated[
-        Path, typer.Option("--output", help="Where the parties' data and the run's directory are made.")
+        Path, typer.Option("--output", help="Directory in which to create the parties' data and the run.")
     ] = Path("runs"),
 ) -> dict[str, Any]:
-    """Run a session of many owners with a process for each on this machine, with CURVE and records."""
+    """Run a session of many owners on this machine, one process each, with CURVE and transcripts."""
     from hushbid.cli.progress import session_progress
     from hushbid.cli.run import end_on_signals
     from hushbid.evidence.bench.owners import bench_owners
@@ -394,12 +388,15 @@ def _costs(row: Mapping[str, Any], owners: float) -> list[str]:
 @bench_app.command("scale")
 @verb(show=_show_scale)
 def _scale(
-    rule: Annotated[str, typer.Option(help="The acquisition rule.")] = "sealed",
+    rule: Annotated[str, typer.Option(help="Acquisition rule.")] = "sealed",
     owners: Annotated[
-        int, typer.Option(min=8, max=2500, help="K, around which sizes are changed one at a time.")
+        int,
+        typer.Option(
+            min=8, max=2500, help="K of the base session; other sessions change one size at a time."
+        ),
     ] = 200,
 ) -> dict[str, Any]:
-    """Measure what simulated sessions cost by K, n, p, b and d; fit the cost, and extend it beyond."""
+    """Measure the cost of simulated sessions over K, n, p, b and d; fit and extrapolate it."""
     from hushbid.evidence.bench.scale import bench_scale
 
     return bench_scale(rule=rule, owners=owners, say=_say)
@@ -470,12 +467,12 @@ def _records(
 @verb(show=_show_tender)
 def _tender(
     owners: Annotated[int, typer.Option(min=2, max=2500, help="K of the simulated sessions.")] = 1000,
-    bought: Annotated[int, typer.Option(min=50, max=2000, help="Points that are bought.")] = 200,
+    bought: Annotated[int, typer.Option(min=50, max=2000, help="Points to buy.")] = 200,
     delay: Annotated[
-        float, typer.Option(min=0.0, max=1.0, metavar="SECONDS", help="One-way delay of the network.")
+        float, typer.Option(min=0.0, max=1.0, metavar="SECONDS", help="One-way network delay.")
     ] = 0.05,
 ) -> dict[str, Any]:
-    """Compare a tender with fifty rounds of `sealed`; then time one between parties that are far apart."""
+    """Compare a tender with fifty rounds of `sealed`; then time a tender between distant parties."""
     from hushbid.evidence.bench.tender import bench_tender
 
     return bench_tender(owners=owners, bought=bought, delay=delay, say=_say)

@@ -1,4 +1,4 @@
-"""`hushbid consumer`: the consumer, with a rehearsal before it connects to anybody."""
+"""`hushbid consumer`: the consumer, with a rehearsal before it connects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def consumer_command(
 
 
 def _report(result: ConsumerResult) -> ConsumerResult:
-    """A page on the session beside its transcript. What stands against it is said, and the result is kept."""
+    """Write a page on the session beside its transcript. A failure is printed, and the result is kept."""
     from hushbid.consumer.store import RESULT_FILE, keep_report
     from hushbid.running.report import REPORT, write_report
 
@@ -44,5 +44,5 @@ def _report(result: ConsumerResult) -> ConsumerResult:
 
 
 def _say(line: str) -> None:
-    if not logs_json():  # whose stderr is the log's alone, and has the verdict's word
+    if not logs_json():  # their stderr carries only the log, which already has the verdict
         say(line)

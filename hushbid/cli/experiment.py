@@ -1,4 +1,4 @@
-"""`hushbid experiment`: figures of the documents, worked out again."""
+"""`hushbid experiment`: reproduce the documentation's figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hushbid.protocol.runtime.command import JsonOption, run_verb, say, takes
 
 __all__ = ["experiment_app"]
 
-experiment_app = typer.Typer(help="Work out figures of the documents again.", no_args_is_help=True)
+experiment_app = typer.Typer(help="Reproduce the documentation's figures.", no_args_is_help=True)
 
 
 @experiment_app.callback()
@@ -32,7 +32,7 @@ def _experiment() -> None:
 
 
 def _add_verb(kind: type[ExperimentOptions]) -> None:
-    """The verb of an experiment: its help is what the options' docstring says before their attributes."""
+    """Add the verb of an experiment; its help is the part of the options' docstring before the attributes."""
 
     @takes(kind)
     def command(options: ExperimentOptions, as_json: JsonOption = False) -> None:
@@ -49,7 +49,7 @@ for _kind in OPTIONS.values():
 @experiment_app.command("run")
 def _declared(
     file: Annotated[
-        Path, typer.Argument(help="What declares it, as --output leaves it.", metavar="FILE.toml")
+        Path, typer.Argument(help="TOML declaration, as --output writes it.", metavar="FILE.toml")
     ],
     out: OutOption = None,
     jobs: JobsOption = 1,
@@ -57,7 +57,7 @@ def _declared(
     quick: QuickOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the experiment that a TOML file declares: `experiment`, and its verb's options by their names."""
+    """Run the experiment declared in a TOML file: the key `experiment`, and the verb's options by name."""
     changes = {"out": out, "jobs": jobs, "scheduler": scheduler, "quick": quick}
     _run(lambda: read_declaration(file, **changes), as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""How results of experiments are shown to people: a table each."""
+"""How experiment results are printed: one table per experiment."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class _Column(NamedTuple):
     """A column of a table.
 
     Attributes:
-        of: The key of what a row shows there, or what makes a row's text.
+        of: The key of the row's value, or a function that formats the row.
         form: The format of a value.
-        none: What is shown in place of None.
+        none: The text shown for None.
     """
 
     title: str
@@ -37,7 +37,7 @@ class _Shown(NamedTuple):
     """A kind of table.
 
     Attributes:
-        title: Makes its title of its first row.
+        title: Makes the table's title from its first row.
     """
 
     title: Callable[[_Row], str]
@@ -61,7 +61,7 @@ def _table(*titles: str, **options: Any) -> Table:
 
 
 def _print(table: Table) -> None:
-    """Print a table whole: where the terminal is narrower, its lines are broken, and no figure is lost."""
+    """Print a table in full: in a narrow terminal its lines wrap, and no figure is cut."""
     from hushbid.cli.terminal import Terminal
 
     console = Terminal()
@@ -70,13 +70,13 @@ def _print(table: Table) -> None:
 
 
 def _least(gains: Sequence[float | None]) -> str:
-    """The smallest gain of a seed."""
+    """The smallest gain over the seeds."""
     known = [gain for gain in gains if gain is not None]
     return f"{min(known):+.3f}" if known else "-"
 
 
 def _seeds(count: int) -> str:
-    """How many seeds the figures are of."""
+    """The number of seeds, in words."""
     return "one seed" if count == 1 else f"mean of {count} seeds"
 
 

@@ -1,4 +1,4 @@
-"""`hushbid status --check`: whether parties live, or have ended well, for checks of containers and units.
+"""`hushbid status --check`: whether parties are alive or have ended well, for health checks.
 
 `hushbid health` is its former name.
 """
@@ -12,31 +12,36 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from hushbid.cli.health_check import MAX_AGE_SECONDS, check_health, show_health, unnamed
+from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import verb
 
-__all__ = ["PortOption", "StateOption", "StatesArgument", "WebOption", "health_command", "named_places"]
+__all__ = [
+    "PortOption",
+    "StateOption",
+    "StatesArgument",
+    "WebOption",
+    "check_port",
+    "health_command",
+    "named_places",
+]
 
 StatesArgument: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Argument(
-        help="State directories, or those of runs; else --state.", metavar="DIR...", show_default=False
-    ),
+    typer.Argument(help="State or run directories; default: --state.", metavar="DIR...", show_default=False),
 ]
 StateOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="One more of them.", envvar="HUSHBID_STATE", show_default=False)
+    Path | None, typer.Option(help="Another directory.", envvar="HUSHBID_STATE", show_default=False)
 ]
 WebOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--web",
-        help="Serve it as a page to browsers of this machine, also when the session is over, until Ctrl-C.",
+        help="Serve a page to browsers on this machine until Ctrl-C, even after the session is over.",
     ),
 ]
 PortOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        min=1, max=65535, help="With --web: where it is served; else the system chooses.", show_default=False
-    ),
+    typer.Option(min=1, max=65535, help="Port for --web; default: chosen by the system.", show_default=False),
 ]
 
 
@@ -48,20 +53,23 @@ def health_command(
     ready: Annotated[
         bool,
         typer.Option(
-            "--ready", help="Also: a curator listens, an owner or the consumer has its data loaded."
+            "--ready",
+            help="Readiness: a curator must also listen, an owner or the consumer have its data loaded.",
         ),
     ] = False,
     max_age: Annotated[
         float,
-        typer.Option(min=0, help="Seconds since the last turn of its loop after which it is not alive."),
+        typer.Option(
+            min=0, help="Seconds since the last turn of its loop after which a party counts as dead."
+        ),
     ] = MAX_AGE_SECONDS,
 ) -> dict[str, Any]:
-    """Whether the parties of state directories are alive, or have ended well: exit code 0 if so, else 1."""
+    """Check whether the parties of state directories are alive or have ended well: exit code 0, else 1."""
     return check_health(named_places(context, states, state), ready=ready, max_age=max_age)
 
 
 def named_places(context: typer.Context, states: Sequence[Path] | None, state: Path | None) -> list[Path]:
-    """The directories that a verb's arguments and `--state` name; `HUSHBID_STATE`, where nothing else does.
+    """The directories named by a verb's arguments and `--state`, or by `HUSHBID_STATE` if neither is given.
 
     Raises:
         ConfigError: Nothing is named at all.
@@ -74,3 +82,13 @@ def named_places(context: typer.Context, states: Sequence[Path] | None, state: P
     if not places:
         raise unnamed()
     return places
+
+
+def check_port(port: int | None, *, web: bool) -> None:
+    """Refuse `--port` where nothing is served.
+
+    Raises:
+        ConfigError: It is given without `--web`.
+    """
+    if port is not None and not web:
+        raise ConfigError("--port belongs to --web.", advice="Give --web too.")

@@ -1,6 +1,7 @@
-"""The check of `hushbid status --check`, and its plain command lines without Typer.
+"""The check of `hushbid status --check`; it runs plain command lines without Typer.
 
-Containers and units ask every few seconds, each time with a process, and Typer takes most of its time.
+Containers and units ask every few seconds, each time with a new process, and Typer would take most of its
+time.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ __all__ = [
 ]
 
 MAX_AGE_SECONDS = 10.0
-"""Age of the last turn of a loop from which on it counts as one that hangs; it turns every second."""
+"""Seconds since a loop's last turn after which it counts as hanging; it turns every second."""
 _STATE: Final = "HUSHBID_STATE"
 _PLAIN: Final = frozenset({"--ready", "--json", "--quiet", "-q", "--state"})
 
 
 def run_plain(arguments: Sequence[str]) -> None:
-    """Run a check whose arguments are directories and options without a doubt; else return, as for Typer.
+    """Run a check whose arguments are clearly directories and options; else return, for Typer to parse.
 
     Args:
-        arguments: Those of the command line, from the verb on.
+        arguments: The command line, from the verb on.
     """
     verb, *given = arguments
     flags = {each for each in given if each.startswith("-")}
@@ -72,17 +73,17 @@ def run_plain(arguments: Sequence[str]) -> None:
 
 
 def show_health(found: Mapping[str, Any]) -> None:
-    """Print who is alive, and who has ended well."""
+    """Print who is alive and who has ended well."""
     for status in found["parties"]:
         does = "has ended well" if status["finished"] else f"is alive: {status['busy'] or status['phase']}"
         tell(f"{status['party']} {does}.")
 
 
 def check_health(places: Sequence[Path], *, ready: bool, max_age: float) -> dict[str, Any]:
-    """The statuses of parties, which all are alive or have ended well.
+    """The statuses of the parties, if all are alive or have ended well.
 
     Raises:
-        HushbidError: One does neither, or lives and is not `ready` if that is asked for.
+        HushbidError: A party is neither, or is alive but not `ready` when that is required.
     """
     statuses = statuses_in(places)
     now = time.time()
@@ -94,12 +95,12 @@ def check_health(places: Sequence[Path], *, ready: bool, max_age: float) -> dict
 
 
 def statuses_in(places: Sequence[Path]) -> list[Status]:
-    """The statuses of directories, read now."""
+    """The current statuses of the directories."""
     return [status for place in places for status in find_statuses(place)]
 
 
 def unnamed() -> ConfigError:
-    """The error of a check that names no directory."""
+    """The error for a check that names no directory."""
     return ConfigError(
         "No state directory is named.",
         advice="Name the parties' state directories or a run's, or set --state or HUSHBID_STATE.",
@@ -107,18 +108,18 @@ def unnamed() -> ConfigError:
 
 
 def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str | None:
-    """The problem of a party, as a predicate; None: it is well.
+    """The problem of a party, as a predicate; None if it is well.
 
-    A party that has ended with exit code 0 is well, and as ready as it will be. One that said that it
-    computes something long is alive as long as its process is there: ask on the machine, and in the
-    container, that it runs in. Times are in seconds, `now` since 1970.
+    A party that has ended with exit code 0 is well, and counts as ready. A party that announced a long
+    computation is alive as long as its process exists: check on the machine, and in the container, where it
+    runs. Times are in seconds, `now` since 1970.
     """
     if status.finished:
         return None if status.exit_code == 0 else f"has ended with exit code {status.exit_code}"
     if status.busy is not None:
         if not status.is_running:
             return f"was busy ({status.busy}), and its process is gone"
-    elif abs(now - status.beat) > max_age:  # a beat of the future: the clock was set back since
+    elif abs(now - status.beat) > max_age:  # a beat in the future: the clock was set back since
         return f"last turned its loop {now - status.beat:.1f} s ago, and {max_age:g} s are allowed"
     if ready and not status.ready:
         return f"is not ready ({status.phase})"

@@ -1,4 +1,4 @@
-"""`hushbid init`: the files of a new session from tables, and the commands to paste."""
+"""`hushbid init`: the files of a new session, made from tables, and the commands to paste."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _show(made: Begun) -> None:
 @takes(InitOptions)
 @verb(show=_show)
 def init_command(options: InitOptions) -> Record:
-    """Begin a session from tables: columns, session file and party files, and the commands to paste."""
+    """Create a session from tables: columns, session file and party files, and the commands to paste."""
     from hushbid.starting.beginning import begin
 
     return begin(options)

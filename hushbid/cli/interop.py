@@ -1,4 +1,4 @@
-"""`hushbid interop`: what another implementation of a party is tested by."""
+"""`hushbid interop`: conformance tests for other implementations of a party."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _curator(
         ),
     ],
     listen: Annotated[
-        str | None, typer.Option(help="tcp://HOST:PORT; else the address of its session file.")
+        str | None, typer.Option(help="tcp://HOST:PORT; default: the address in its session file.")
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long the owner may take to answer.")] = 60.0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit for the owner's answers.")] = 60.0,
 ) -> dict[str, Any]:
-    """Play a golden session to an owner under test, and name the first byte of its answers that is another.
+    """Play a golden session to an owner under test, and report the first byte of its answers that differs.
 
-    Exit code 0: all answers are as recorded; 1: one is another; 3: none came; 4: this is no golden session.
+    Exit code 0: all answers are as recorded; 1: one differs; 3: none came; 4: this is no golden session.
     """
     from hushbid.interop.exchange import read_exchange
     from hushbid.interop.mock_curator import play
@@ -53,15 +53,15 @@ def _show(told: Mapping[str, Any]) -> None:
 @interop_app.command("vectors")
 @verb(show=_show)
 def _vectors(
-    place: Annotated[Path, typer.Argument(help="Where the vectors lie, or are to.", metavar="DIRECTORY")],
+    place: Annotated[Path, typer.Argument(help="Directory of the vectors.", metavar="DIRECTORY")],
     check: Annotated[
         bool,
-        typer.Option("--check", help="Write nothing: compare those that are there with what is computed."),
+        typer.Option("--check", help="Write nothing: compare the existing vectors with the computed ones."),
     ] = False,
 ) -> dict[str, Any]:
-    """Write the vectors: an example of everything that another implementation computes.
+    """Write the test vectors: an example of everything that another implementation computes.
 
-    With --check, exit code 1 names the first vector that is not what this version computes.
+    With --check, exit code 1 names the first vector that differs from what this version computes.
     """
     from hushbid.interop.vectors import check_vectors, write_vectors
 

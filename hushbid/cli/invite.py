@@ -1,4 +1,4 @@
-"""`hushbid invite`: all that an owner or the consumer needs of a session, in one file."""
+"""`hushbid invite`: everything that an owner or the consumer needs for a session, in one file."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ def _show(made: Mapping[str, Any]) -> None:
 @verb(show=_show)
 def invite_command(
     session: Annotated[
-        Path, typer.Option(help="The session file, its roster complete.", envvar="HUSHBID_SESSION")
+        Path, typer.Option(help="The session file, with a complete roster.", envvar="HUSHBID_SESSION")
     ],
-    owner: Annotated[str | None, typer.Option(help="Which owner, as on the roster.")] = None,
-    consumer: Annotated[bool, typer.Option("--consumer", help="The consumer, in place of an owner.")] = False,
+    owner: Annotated[str | None, typer.Option(help="The owner's name on the roster.")] = None,
+    consumer: Annotated[
+        bool, typer.Option("--consumer", help="Invite the consumer instead of an owner.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--output", help="The file to write; default: NAME.invitation.")
     ] = None,
@@ -46,7 +48,7 @@ def invite_command(
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(help="Where this party finds the curator, if not at the session file's address."),
+        typer.Option(help="The curator's address for this party, if it differs from the session file's."),
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
 ) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def invite_command(
 
 
 def _reached_at(file: SessionFile, address: str | None) -> SessionFile:
-    """The session with the address by which the invited party finds the curator."""
+    """The session with the address at which the invited party reaches the curator."""
     from hushbid.protocol.config.loading import validated
     from hushbid.protocol.config.session import NetworkSection
     from hushbid.protocol.runtime.network.transport import contact_address

@@ -1,4 +1,4 @@
-"""`hushbid keys new | show | request`: make a party's identity key, and what others need of it."""
+"""`hushbid keys new | show | request`: make a party's identity key, and the files that others need."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from hushbid.protocol.runtime.keys import (
 __all__ = ["keys_app"]
 
 _PUBLIC_SUFFIX: Final = ".pub"
-_SECRET_SUFFIX: Final = ".key"  # noqa: S105 - the ending of a file's name
+_SECRET_SUFFIX: Final = ".key"  # noqa: S105 - a file suffix
 
-keys_app = typer.Typer(help="Make a party's key, and collect those of a session.")
+keys_app = typer.Typer(help="Make a party's key, and collect the keys of a session.")
 
 
 def _show_new(made: Mapping[str, Any]) -> None:
@@ -42,8 +42,8 @@ def _show_new(made: Mapping[str, Any]) -> None:
 @keys_app.command("new")
 @verb(show=_show_new)
 def _new(
-    name: Annotated[str, typer.Argument(help="The party's name, which the files are named by.")],
-    directory: Annotated[Path, typer.Option("--output", help="Where to write the two files.")] = Path(),
+    name: Annotated[str, typer.Argument(help="The party's name, used to name the files.")],
+    directory: Annotated[Path, typer.Option("--output", help="Directory for the two files.")] = Path(),
 ) -> dict[str, Any]:
     """Make a key: NAME.key, which stays with the party, and NAME.pub, which the roster needs."""
     _check_name(name)
@@ -78,24 +78,24 @@ def _show_request(made: Mapping[str, Any]) -> None:
 @keys_app.command("request")
 @verb(show=_show_request)
 def _request(
-    name: Annotated[str, typer.Argument(help="The party's name, as it shall stand on the roster.")],
+    name: Annotated[str, typer.Argument(help="The party's name, as it should appear on the roster.")],
     role: Annotated[
-        Literal["owner", "consumer", "curator"], typer.Option(help="What it shall be in the session.")
+        Literal["owner", "consumer", "curator"], typer.Option(help="The party's role in the session.")
     ],
-    key: Annotated[Path | None, typer.Option(help="Its secret key file; default: NAME.key.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The party's secret key file; default: NAME.key.")] = None,
     out: Annotated[
         Path | None, typer.Option("--output", help="The file to write; default: NAME.request.")
     ] = None,
     session_name: Annotated[
         str | None,
         typer.Option(
-            help="The session's name, if the party knows it: no other session then takes the request.",
+            help="The session's name, if known: no other session then accepts the request.",
             metavar="NAME",
         ),
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days until it expires.")] = DAYS_IN_FORCE,
 ) -> dict[str, Any]:
-    """Ask to be put on a session's roster: a file with the public key, signed by the secret one."""
+    """Request a place on a session's roster: write a file with the public key, signed by the secret key."""
     import tomli_w
 
     from hushbid.protocol.config.key_request import key_request
@@ -131,7 +131,7 @@ def _check_name(name: str) -> None:
 
 
 def _public_key(file: Path) -> PublicKey:
-    """The public key of either kind of file; the error is that kind's which the name indicates."""
+    """The public key of either kind of file; errors are those of the kind that the name suggests."""
     try:
         return read_public(file)
     except KeyFileError:

@@ -1,4 +1,4 @@
-"""`hushbid ledger`: what was spent of a dataset's privacy, by session and catalogue entry."""
+"""`hushbid ledger`: the privacy loss spent on a dataset, by session and catalogue entry."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["ledger_command"]
 
 DELTA: Final = 1e-5
-"""The δ of a total where there is no budget that says one."""
+"""The δ of a total when no budget specifies one."""
 _SHOWN_DIGITS: Final = 8
-"""Characters of an identifier: enough to distinguish sessions of one name."""
+"""Characters of an identifier: enough to distinguish sessions of the same name."""
 
 
 def _show(result: Mapping[str, Any]) -> None:
@@ -36,7 +36,7 @@ def _show(result: Mapping[str, Any]) -> None:
     for ledger in result["ledgers"]:
         tell(ledger["file"])
         if ledger["spendings"]:
-            # Names are folded where there is little room; figures and the relation stay whole.
+            # Names wrap where space is short; figures and the neighbour relation stay whole.
             columns = (Column(title, overflow="fold", no_wrap=title not in ("name", "")) for title in titles)
             table = Table(*columns, box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
             for row in ledger["spendings"]:
@@ -53,12 +53,12 @@ def _show(result: Mapping[str, Any]) -> None:
 def ledger_command(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Lifetime ledgers, or the data beside which they lie.", metavar="FILE..."),
+        typer.Argument(help="Lifetime ledgers, or the data files beside them.", metavar="FILE..."),
     ],
 ) -> dict[str, Any]:
-    """Show what was spent of a dataset's privacy, by session and catalogue entry, and what its budget is.
+    """Show the privacy spent on a dataset, by session and catalogue entry, and its budget.
 
-    A ledger is neither changed nor held: a party may be using it.
+    The ledger is neither changed nor locked: a party may be using it.
     """
     from hushbid.protocol.runtime.ledger.lifetime_ledger import read_ledger
 
@@ -67,7 +67,7 @@ def ledger_command(
 
 
 def _ledger_of(file: Path) -> Path:
-    """The ledger that lies beside a file; or the file, if it is one itself."""
+    """The ledger beside a file; or the file, if it is itself a ledger."""
     from hushbid.protocol.runtime.ledger.lifetime_ledger import may_be_ledger
 
     beside = file.with_name(f"{file.name}.ledger")
@@ -110,13 +110,13 @@ def _spent(spending: Spending) -> dict[str, Any]:
 
 
 def _shortened(identifier: str) -> str:
-    """An identifier as people tell it from others: numbers cut short."""
+    """A shortened identifier that people can tell from others: long numbers are cut."""
     digits = set("0123456789abcdef")
     return " ".join(part[:_SHOWN_DIGITS] if set(part) <= digits else part for part in identifier.split("/"))
 
 
 def _perfect(spending: Mapping[str, Any]) -> bool:
-    """Whether it is an owner's session that tells others nothing; a consumer's is a release used again."""
+    """Whether the charge is an owner's and reveals nothing; a consumer's without ε reuses a release."""
     from hushbid.protocol.privacy.releases import Neighbours
 
     return bool(spending["epsilon"] == 0.0 and spending["neighbours"] == Neighbours.ADD_REMOVE_ONE)

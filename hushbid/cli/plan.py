@@ -1,4 +1,4 @@
-"""`hushbid plan`: what a session would come to, before anybody takes part in it."""
+"""`hushbid plan`: an estimate of a session before anybody takes part in it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ __all__ = ["plan_command"]
 @takes(PlanOptions)
 @verb()
 def plan_command(options: PlanOptions, as_json: JsonOption = False) -> dict[str, Any]:
-    """Say what a session would come to: noise, error, points seen, bytes, time, and whether to run it.
+    """Estimate a session before it runs: noise, error, points seen, bytes, time, and whether to run it.
 
-    Options go before what the file says. Without a file --owners, --points, --validation, and --epsilon, are
-    needed.
+    Options override the file. Without a file, --owners, --points, --validation and --epsilon are required.
     """
     from hushbid.plan.terminal import render
 

@@ -19,7 +19,7 @@ __all__ = ["preflight_command"]
 
 @takes(PartyOptions, without=("metrics",))
 def preflight_command(options: PartyOptions, as_json: JsonOption = False) -> None:
-    """Check whether a party can take part from this machine. Give it the options that the party is given."""
+    """Check whether a party can take part from this machine. Give it the party's own options."""
     findings: list[Finding] = []
 
     def body() -> dict[str, Any]:
@@ -40,7 +40,7 @@ def preflight_command(options: PartyOptions, as_json: JsonOption = False) -> Non
 
 
 def _say(finding: Finding, *, as_json: bool) -> None:
-    """Write a finding and, for a problem, its remedy: one line, or several under one another."""
+    """Write a finding and, for a problem, its remedy: on one line, or on several lines."""
     stream = sys.stderr if as_json else sys.stdout
     _write(stream, finding.status, finding.check, finding.problem or finding.said)
     if finding.fix:

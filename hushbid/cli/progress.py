@@ -1,4 +1,4 @@
-"""Progress on stderr while a verb works for long: bars on a terminal, and otherwise a line each."""
+"""Progress on stderr during long work: bars on a terminal, otherwise one line per update."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 JobProgress: TypeAlias = Callable[[str, int, int], None]
-"""Takes a job's name, how much of it is done, and how much there is."""
+"""Takes a job's name, the part of it that is done, and its total."""
 
 
 @contextmanager
@@ -46,9 +46,9 @@ def session_progress(console: Console | None = None) -> Iterator[Callable[[Sessi
 
 
 def session_bar(progress: SessionProgress) -> RenderableType:
-    """A bar that is full when all rounds are decided, and below it the missing parties; or one of comparing.
+    """A bar that is full once all rounds are decided, above the missing parties; or a bar for a comparison.
 
-    Points may come to fewer than planned where owners have no more, so that the bar goes by rounds.
+    The bar counts rounds, as owners may run out of points before the planned number is reached.
     """
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -83,18 +83,18 @@ def session_bar(progress: SessionProgress) -> RenderableType:
 
 
 def bought(progress: SessionProgress) -> str:
-    """Points that were bought, of how many, as far as it is known; empty: it is not."""
+    """Points bought, and the planned number if known; empty if unknown."""
     points, planned = progress.points, progress.points_planned
     return "" if points is None else str(points) if planned is None else f"{points} of {planned}"
 
 
 def rate(points_per_second: float | None) -> str:
-    """A rate in words; empty: unknown."""
+    """A rate in words; empty if unknown."""
     return "" if points_per_second is None else f"{points_per_second:.3g} points/s"
 
 
 def left(seconds: float | None) -> str:
-    """Time that is left in words; empty: unknown."""
+    """The remaining time in words; empty if unknown."""
     if seconds is None:
         return ""
     minutes, rest = divmod(round(seconds), 60)
@@ -103,7 +103,7 @@ def left(seconds: float | None) -> str:
 
 
 def waiting(progress: SessionProgress) -> str:
-    """The missing parties, by name as far as owners may be named; empty: nobody."""
+    """The missing parties, named as far as owners may be named; empty if nobody is missing."""
     here, owners = progress.owners_connected, progress.owners
     if here is None or owners is None or progress.phase not in ("enrolling", "rounds"):
         return ""
@@ -115,7 +115,7 @@ def waiting(progress: SessionProgress) -> str:
 
 @contextmanager
 def job_progress(doing: str, unit: str) -> Iterator[JobProgress]:
-    """Show how far each of several jobs is, in words such as "auditing" and "runs"."""
+    """Show the progress of several jobs, in words such as "auditing" and "runs"."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from hushbid.cli.terminal import Terminal

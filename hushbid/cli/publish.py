@@ -43,7 +43,7 @@ def _show(made: Mapping[str, Any]) -> None:
 @takes(PublishKme)
 @verb(show=_show)
 def _kme(options: PublishKme, out: OutOption = Path()) -> dict[str, Any]:
-    """Publish a kernel mean embedding: from it a consumer tells how near the dataset comes to its own."""
+    """Publish a kernel mean embedding: a consumer estimates from it how close the dataset is to its own."""
     return _published(options, out)
 
 
@@ -51,7 +51,7 @@ def _kme(options: PublishKme, out: OutOption = Path()) -> dict[str, Any]:
 @takes(PublishRace)
 @verb(show=_show)
 def _race(options: PublishRace, out: OutOption = Path()) -> dict[str, Any]:
-    """Publish a RACE sketch: counts of points by hash functions, from which kernel sums are read."""
+    """Publish a RACE sketch: counts of points by hash functions, which estimate kernel sums."""
     return _published(options, out)
 
 
@@ -68,10 +68,10 @@ def _show_verified(checked: Mapping[str, Any]) -> None:
 @verb(show=_show_verified)
 def _verify(
     files: Annotated[
-        list[Path], typer.Argument(help="Entries, and directories of entries.", metavar="FILE...")
+        list[Path], typer.Argument(help="Entries, or directories of entries.", metavar="FILE...")
     ],
 ) -> dict[str, Any]:
-    """Check entries: signature, functions, and that their noise costs what they state."""
+    """Check entries: their signatures and functions, and that their noise meets the stated ε and δ."""
     found = Catalogue(*files).entries()
     return {"entries": [{"file": str(path), **entry.described()} for path, entry in found.items()]}
 

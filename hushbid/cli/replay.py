@@ -1,4 +1,4 @@
-"""`hushbid replay`: a page that plays a recorded session."""
+"""`hushbid replay`: a page that replays a recorded session."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def replay_command(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Transcripts of one session, one of each party; or a state or run directory that has them.",
+            help="Transcripts of one session, one per party; or a state or run directory that contains them.",
             metavar="FILE...",
         ),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "--html", help="The page; an older replay of the session there is replaced."
+            "--output", "--html", help="The page to write; it replaces an older replay of the session."
         ),
     ] = Path("replay.html"),
     beside: Annotated[
@@ -55,18 +55,28 @@ def replay_command(
             metavar="OTHER",
         ),
     ] = None,
+    transcripts_only: Annotated[
+        bool,
+        typer.Option(
+            "--transcripts-only",
+            help="Leave out the consumer's files, which its directory and a run's have beside transcripts: "
+            "no row of the validation set is shown, and no model is trained.",
+        ),
+    ] = False,
 ) -> dict[str, Any]:
-    """Write a page that plays a session: who said what to whom, and what each party had at each moment.
+    """Write a page that replays a session: who sent what to whom, and what each party held at each moment.
 
     It is one file that loads nothing from anywhere. One party's transcript shows that party's view, redacted
-    transcripts show less, and of a damaged one is shown what holds. With --beside it plays two sessions,
-    aligned by rounds, and says where they first differ.
+    transcripts show less, and of a damaged one is shown what holds. From a run's directory, or the
+    consumer's, it also shows the wanted rows, and trains the model to show its score so far. With --beside
+    it plays two sessions, aligned by rounds, and says where they first differ.
     """
+    from hushbid.replay.own import ReplayFiles
     from hushbid.replay.writing import write_replay
-    from hushbid.report.sources import transcripts_of
 
-    transcripts, others = (transcripts_of(*given) for given in (files, beside or ()))
-    facts, compared = write_replay(transcripts, output, others)
+    given = ReplayFiles.at(files, files=not transcripts_only)
+    other = ReplayFiles.at(beside, files=not transcripts_only) if beside else None
+    facts, compared = write_replay(given, output, other)
     steps = facts.steps
     return {
         "replay": str(output.resolve()),

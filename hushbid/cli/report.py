@@ -28,32 +28,32 @@ def report_command(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Transcripts of one session, one of each party; or a state or run directory that has them.",
+            help="Transcripts of one session, one per party; or a state or run directory that contains them.",
             metavar="FILE...",
         ),
     ],
     evaluation: Annotated[
         Path | None,
         typer.Option(
-            help="A run's evaluation.json, or the consumer's own result (--json); default: that in FILE, if "
-            "it is a directory."
+            help="A run's evaluation.json, or the consumer's own result (--json); default: the one in FILE, "
+            "if FILE is a directory."
         ),
     ] = None,
-    output: Annotated[Path, typer.Option(help="The page; an older report there is replaced.")] = Path(
+    output: Annotated[Path, typer.Option(help="The page to write; it replaces an older report.")] = Path(
         "report.html"
     ),
     validation: Annotated[
         Path | None,
         typer.Option(
-            help="D_v, with the consumer's transcript alone: draw what was bought beside it. The page then "
+            help="D_v, with the consumer's transcript alone: draw the purchase beside it. The page then "
             "shows private rows."
         ),
     ] = None,
     offered: Annotated[
         list[Path] | None,
         typer.Option(
-            help="An owner's file, which whoever runs all parties has: the map shows its points too. May be "
-            "repeated.",
+            help="An owner's file, available to whoever runs all parties: the map also shows its points. "
+            "May be repeated.",
             metavar="FILE",
         ),
     ] = None,
@@ -61,12 +61,14 @@ def report_command(
     label: LabelOption = None,
     image: Annotated[
         str | None,
-        typer.Option(help="Rows are grey images of so many pixels, as in 28x28.", metavar="WIDTHxHEIGHT"),
+        typer.Option(
+            help="The size of the grey images in the rows, in pixels, as in 28x28.", metavar="WIDTHxHEIGHT"
+        ),
     ] = None,
 ) -> dict[str, Any]:
     """Write a page on a session: how close its points came, who won, what was spent, what went wrong.
 
-    It is one file that loads nothing from anywhere. Redacted transcripts do, and show less.
+    The page is one file that loads nothing else. Redacted transcripts work too, and show less.
     """
     from hushbid.protocol.data import DataColumns
     from hushbid.protocol.data.names import split_names
@@ -75,7 +77,7 @@ def report_command(
     from hushbid.report.sources import evaluation_in, transcripts_of
     from hushbid.running.report import write_report
 
-    keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    keep_one_blas_thread()  # as in the parties' processes: the same sums in the same order
     wanted = None
     if validation is not None:
         size = None if image is None else read_image(image)
@@ -87,7 +89,7 @@ def report_command(
         )
     elif image is not None or offered:
         raise ConfigError(
-            f"{'--image says what rows are' if image is not None else '--offered names points'}, and no rows "
+            f"{'--image describes rows' if image is not None else '--offered names points'}, and no rows "
             "are drawn.",
             advice="Name them with --validation.",
         )

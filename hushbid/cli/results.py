@@ -1,4 +1,4 @@
-"""`hushbid results`: what a consumer bought, weighed, valued and written, by its state alone."""
+"""`hushbid results`: the consumer's purchase weighed, valued and exported, from its state directory alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILES: Final = {
     "model": "model (skops.io.load)",
     "session": "session file",
 }
-"""What the files hold, for people, in the order in which they are listed."""
+"""Descriptions of the files, in the order in which they are listed."""
 
 
 def _show(found: Results) -> None:
@@ -39,7 +39,7 @@ def _show(found: Results) -> None:
     if found.train is None:
         tell(f"No model was trained: {found.train_why}")
     else:
-        told = found.train.beside == found.weigh.model  # above, of the same model and the same rows
+        told = found.train.beside == found.weigh.model  # printed above, for the same model and the same rows
         if not told:
             tell(f"With {found.train.estimator}:")
         show_trained(found.train, verdict=not told)
@@ -61,10 +61,10 @@ def _show(found: Results) -> None:
 @takes(ResultsOptions)
 @verb(show=_show)
 def results_command(options: ResultsOptions) -> Record:
-    """Weigh, train on, value and write what a consumer bought, from its state directory alone.
+    """Weigh, value, train on and export what a consumer bought, using only its state directory.
 
-    Configuration, session, label, validation and test sets are those that it took part with. Nothing leaves
-    this machine.
+    Configuration, session, label, validation and test sets are those of the consumer's session. Nothing
+    leaves this machine.
     """
     from hushbid.running.purchase import results
 

@@ -1,4 +1,4 @@
-"""`hushbid keys approve | list | revoke`: what whoever keeps the session file does with the parties' keys."""
+"""`hushbid keys approve | list | revoke`: the roster, managed by whoever keeps the session file."""
 
 from __future__ import annotations
 
@@ -33,23 +33,25 @@ def _show_approved(done: Mapping[str, Any]) -> None:
 
 @verb(show=_show_approved)
 def approve_command(
-    requests: Annotated[list[Path], typer.Argument(help="What `keys request` made.", metavar="REQUEST...")],
+    requests: Annotated[
+        list[Path], typer.Argument(help="Requests, made with `keys request`.", metavar="REQUEST...")
+    ],
     session: SessionOption,
     fingerprints: Annotated[
         list[str] | None,
         typer.Option(
             "--fingerprint",
             metavar="NAME=FINGERPRINT",
-            help="As the party read it out, with the place that it fills: an owner's name, `consumer` or "
-            "`curator`; once for each request.",
+            help="The fingerprint that the party read out, with its place: an owner's name, `consumer` or "
+            "`curator`; once per request.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Compare no fingerprints.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the comparison of fingerprints.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Where a party has another key, put this in its place.")
+        bool, typer.Option("--replace", help="Replace a party's existing key with this one.")
     ] = False,
 ) -> dict[str, Any]:
-    """Put parties' keys on the session file's roster, once fingerprints and roles have been confirmed."""
+    """Put parties' keys on the session file's roster, once fingerprints and roles are confirmed."""
     from hushbid.roster.changes import approve
 
     return approve(session, requests, fingerprints=fingerprints, compare=not yes, replace=replace)
@@ -67,9 +69,9 @@ def _show_parties(found: Mapping[str, Any]) -> None:
 
 @verb(show=_show_parties, ends=lambda found: ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE)
 def list_command(session: SessionOption) -> dict[str, Any]:
-    """List the parties of a session file, with their fingerprints, or what is missing.
+    """List the parties of a session file with their fingerprints, and what is missing.
 
-    Exit code 4: something is wrong with the file that no missing key explains.
+    Exit code 4: the file has an error other than a missing key.
     """
     from hushbid.roster.changes import parties
 
@@ -82,17 +84,17 @@ def _show_revoked(done: Mapping[str, Any]) -> None:
 
 @verb(show=_show_revoked)
 def revoke_command(
-    name: Annotated[str, typer.Argument(help="The party, as on the roster.")],
+    name: Annotated[str, typer.Argument(help="The party's name on the roster.")],
     session: SessionOption,
     config: Annotated[
         Path | None,
         typer.Option(
-            help="The curator's private file: shut the owner out of a session that has begun, which stays "
+            help="The curator's private file: exclude the owner from a session that has begun, which stays "
             "the same session."
         ),
     ] = None,
 ) -> dict[str, Any]:
-    """Take a party's key off the roster; or, with --config, shut an owner out of a session that runs."""
+    """Remove a party's key from the roster; or, with --config, exclude an owner from a running session."""
     from hushbid.roster.changes import revoke
 
     return revoke(name, session, config)

@@ -1,4 +1,4 @@
-"""`hushbid run` and `hushbid simulate`: a whole session of a cluster file, over processes or in one."""
+"""`hushbid run` and `hushbid simulate`: a whole session from a cluster file, in many processes or in one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["end_on_signals", "run_command", "simulate_command"]
 
 @dataclass(frozen=True, kw_only=True)
 class _ClusterOptions:
-    """The options of both: the session, and whether it is rehearsed first."""
+    """The shared options: the session, and whether to rehearse it first."""
 
     cluster: Path = field(
         metadata=by_option(
@@ -38,12 +38,12 @@ class _ClusterOptions:
         )
     )
     data: Path | None = option(
-        Path | None, "--data", help="Where the cluster file's dataset lies.", envvar="HUSHBID_DATA"
+        Path | None, "--data", help="Directory of the cluster file's dataset.", envvar="HUSHBID_DATA"
     )
     settings: list[str] | None = option(
         list[str] | None,
         "--set",
-        help="A key of the cluster file, as in session.points=200.",
+        help="Override a key of the cluster file, as in session.points=200.",
         metavar="SECTION.KEY=VALUE",
     )
     rehearsal: bool = field(default=True, metadata=by_option(RehearsalOption))
@@ -53,7 +53,7 @@ class _ClusterOptions:
         bool,
         "--details",
         default=False,
-        help="Print all figures, and what each owner sold and should be paid.",
+        help="Print all figures, and each owner's sales and payment.",
     )
 
     def opened(self) -> Cluster:
@@ -74,11 +74,13 @@ def run_command(
     directory: Annotated[
         Path | None,
         typer.Option(
-            "--output", help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"
+            "--output",
+            help="Parent directory of the run's directory; default: runs.",
+            envvar="HUSHBID_DIRECTORY",
         ),
     ] = None,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Write a page that plays the session in the browser, too.")
+        bool, typer.Option("--replay", help="Also write a page that replays the session in the browser.")
     ] = False,
     as_json: JsonOption = False,
 ) -> dict[str, Any]:
@@ -86,7 +88,7 @@ def run_command(
     from hushbid.running.fork_server import ForkServer
 
     end_on_signals()
-    with ForkServer() as server:  # it imports while we do
+    with ForkServer() as server:  # imports run meanwhile
         from hushbid.running.launcher import run
 
         opened = options.opened()
@@ -108,11 +110,13 @@ def run_command(
 def simulate_command(
     options: _ClusterOptions,
     owners: Annotated[
-        int | None, typer.Option(min=1, help="Spread the owners' points over this many owners.")
+        int | None, typer.Option(min=1, help="Number of owners to spread the points over.")
     ] = None,
     owner_points: Annotated[
         int | None,
-        typer.Option(min=1, help="Points of each of --owners, drawn with replacement; default: dealt out."),
+        typer.Option(
+            min=1, help="Points of each of --owners, drawn with replacement; default: all points, dealt out."
+        ),
     ] = None,
     record: Annotated[
         Path | None, typer.Option("--output", help="Directory for the parties' transcripts.")
@@ -137,7 +141,7 @@ def simulate_command(
 
 
 def _finished(result: RunResult, *, details: bool, as_json: bool) -> dict[str, Any]:
-    """Print a result's tables, to stderr where stdout belongs to the JSON; returns the JSON."""
+    """Print a result's tables, to stderr if stdout is for JSON; returns the JSON."""
     from hushbid.results.terminal import render
 
     render(result, Terminal(stderr=as_json), details=details)

@@ -1,4 +1,4 @@
-"""`hushbid schema`: what columns a table has, and the numbers that a session knows of its rows."""
+"""`hushbid schema`: a table's columns, and the encoding of its rows as numbers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["schema_app"]
 
-schema_app = typer.Typer(help="Columns with names, categories and gaps: a public schema, and files by it.")
+schema_app = typer.Typer(
+    help="Describe named, categorical and incomplete columns in a public schema, and encode tables by it."
+)
 
 SchemaArgument = Annotated[Path, typer.Argument(help="The public schema.", metavar="SCHEMA.toml")]
-LabelOption = Annotated[str | None, typer.Option(help="The column of labels.")]
-SeparatorOption = Annotated[
-    str | None, typer.Option(help="Between the cells of a CSV file; default: found by its content.")
-]
+LabelOption = Annotated[str | None, typer.Option(help="The label column.")]
+SeparatorOption = Annotated[str | None, typer.Option(help="The delimiter of a CSV file; default: detected.")]
 DecimalOption = Annotated[
-    str | None, typer.Option(help="Sign before fractions in a CSV file, likewise.", metavar="'.'|','")
+    str | None, typer.Option(help="The decimal sign of a CSV file; default: detected.", metavar="'.'|','")
 ]
 EncodingOption = Annotated[
     str | None, typer.Option(help="Encoding of a CSV file, such as latin-1; default: UTF-8, or UTF-16.")
@@ -33,7 +33,7 @@ EncodingOption = Annotated[
 
 
 def _dialect(separator: str | None, decimal: str | None, encoding: str | None) -> Dialect | None:
-    """What is declared of a CSV file, checked as in a party's file."""
+    """The declared CSV format, checked as in a party's file."""
     from hushbid.protocol.config.party import DataSection
 
     section = DataSection().with_options(separator=separator, decimal=decimal, encoding=encoding)
@@ -46,20 +46,20 @@ def _draft(
     table: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", metavar="FILE")],
     public: Annotated[
         bool,
-        typer.Option("--public", help="Everybody may know the file: read bounds and categories off it."),
+        typer.Option("--public", help="The file is public: read bounds and categories from it."),
     ] = False,
     label: LabelOption = None,
     fill: Annotated[
         bool,
         typer.Option(
-            "--fill", help="With --public: fill gaps and keep columns of one value, by a rule in the draft."
+            "--fill", help="With --public: fill gaps and keep constant columns, by a rule in the draft."
         ),
     ] = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
 ) -> dict[str, Any]:
-    """Draft a schema for a table's columns, but for that of labels."""
+    """Draft a schema for a table's columns, except the label column."""
     from hushbid.tables.drafting import draft
 
     dialect = _dialect(separator, decimal, encoding)
@@ -69,7 +69,7 @@ def _draft(
 @schema_app.command("features")
 @verb(show=lambda result: tell("\n".join(f"{name} = {value}" for name, value in result.items())))
 def _features(schema: SchemaArgument) -> dict[str, Any]:
-    r"""Print what the session file's \\[features] has to say of a schema."""
+    """Print the `features` keys that a schema requires in the session file."""
     from hushbid.protocol.data.schema import Schema
 
     found = Schema.read(schema)
@@ -91,7 +91,7 @@ def _encode(
     table: Annotated[Path, typer.Argument(help="A party's own table.", metavar="FILE")],
     output: Annotated[Path, typer.Option(help="The .npz to write.", metavar="FILE")],
     label: LabelOption = None,
-    identifier: Annotated[str | None, typer.Option(help="The column of identifiers.")] = None,
+    identifier: Annotated[str | None, typer.Option(help="The identifier column.")] = None,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,

@@ -56,10 +56,10 @@ def _show(result: Mapping[str, Any]) -> None:
 def screen_command(
     options: ScreenOptions,
     catalogue: Annotated[
-        list[Path], typer.Argument(help="Entries, and directories of entries.", metavar="ENTRIES...")
+        list[Path], typer.Argument(help="Entries, or directories of entries.", metavar="ENTRIES...")
     ],
 ) -> dict[str, Any]:
-    """Rank owners by their catalogue entries, by a release of one's own validation set."""
+    """Rank owners by their catalogue entries, using a release of your own validation set."""
     from hushbid.protocol.session.guarantee import weak_epsilon
 
     if options.unaccounted:

@@ -1,4 +1,4 @@
-"""`hushbid setup`: what containers of a cluster's parties need, made before they start."""
+"""`hushbid setup`: the files that containers of a cluster's parties need, made before they start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _show(made: Mapping[str, Any]) -> None:
         was = "is over: every party has ended it well, and says again what came of it"
     tell(f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}")
     if made["over"]:
-        tell("Nothing is bought anew. For another session give another session.nonce and new states.")
+        tell("Nothing is bought again. For another session set another session.nonce and new states.")
     for owner, whose in made["points_of"].items():
         if owner != whose:
             tell(f"{owner} has points of {whose}.")
@@ -29,44 +29,48 @@ def _show(made: Mapping[str, Any]) -> None:
 @verb(show=_show)
 def setup_command(
     cluster: Annotated[Path, typer.Argument(help="The cluster file.", metavar="CLUSTER.toml")],
-    parties: Annotated[Path, typer.Option(help="Directory of the parties' directories.")],
+    parties: Annotated[Path, typer.Option(help="Directory for the parties' directories.")],
     session: Annotated[Path, typer.Option(help="The session file to write.", envvar="HUSHBID_SESSION")],
-    address: Annotated[str, typer.Option(help="Where the others reach the curator: tcp://HOST:PORT.")],
+    address: Annotated[
+        str, typer.Option(help="The curator's address for the other parties: tcp://HOST:PORT.")
+    ],
     owners: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Spread the owners' points over this many: owner-1, owner-2, …; default: as they are.",
+            help="Number of owners to spread the points over: owner-1, owner-2, …; default: as in the "
+            "cluster file.",
             envvar="HUSHBID_OWNERS",
         ),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Where the cluster file's dataset lies.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Directory of the cluster file's dataset.")] = None,
     public_keys: Annotated[
         Path | None,
         typer.Option(
-            help="Directory of NAME.pub of every party, if they have made their keys themselves.",
+            help="Directory with every party's NAME.pub, if the parties have made their own keys.",
             envvar="HUSHBID_PUBLIC_KEYS",
         ),
     ] = None,
     secret_key: Annotated[
         Path | None,
         typer.Option(
-            help="With --public-keys: where each party finds its own; absolute.", envvar="HUSHBID_SECRET_KEY"
+            help="With --public-keys: the path where each party finds its own key; absolute.",
+            envvar="HUSHBID_SECRET_KEY",
         ),
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="A key of the cluster file, as in session.points=200.",
+            help="Override a key of the cluster file, as in session.points=200.",
             metavar="SECTION.KEY=VALUE",
             envvar="HUSHBID_SET",
         ),
     ] = None,
 ) -> dict[str, Any]:
-    """Make each party's key, private file and data, and the session file, where they are missing.
+    """Create any missing keys, private files and data of the parties, and the session file.
 
-    Existing files stay: run again, it goes on with the same session.
+    Existing files stay: a second run continues the same session.
     """
     from hushbid.cluster.containers import OwnKeys, check_readable, set_up
     from hushbid.cluster.file import open_cluster
@@ -76,7 +80,7 @@ def setup_command(
         own_keys = OwnKeys(public_keys, secret_key)
     elif public_keys is not None or secret_key is not None:
         raise ConfigError(
-            "Keys of the parties' own take --public-keys and an absolute --secret-key.",
+            "The parties' own keys need --public-keys and an absolute --secret-key.",
             advice="Give both, or neither.",
         )
     for path in filter(None, (cluster, data)):

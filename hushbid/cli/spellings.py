@@ -1,4 +1,4 @@
-"""What people type for what they mean: options as they were spelled before, and words that are no verbs."""
+"""What people type by mistake or habit: former spellings of options, and words that are not verbs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BEFORE: Final[Mapping[str, Mapping[str, str]]] = {
     "run": _DIRECTORY,
     "simulate": {"--record": "--output"},
 }
-"""Options of verbs, or of all verbs of a group, as they were spelled before: they go on working."""
+"""Former spellings of options, by verb or group of verbs; they still work."""
 
 MEANT: Final[Mapping[str, str]] = {
     "buy procure purchase": "`hushbid run CLUSTER.toml` buys on this machine, `hushbid consumer` as one of "
-    "several parties; `hushbid plan` says first what it would come to",
+    "several parties; `hushbid plan` estimates the session first",
     "start begin launch go demo": "`hushbid init TABLE` begins a session of your own, and "
     "`hushbid run digits` runs the demonstration; `hushbid run CLUSTER.toml` runs a session on this machine, "
     "and `hushbid curator`, `owner` and `consumer` start one party each",
@@ -35,34 +35,34 @@ MEANT: Final[Mapping[str, str]] = {
     "buyer": "`hushbid consumer` takes part as the consumer",
     "check doctor validate test ping diagnose": "`hushbid preflight` checks whether a party can take part "
     "from this machine; `hushbid transcript verify` checks transcripts",
-    "log logs ps list monitor top progress": "`hushbid status DIR` says what parties do, and "
-    "`hushbid status DIR --watch` goes on doing so",
+    "log logs ps list monitor top progress": "`hushbid status DIR` shows what parties are doing, and "
+    "`hushbid status DIR --watch` keeps showing it",
     "key keygen genkey register": "`hushbid keys new NAME` makes a key, and `hushbid keys request` asks for "
     "a place on the roster",
-    "budget spent epsilon privacy accounting": "`hushbid ledger FILE` says what was spent",
+    "budget spent epsilon privacy accounting": "`hushbid ledger FILE` shows the privacy spent",
     "suggest recommend tune settings configure config": "`hushbid advise` proposes settings for a session",
-    "estimate cost price preview dry-run": "`hushbid plan` says what a session would come to",
+    "estimate cost price preview dry-run": "`hushbid plan` estimates a session",
     "rehearse rehearsal": "`hushbid plan CLUSTER.toml` and `hushbid preflight` rehearse a session",
     "rank": "`hushbid screen` ranks owners by their catalogue entries",
     "catalogue catalog": "`hushbid publish` makes catalogue entries, and `hushbid screen` ranks them",
     "encode decode columns": "`hushbid schema encode` and `hushbid schema decode` do that",
     "model fit": "`hushbid train` trains a model on delivered points",
     "weights weight": "`hushbid weigh` weighs delivered points",
-    "shapley worth attribute": "`hushbid value` says what each owner's points are worth",
-    "result outcome delivered points": "`hushbid results STATE` judges, weighs and writes what was bought",
+    "shapley worth attribute": "`hushbid value` values each owner's points",
+    "result outcome delivered points": "`hushbid results STATE` evaluates, weighs and exports a purchase",
     "page html plot": "`hushbid report` writes a page on a session",
     "verify diff export redact": "`hushbid transcript verify`, `diff` and `export` do that",
-    "retry repeat rerun": "`hushbid again SESSION` begins a session anew that was given up",
+    "retry repeat rerun": "`hushbid again SESSION` restarts an abandoned session",
     "resume continue restart": "`hushbid curator`, `owner` or `consumer` with the same state directory goes "
     "on where it was",
-    "version": "`hushbid --version` says it",
-    "help": "`hushbid --help` lists the verbs, and `hushbid VERB --help` what one takes",
+    "version": "`hushbid --version` prints it",
+    "help": "`hushbid --help` lists the verbs, and `hushbid VERB --help` shows a verb's options",
 }
-"""Words that people try, and the verbs that do what they ask for."""
+"""Words that people try, and the verbs that do what they mean."""
 
 
 def present(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command line, with options of before as they are spelled now."""
+    """The arguments of a command line, with former spellings of options replaced by present ones."""
     words = [each for each in arguments[:3] if not each.startswith("-")]
     words = words[1:] if words[:1] == ["evidence"] else words
     spellings: dict[str, str] = {}
@@ -77,7 +77,7 @@ def present(arguments: Sequence[str]) -> list[str]:
 
 
 def meant(word: str, verbs: Sequence[str]) -> str:
-    """An answer to a word that is no verb: the verb that was meant, as far as that can be told."""
+    """An answer to an unknown word: the intended verb, as far as it can be guessed."""
     said = f"There is no verb {word!r}."
     for words, answer in MEANT.items():
         if word.lower() in words.split():

@@ -1,4 +1,4 @@
-"""`hushbid status`: what the parties of some state directories, or of a run, do: now, live, or as a check."""
+"""`hushbid status`: the state of the parties of a run or of state directories: now, live, or as a check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from hushbid.cli.health import PortOption, StateOption, StatesArgument, WebOption, named_places
+from hushbid.cli.health import (
+    PortOption,
+    StateOption,
+    StatesArgument,
+    WebOption,
+    check_port,
+    named_places,
+)
 from hushbid.cli.health_check import MAX_AGE_SECONDS
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.runtime.command import fail, run_verb
@@ -20,32 +27,39 @@ def status_command(
     state: StateOption = None,
     watch: Annotated[
         bool,
-        typer.Option("--watch", "-w", help="Go on until the session is over, from before it begins."),
+        typer.Option(
+            "--watch",
+            "-w",
+            help="Keep watching until the session is over; it may start before the session does.",
+        ),
     ] = False,
     web: WebOption = False,
     port: PortOption = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="For health checks: exit code 1 unless all live or have ended well."),
+        typer.Option(
+            "--check", help="For health checks: exit code 1 unless all are alive or have ended well."
+        ),
     ] = False,
     ready: Annotated[
         bool,
         typer.Option(
             "--ready",
-            help="With --check: a curator also listens, an owner or the consumer has its data loaded.",
+            help="With --check: also require that a curator listens, and that an owner or the consumer has "
+            "its data loaded.",
         ),
     ] = False,
     max_age: Annotated[
         float,
         typer.Option(
-            min=0, help="With --check: seconds since its loop's last turn after which a party is not alive."
+            min=0, help="With --check: seconds since its loop's last turn after which a party counts as dead."
         ),
     ] = MAX_AGE_SECONDS,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout; with --watch one a look.")
+        bool, typer.Option("--json", help="One JSON object on stdout; with --watch one per look.")
     ] = False,
 ) -> None:
-    """Say what the parties of a run or of state directories do: round, points, who is missing."""
+    """Show what the parties of a run or of state directories are doing: round, points, who is missing."""
     _check_web(watch=watch, web=web, port=port, as_json=as_json)
     _check_options(watch=watch, check=check, ready=ready, max_age=max_age, as_json=as_json)
     if check:
@@ -81,5 +95,7 @@ def _check_options(*, watch: bool, check: bool, ready: bool, max_age: float, as_
 def _check_web(*, watch: bool, web: bool, port: int | None, as_json: bool) -> None:
     if web and not watch:
         fail(ConfigError("--web belongs to --watch.", advice="Give --watch too."), as_json=as_json)
-    if port is not None and not web:
-        fail(ConfigError("--port belongs to --web.", advice="Give --web too."), as_json=as_json)
+    try:
+        check_port(port, web=web)
+    except ConfigError as error:
+        fail(error, as_json=as_json)

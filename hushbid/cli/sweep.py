@@ -1,4 +1,4 @@
-"""`hushbid sweep`: many small sessions, in each of which other things go wrong."""
+"""`hushbid sweep`: inject faults into many small sessions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from hushbid.protocol.runtime.command import verb
 __all__ = ["sweep_app"]
 
 _Rules: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
+    list[str] | None, typer.Option("--rule", help="Acquisition rule; may be repeated. Default: all.")
 ]
 _Share: TypeAlias = Annotated[
-    str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
+    str,
+    typer.Option(help="Run every N-th session only, starting at the I-th, counted from 0.", metavar="I/N"),
 ]
-_Jobs: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")]
+_Jobs: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Number of processes; default: one per core.")
+]
 
 sweep_app = typer.Typer(
-    help="Let things go wrong in many small sessions, and see that each comes to the same.",
+    help="Inject faults into many small sessions and check the outcomes.",
     no_args_is_help=True,
 )
 
@@ -40,7 +43,7 @@ def _ends(result: Mapping[str, Any]) -> ExitCode:
 
 
 def _print(titles: Sequence[str], rows: Iterable[Sequence[object]], lines: Iterable[str]) -> None:
-    """Print a table, its first column of words and the others of numbers, and lines as they are."""
+    """Print a table with one text column and number columns, then the lines."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -85,34 +88,34 @@ def _show_faults(result: Mapping[str, Any]) -> None:
 @verb(show=_show_crashes, ends=_ends)
 def _crashes(
     rules: _Rules = None,
-    release: Annotated[str, typer.Option(help="The release of target and summary.")] = "filtered-gaussian",
+    release: Annotated[str, typer.Option(help="Release of target and summary.")] = "filtered-gaussian",
     rounds: Annotated[int, typer.Option(min=2, help="Rounds of a session.")] = 20,
     owners: Annotated[
-        int, typer.Option(min=1, help="Owners of a session; with logistic at least three.")
+        int, typer.Option(min=1, help="Owners of a session; at least three with logistic.")
     ] = 2,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="Two crashes in a session, any two: minutes to hours.")
+        bool, typer.Option("--pairs", help="Try every pair of crashes; takes minutes to hours.")
     ] = False,
     same_step: Annotated[
-        bool, typer.Option("--same-step", help="Two parties crash at steps that they take at the same time.")
+        bool, typer.Option("--same-step", help="Crash two parties at simultaneous steps.")
     ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="One session with these crashes, may be repeated. LEFT: how many of the step's frames had "
-            "left; -1: the step was not durable.",
+            help="Run one session with these crashes; may be repeated. LEFT: how many of the step's frames "
+            "had left; -1: the step was not durable.",
             metavar="PARTY:STEP:LEFT[,...]",
         ),
     ] = None,
     share: _Share = "0/1",
     jobs: _Jobs = None,
 ) -> dict[str, Any]:
-    """Crash parties at every step of a session, in simulation: it has to come to the same as without.
+    """Crash parties at every step of a simulated session, and require the same result as without crashes.
 
-    By default one party crashes in a session, and there is a session for every party, every step, and every
-    moment of it: before it is durable, before its first frame leaves, and after each frame. Ends with 1 if a
-    session came to another result, sent other frames, or left a transcript that does not replay; with --only,
-    also if a crash that was asked for never came.
+    By default one party crashes per session. There is a session for every party, every step, and every moment
+    of the step: before it is durable, before its first frame leaves, and after each frame. The exit code is 1
+    if a session had another result, sent other frames, or left a transcript that does not replay; with --only
+    also if a requested crash never happened.
     """
     from hushbid.evidence.sweep.crash_sweep import Setting, sweep, uncrashed
     from hushbid.evidence.sweep.crashes import Which, every, read_crashes
@@ -127,7 +130,7 @@ def _crashes(
     for rule in dict.fromkeys(rules or RULES):
         fewest = RULES[rule].fewest_owners if rule in RULES else 1
         settings.append(Setting(rule, release, rounds, max(owners, fewest)))
-        uncrashed(settings[-1])  # what cannot be swept is refused before anything is
+        uncrashed(settings[-1])  # Refuse what cannot be swept before starting.
     with job_progress("sweeping", "session" if len(only or ()) == 1 else "sessions") as progress:
         for setting in settings:
             given = [read_crashes(text) for text in only or ()]
@@ -148,28 +151,27 @@ def _crashes(
 @verb(show=_show_faults, ends=_ends)
 def _faults(
     rules: _Rules = None,
-    seed: Annotated[int, typer.Option(min=0, help="The first session's seed; the next have the next.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first session; the others follow.")] = 0,
     sessions: Annotated[
-        int | None, typer.Option(min=1, help="How many; default: 200, or as many as --minutes allow.")
+        int | None,
+        typer.Option(min=1, help="Number of sessions; default: 200, or as many as --minutes allows."),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="After which no further session is begun.")
+        float | None, typer.Option(min=0, help="Start no new session after this time.")
     ] = None,
     share: _Share = "0/1",
     transcripts: Annotated[
         Path | None,
-        typer.Option(
-            help="A directory to make, for the transcripts of the session of --seed.", metavar="DIR"
-        ),
+        typer.Option(help="New directory for the transcripts of the --seed session.", metavar="DIR"),
     ] = None,
     jobs: _Jobs = None,
 ) -> dict[str, Any]:
-    """Let everything go wrong in short sessions, in simulation: what must hold has to hold in each.
+    """Inject every kind of fault into short simulated sessions, and check the invariants.
 
-    A seed says which session it is, and all that goes wrong in it: frames late, twice, held up, or lost with
-    their connection; partitions of one way or both; crashes; owners that break the protocol. After a time the
-    faults end, and the session has to. The same seed gives the same session again, to the last byte. Ends
-    with 1 if an invariant was broken (docs/faults.md), and tells the seeds and their faults.
+    A seed determines the session and its faults: frames that are late, duplicated, held up or lost with
+    their connection; one-way and two-way partitions; crashes; owners that break the protocol. After a time
+    the faults stop, and the session must end. The same seed reproduces the session to the last byte. The
+    exit code is 1 if an invariant was violated (docs/faults.md); the seeds and their faults are printed.
     """
     from hushbid.evidence.sweep.fault_sweep import seeds_of, sweep_faults, write_transcripts
     from hushbid.protocol.privacy.acquisition import RULES
@@ -201,8 +203,8 @@ def _faults(
 
 
 def _share(text: str) -> slice:
-    """Which of a plan's sessions `I/N` stands for."""
+    """The sessions of a plan that `I/N` selects."""
     index, slash, count = text.partition("/")
     if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
-        raise ConfigError(f"--share {text}: no share.", advice="Give I/N with 0 <= I < N, such as 0/8.")
+        raise ConfigError(f"--share {text}: not a share.", advice="Give I/N with 0 <= I < N, such as 0/8.")
     return slice(int(index), None, int(count))

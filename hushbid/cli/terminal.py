@@ -1,4 +1,4 @@
-"""The console of all verbs: text on it is text, whoever wrote it."""
+"""The console of all verbs: it prints text literally, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Terminal"]
 
 
 class Terminal(Console):
-    """A console that finds no markup and no emoji in text, and writes unprintable characters as escapes.
+    """A console that interprets no markup and no emoji in text, and escapes unprintable characters.
 
-    The sequences that it writes itself, for colours and for bars that move, are not text.
+    The sequences that it writes itself, for colours and moving bars, are not text.
     """
 
     def __init__(self, *, stderr: bool = False, width: int | None = None, highlight: bool = True) -> None:
         super().__init__(stderr=stderr, width=width, highlight=highlight, markup=False, emoji=False)
 
     def render_str(self, text: str, **settings: Any) -> Text:
-        """As rich does, of text that is measured as it is shown."""
+        """As Rich does, measuring text in its printed form."""
         return super().render_str(printable_lines(text), **settings)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

@@ -1,4 +1,4 @@
-"""`hushbid train`: a model of scikit-learn on what was bought."""
+"""`hushbid train`: a scikit-learn model trained on the purchase."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 def show_trained(result: Trained, *, verdict: bool = True) -> None:
-    """Print the result for people; without the `verdict` where it is told already."""
+    """Print the result for people; without the `verdict` if it is already printed."""
     for line in changes_told(result.outside):
         say(line)
     learned = f"{result.points}"
@@ -79,16 +79,16 @@ def train_command(
     parameter: Annotated[
         list[str] | None,
         typer.Option(
-            help="A parameter of it, as in C=0.1 or kernel=rbf; may be given several times.",
+            help="A parameter of the model, as in C=0.1 or kernel=rbf; may be repeated.",
             metavar="NAME=VALUE",
         ),
     ] = None,
-    test: Annotated[Path | None, typer.Option(help="Held-out points with labels to judge by.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Held-out labelled points for the evaluation.")] = None,
     validation: Annotated[
         Path | None,
         typer.Option(
-            help="D_v: learn from own rows too, of which some have a label. By cross-validation they say "
-            "how much the points weigh beside them."
+            help="D_v: also learn from own rows, some of them labelled. Cross-validation on them chooses "
+            "the points' relative weight."
         ),
     ] = None,
     features: FeaturesOption = None,
@@ -97,15 +97,15 @@ def train_command(
     session: SessionOfTablesOption = None,
     without_weights: Annotated[
         bool,
-        typer.Option("--without-weights", help="Fit another one without weights, and show it beside."),
+        typer.Option("--without-weights", help="Also fit a model without weights, for comparison."),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of the model.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the model.", min=0)] = 0,
     output: Annotated[
         Path | None,
-        typer.Option(help="Write the model here, for skops.io.load: a .skops file.", metavar="FILE"),
+        typer.Option(help="A .skops file to write the model to, for skops.io.load.", metavar="FILE"),
     ] = None,
 ) -> Record:
-    """Train a model of scikit-learn on delivered points, and judge it. Nothing leaves this machine."""
+    """Train a scikit-learn model on delivered points and evaluate it. Nothing leaves this machine."""
     from hushbid.tables.training import train
 
     return train(
@@ -124,7 +124,7 @@ def train_command(
 
 
 def _parameters(given: Sequence[str]) -> dict[str, Any]:
-    """Values are TOML's, and text where they are none: `kernel=rbf` needs no quotes."""
+    """Values are TOML, or text where that does not parse: `kernel=rbf` needs no quotes."""
     from hushbid.protocol.config.loading import toml_value
 
     found = {}
@@ -135,7 +135,7 @@ def _parameters(given: Sequence[str]) -> dict[str, Any]:
         if name == "verbose":
             raise ConfigError(
                 "--parameter verbose: scikit-learn would print its progress among the results.",
-                advice="Leave it out, or train in Python (`hushbid.train`).",
+                advice="Omit it, or train in Python (`hushbid.train`).",
             )
         found[name] = None if value == "None" else toml_value(value)
     return found

@@ -1,4 +1,4 @@
-"""`hushbid transcript`: read transcripts, check and compare them, and write them for others."""
+"""`hushbid transcript`: read, verify, compare and export transcripts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hushbid.transcripts.verification.shapes import Verified
 
 __all__ = ["transcript_app"]
 
-transcript_app = typer.Typer(help="Read transcripts, check and compare them, and write them for others.")
+transcript_app = typer.Typer(help="Read, verify, compare and export transcripts.")
 
-JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON objects on stdout, one a line.")]
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON objects on stdout, one per line.")]
 
 
 @transcript_app.command("show")
@@ -27,28 +27,28 @@ JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON objects on s
 def _show(
     file: Annotated[Path, typer.Argument(help="A transcript.")],
     rounds: Annotated[
-        str | None, typer.Option("--round", help="Only records of round N, or of A to B: N or A:B.")
+        str | None, typer.Option("--round", help="Only records of round N, or of rounds A to B: N or A:B.")
     ] = None,
     peer: Annotated[
-        str | None, typer.Option(help="Only what came from this peer or went to it; needs --private.")
+        str | None, typer.Option(help="Only messages from or to this peer; needs --private.")
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(help="Only events and effects of this kind; with --private, of messages too."),
+        typer.Option(help="Only events and effects of this kind; with --private, also messages."),
     ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="Show the values of private fields too: points, noise.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many records.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of records.")] = None,
     as_json: JsonLinesOption = False,
 ) -> dict[str, Any]:
-    """Show what a party was given and did, record by record."""
+    """Show a party's inputs and actions, record by record."""
     from hushbid.transcripts.view import render_lines
 
     chosen = None if rounds is None else _rounds(rounds)
     all_of_it = Transcript(file).show(chosen, peer=peer, kind=kind, private=private, limit=limit)
     shown = _noting_missing(all_of_it, private=private)
-    # As it is read: a transcript may be large, and damage at its end is no reason to show nothing.
+    # As it is read: a transcript may be large, and damage at its end must not hide the rest.
     if as_json:
         return _as_lines(shown)
     render_lines(shown, Terminal())
@@ -65,13 +65,13 @@ def _show_comparison(found: Mapping[str, Any]) -> None:
 @verb(show=_show_comparison, ends=lambda found: ExitCode.DONE if found["same"] else ExitCode.FAILED)
 def _diff(
     a: Annotated[Path, typer.Argument(help="A transcript.")],
-    b: Annotated[Path, typer.Argument(help="Another of the same role.")],
+    b: Annotated[Path, typer.Argument(help="Another transcript of the same role.")],
     private: Annotated[bool, typer.Option("--private", help="Show private values too.")] = False,
     times: Annotated[bool, typer.Option("--times", help="Compare times too.")] = False,
 ) -> dict[str, Any]:
-    """Show where two sessions part, and how much is alike; ends with 1 if anything differs.
+    """Show where two sessions diverge, and how much agrees; exit code 1 if anything differs.
 
-    The comparison is about events: not times, salts or frame numbers.
+    The comparison covers events, not times, salts or frame numbers.
     """
     return Transcript(a).compare(b, private=private, times=times)
 
@@ -87,7 +87,7 @@ def _show_export(result: Mapping[str, Any]) -> None:
 @verb(show=_show_export)
 def _export(
     file: Annotated[Path, typer.Argument(help="A transcript.")],
-    output: Annotated[Path, typer.Option(help="The file to write; none is replaced.")],
+    output: Annotated[Path, typer.Option(help="A new file to write; existing files are not replaced.")],
     redact: Annotated[bool, typer.Option("--redact", help="Leave every private value out.")] = False,
     form: Annotated[
         str, typer.Option("--format", help="transcript (with --redact), jsonl, or parquet.")
@@ -118,15 +118,15 @@ def _replay(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Transcripts, each as its party recorded it; or a state or run directory that has them."
+            help="Transcripts, each recorded by its party; or a state or run directory that contains them."
         ),
     ],
     recompute: Annotated[
         Path | None,
-        typer.Option(help="The party's own file: redo features, releases and bids from its data, too."),
+        typer.Option(help="The party's own file: also recompute features, releases and bids from its data."),
     ] = None,
 ) -> dict[str, Any]:
-    """Feed the recorded events and noise to the same machine again; ends with 1 if it does something else."""
+    """Feed the recorded events and noise to the same machine again; exit code 1 if it acts differently."""
     from hushbid.report.sources import transcripts_of
     from hushbid.transcripts.replay_view import replay_all
 
@@ -155,15 +155,15 @@ def _verify(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Transcripts of one session, of any party; or a state or run directory that has them."
+            help="Transcripts of one session, of any party; or a state or run directory that contains them."
         ),
     ],
 ) -> Verified:
-    """Check transcripts: chains, signatures, and that parties' files tell the same.
+    """Check transcripts: chains, signatures, and that parties' files agree.
 
-    Ends with 1 if a file is damaged or files contradict each other, with 4 if one is no transcript or they
-    are of different sessions. A file cut in the middle of a record is reported as torn; whole records cut
-    off its end show only against the files of others.
+    Exit code 1: a file is damaged, or files contradict each other; 4: a file is no transcript, or the files
+    are of different sessions. A file cut in the middle of a record is reported as torn; whole records missing
+    at its end show only against the files of others.
     """
     from hushbid.report.sources import transcripts_of
 
@@ -171,7 +171,7 @@ def _verify(
 
 
 def _rounds(text: str) -> range:
-    """The rounds that N or A:B stands for, both ends among them."""
+    """The rounds that N or A:B stands for, inclusive."""
     first, colon, last = text.partition(":")
     if first.isdecimal() and (last if colon else first).isdecimal():
         rounds = range(int(first), int(last if colon else first) + 1)
@@ -184,7 +184,7 @@ def _rounds(text: str) -> range:
 
 
 def _noting_missing(shown: Iterable[Mapping[str, Any]], *, private: bool) -> Iterator[Mapping[str, Any]]:
-    """The same; names that were asked for and are nowhere are told to stderr."""
+    """The same; requested names that occur nowhere are reported on stderr."""
     from hushbid.transcripts.view import missing_lines
 
     for part in shown:
@@ -195,7 +195,7 @@ def _noting_missing(shown: Iterable[Mapping[str, Any]], *, private: bool) -> Ite
 
 
 def _as_lines(shown: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Print each part as a line, as it is read, but for the end: that is the verb's result, so the last."""
+    """Print each part as a line, as it is read, except the last: that is the verb's result."""
     for part in shown:
         if part["type"] == "end":
             sys.stdout.flush()

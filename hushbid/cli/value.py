@@ -1,4 +1,4 @@
-"""`hushbid value`: what each owner's points are worth to the consumer, by its own data."""
+"""`hushbid value`: the worth of each owner's points to the consumer, by its own data."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def show_values(result: Worth) -> None:
     console.print(f"Gains and Shapley values add up to {result.total:+.5f}, gained in MMD² over {start}.")
     if not result.from_seed_set:
         console.print("The consumer's exact gains count from the seed set: --seed-set gives the same.")
-    console.print("All tell of the validation set without noise: they stay here, and nobody is paid by them.")
+    console.print("They reveal the validation set without noise: keep them here, and pay nobody by them.")
 
 
 @takes(ValueOptions)
 @verb(show=show_values)
 def value_command(options: ValueOptions) -> Record:
-    """Work out what each owner's points are worth: gains, leaving one out, Shapley values. Nothing leaves."""
+    """Value each owner's points: gains, leave-one-out and Shapley values. Nothing leaves this machine."""
     from hushbid.tables.valuing import value_owners
 
     return value_owners(options)

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hushbid.cli.health import PortOption, StateOption, StatesArgument, WebOption, named_places
+from hushbid.cli.health import (
+    PortOption,
+    StateOption,
+    StatesArgument,
+    WebOption,
+    check_port,
+    named_places,
+)
 from hushbid.cli.health_check import MAX_AGE_SECONDS, statuses_in, trouble
 from hushbid.cli.progress import bought, left, rate, waiting
 from hushbid.protocol.errors import ConfigError, HushbidError
@@ -40,9 +47,9 @@ __all__ = [
 ]
 
 WATCH_SECONDS: Final = 1.0
-"""Between two looks."""
+"""Time between two looks."""
 WIDE: Final = 110
-"""Columns of a terminal from which on every figure has a column of its own."""
+"""Terminal width from which on every figure has a column of its own."""
 
 
 @verb()
@@ -52,14 +59,13 @@ def watch_command(
     state: StateOption = None,
     once: Annotated[bool, typer.Option("--once", help="Look once; all parties must have started.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout, a line a look.")
+        bool, typer.Option("--json", help="One JSON object per look on stdout, each on a line.")
     ] = False,
     web: WebOption = False,
     port: PortOption = None,
 ) -> dict[str, Any]:
     """Watch a session until it is over: how far it is, how fast, and who is missing."""
-    if port is not None and not web:
-        raise ConfigError("--port belongs to --web.", advice="Give --web too.")
+    check_port(port, web=web)
     if once and web:
         raise ConfigError("--web goes on, and --once looks once.", advice="Give one of them.")
     if web:
@@ -71,7 +77,7 @@ def watch_command(
 
 
 def look_once(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
-    """Show what parties do now; all must have started."""
+    """Show what parties are doing now; all must have started."""
     from hushbid.cli.terminal import Terminal
 
     statuses = statuses_in(places)
@@ -84,7 +90,7 @@ def look_once(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
 
 
 def watched(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
-    """Show what parties do, until their session is over; they need not have started yet."""
+    """Show what parties are doing, until their session is over; they need not have started yet."""
     from hushbid.cli.terminal import Terminal
 
     watcher = Watcher(places)
@@ -98,7 +104,7 @@ def watched(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
 
 
 def _print_unless_over(look: Look) -> None:
-    """Print a look as a line of JSON, but for the last one, which is the verb's result."""
+    """Print a look as a line of JSON, except the last one, which is the verb's result."""
     if not look.over:
         sys.stdout.write(json_line(look.as_json()))
         sys.stdout.flush()
@@ -106,7 +112,7 @@ def _print_unless_over(look: Look) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """One party at one look, in seconds since 1970; `unreadable` says why its last status is an old one."""
+    """One party at one look, in seconds since 1970; `unreadable` says why only an older status is known."""
 
     status: Status
     at: float
@@ -114,7 +120,7 @@ class Party:
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with it; None: it is well, or has ended well."""
+        """The party's problem; None if it is well, or has ended well."""
         return trouble(self.status, self.at, max_age=MAX_AGE_SECONDS, ready=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -128,16 +134,17 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The parties seen at one look, and the places without a readable status yet, each with why."""
+    """The parties seen at one look, and the places without a readable status yet, with the reasons."""
 
     parties: tuple[Party, ...]
     awaited: tuple[tuple[str, str], ...]
 
     @property
     def gone(self) -> tuple[Party, ...]:
-        """Parties that will not end any more: their curator has, well, and their processes are not there.
+        """Parties that will never end: their curator has ended well, and their processes are gone.
 
-        The process of a party on another machine cannot be seen from here: then the last turn decides.
+        The process of a party on another machine cannot be seen from here: then its loop's last turn
+        decides.
         """
         statuses = [party.status for party in self.parties]
         done = {each.session for each in statuses if each.role == "curator" and each.exit_code == 0}
@@ -165,10 +172,11 @@ class Look:
 
 
 class Watcher:
-    """Looks at directories, and bears with what is not there yet or cannot be read just now.
+    """Looks at directories, and tolerates what is missing or unreadable at the moment.
 
     Args:
-        places: The arguments of `hushbid status`: state directories, parties' directories, or those of runs.
+        places: The arguments of `hushbid status`: state directories, parties' directories, or run
+            directories.
     """
 
     def __init__(self, places: Sequence[Path]) -> None:
@@ -188,7 +196,7 @@ class Watcher:
                     awaited.append((path.stem, why))
             missing = [each for each in sorted(place.glob("parties/*/")) if not status_files(each)]
             if files and files[0].parent in (place, place / "state"):
-                missing = []  # a party's own, whatever else lies there
+                missing = []  # the party's own status, whatever else is there
             awaited += [(each.name, "has not started yet") for each in missing]
             if not files and not missing:
                 why = "no party has started with it yet" if place.is_dir() else "is not there yet"
@@ -196,7 +204,7 @@ class Watcher:
         return Look(tuple(parties), tuple(awaited))
 
     def _read(self, path: Path) -> str:
-        """Read a status; returns why that cannot be done now, if so."""
+        """Read a status; returns the reason if it cannot be read now."""
         try:
             self._known[path] = Status.read(path)
         except HushbidError as error:
@@ -206,7 +214,7 @@ class Watcher:
 
 @contextmanager
 def shown(console: Console) -> Iterator[Callable[[Look], None]]:
-    """What shows looks: in place on a terminal; else one below the other, when more than figures change."""
+    """Shows looks: in place on a terminal; otherwise one below the other, when more than figures change."""
     if not console.is_terminal:
         before: list[Any] = []
 
@@ -225,7 +233,7 @@ def shown(console: Console) -> Iterator[Callable[[Look], None]]:
 
 
 def view(look: Look, width: int) -> RenderableType:
-    """A look as a table. In a narrow terminal a party's figures stand together in a column."""
+    """A look as a table. In a narrow terminal a party's figures share a column."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -249,7 +257,7 @@ def view(look: Look, width: int) -> RenderableType:
 
 
 def _news(party: Party) -> tuple[object, ...]:
-    """Changes that are worth another table where tables stand one below the other."""
+    """Changes that call for a new table when tables stand one below the other."""
     status = party.status
     wrong = bool(party.unreadable or party.trouble)
     state = status.phase, status.paused, status.connected, status.finished, wrong
@@ -315,17 +323,17 @@ _FIGURES: Final[Mapping[str, Callable[[Party], str]]] = {
 
 
 TITLES: Final = ("party", "state", *(name for name in _FIGURES if name != _AGE))
-"""The heads of `cells`."""
+"""The headings of `cells`."""
 
 
 def cells(party: Party) -> list[str]:
-    """What a party's row says, without how long ago its loop turned, which changes at every look."""
+    """A party's row without the age of its loop's last turn, which changes at every look."""
     figures = [figure(party) for name, figure in _FIGURES.items() if name != _AGE]
     return [printable(cell) for cell in (_name(party.status), _state(party), *figures)]
 
 
 def _labelled(figures: Sequence[str]) -> Iterator[str]:
-    """Figures with what they are, where no head of a column says it."""
+    """Figures labelled with their meaning, for a column whose heading does not give it."""
     forms = ("round {}", "{} points", "{}", "{}", "missing: {}", "{}", "ε = {}", "seen {}")
     for form, figure in zip(forms, figures, strict=True):
         yield form.format(figure) if figure else ""

@@ -1,4 +1,4 @@
-"""`hushbid status --watch --web`: a session as it runs, as a page for the browsers of this machine.
+"""`hushbid status --watch --web`: a running session as a page for browsers on this machine.
 
 `hushbid watch --web` is its other name.
 """
@@ -28,22 +28,26 @@ from hushbid.replay.serving import PageServer, Served
 __all__ = ["Course", "pause_after", "served"]
 
 _REST: Final = 4.0
-"""How many times as long as it has read a watch rests: it takes a fifth of one processor at most."""
+"""Ratio of a watch's rest to its reading time: it takes at most a fifth of one processor."""
 _FIRST: Final = Look((), ())
+_OVER: Final = "The session is over. Ctrl-C ends the page."
+_GOES_ON: Final = "The session goes on again."
 
 
 def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[str, Any]:
-    """Serve a session until Ctrl-C or SIGTERM, also when it is over; its parties need not have started yet.
+    """Serve a session until Ctrl-C or SIGTERM, even after it is over; its parties may start later.
+
+    A session that was over goes on where a party is started again: so it is looked at all the time.
 
     Args:
-        port: None: one that the system chooses.
+        port: None: the system chooses one.
 
     Raises:
         ConfigError: A place is no directory, the places are of several sessions, or the port is taken.
     """
     for place in places:
         if place.exists() and not place.is_dir():
-            raise ConfigError(f"{place} is no directory.", advice="Name state directories, or those of runs.")
+            raise ConfigError(f"{place} is no directory.", advice="Name state or run directories.")
     course = Course(places)
     with PageServer(port or 0, course.served) as server:
         try:
@@ -61,25 +65,25 @@ def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[s
 
 
 def _serve(course: Course, server: PageServer, *, as_json: bool) -> None:
-    while not course.ended:
+    said = False
+    while True:
         seconds = time.perf_counter()
         if course.go_on(time.time()):
             server.serve(course.served)
-        if not course.ended:
-            time.sleep(pause_after(time.perf_counter() - seconds))
-    _say({"over": True}, "The session is over. Ctrl-C ends the page.", as_json=as_json)
-    while True:
-        time.sleep(WATCH_SECONDS)
+        if course.ended != said:
+            said = course.ended
+            _say({"over": said}, _OVER if said else _GOES_ON, as_json=as_json)
+        time.sleep(pause_after(time.perf_counter() - seconds))
 
 
 def pause_after(seconds: float) -> float:
-    """Seconds to wait after a reading that took so long: one, or four times as long as it took."""
+    """Seconds to wait after a reading of this length: one, or four times its length."""
     return max(WATCH_SECONDS, _REST * seconds)
 
 
 @contextmanager
 def _ending_as_by_ctrl_c() -> Iterator[None]:
-    """Have SIGTERM and the like do what Ctrl-C does."""
+    """Let SIGTERM and similar signals do what Ctrl-C does."""
     before = {number: signal.signal(number, signal.default_int_handler) for number in platform.ENDING}
     try:
         yield
@@ -97,10 +101,10 @@ def _say(told: Mapping[str, Any], words: str, *, as_json: bool) -> None:
 
 
 class Course:
-    """A session as it is known now, by its parties' statuses and the public part of their transcripts.
+    """A session's present state, from its parties' statuses and the public part of their transcripts.
 
     Args:
-        places: State directories, parties' directories, or those of runs; they need not be there yet.
+        places: State directories, parties' directories, or run directories; they need not exist yet.
     """
 
     def __init__(self, places: Sequence[Path]) -> None:
@@ -108,7 +112,7 @@ class Course:
         self._follower = Follower(places)
         self.look = _FIRST
         self.ended = False
-        """Whether all has been read of a session that is over."""
+        """Whether the session is over, and all of it was read."""
         self._told: dict[str, Any] = {}
         self._version = self._facts_version = 0
         self._facts = b"null"
@@ -119,7 +123,7 @@ class Course:
         return self._follower.facts
 
     def go_on(self, now: float) -> bool:
-        """Look again; whether there is anything new to serve.
+        """Look again; returns whether there is anything new to serve.
 
         Args:
             now: Seconds since 1970.
@@ -127,7 +131,7 @@ class Course:
         Raises:
             ConfigError: The transcripts are of several sessions, or two are one party's.
         """
-        # Parties say that they have ended when they have written all: what is read after that is the whole.
+        # A party reports its end only after it has written everything: a later reading is complete.
         self.look = self._watcher.look(now)
         newer = self._follower.look()
         self.ended = self.look.over
@@ -171,13 +175,13 @@ def _packed(value: Mapping[str, Any]) -> bytes:
 
 
 def _with_facts(told: bytes, facts: bytes) -> bytes:
-    """An object in JSON with one more field: facts are long, and are made into JSON once."""
+    """A JSON object with one more field: facts are long, and are encoded only once."""
     return told.removesuffix(b"}") + b',"facts":' + facts + b"}"
 
 
 @dataclass(frozen=True)
 class _Page:
-    """Makes the page of facts when it is asked for."""
+    """Makes the page of facts on demand."""
 
     facts: Facts | None
 

@@ -1,4 +1,4 @@
-"""`hushbid weigh`: matching weights of delivered points, once more, as the consumer computes them."""
+"""`hushbid weigh`: recompute the matching weights of delivered points, as the consumer computes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["weigh_command"]
 
 
 _BALANCED: Final = {"wanted": "those of the validation set", "equal": "equal"}
-"""What label shares are, for people."""
+"""Labels of the sources of label shares."""
 
 
 def _show(result: Weighing) -> None:

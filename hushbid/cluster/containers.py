@@ -1,8 +1,8 @@
-"""`hushbid setup`: a cluster's parties made ready to run apart, each from directories that are its own.
+"""`hushbid setup`: prepare a cluster's parties to run apart, each from directories of its own.
 
-For containers: a volume each for a party's key, its data and its state, and one for the session file. Whoever
-runs this has had every party's key and data in hand, so it is for demonstrations and tests: parties that do
-not trust one operator make their own (docs/deploy.md).
+For containers: volumes for each party's key, data and state, and one for the session file. Whoever runs this
+has handled every party's key and data, so it is for demonstrations and tests: parties that do not trust one
+operator make their own (docs/deploy.md).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _DATA: Final = Path("data")
 _STATE: Final = Path("state")
 _PUBLIC: Final = 0o644
 _PATIENCE: Final[Mapping[str, float]] = {"enrolment": 300.0, "round": 60.0, "comeback": 60.0}
-"""Time limits, in seconds, where the cluster file sets none. Containers come and come back slowly, and
-a round waits for a lost owner no longer than the last two say.
+"""Time limits, in seconds, where the cluster file sets none. Containers start and restart slowly, and a round
+waits for a lost owner no longer than the last two limits.
 """
 _ON_ITS_OWN_MACHINE: Final = (
     "Have that party run on its own machine, with its own data and ledger (docs/deploy.md). What containers "
@@ -54,7 +54,7 @@ _ON_ITS_OWN_MACHINE: Final = (
 
 @dataclass(frozen=True)
 class OwnKeys:
-    """Keys that parties have made themselves: the directory of ``NAME.pub``, and each one's secret key."""
+    """Keys that parties have made themselves: the directory of ``NAME.pub``, and each secret key's path."""
 
     public: Path
     secret: Path
@@ -62,7 +62,7 @@ class OwnKeys:
 
 @dataclass(frozen=True)
 class SetUp:
-    """The setup, made now or before.
+    """The setup, new or existing.
 
     Attributes:
         parties: Curator, consumer, owners by name.
@@ -87,11 +87,11 @@ def set_up(
     owners: int | None = None,
     own_keys: OwnKeys | None = None,
 ) -> SetUp:
-    """Make what a cluster's parties lack; leave what they have, which may be a session that has begun.
+    """Make what a cluster's parties lack; keep what they have, which may be a session that has begun.
 
-    A party gets, below its own directory, ``key/secret.key``, ``data/`` with its private file ``party.toml``
-    and its data, and ``state/`` (directories of mode 0700, files of mode 0600). The session file comes last:
-    where it is, everything is.
+    Each party gets, below its own directory, ``key/secret.key``, ``data/`` with its private file
+    ``party.toml`` and its data, and ``state/`` (directories of mode 0700, files of mode 0600). The session
+    file comes last: if it exists, everything does.
 
     Args:
         cluster: The cluster. Files that it names are copied to their parties.
@@ -99,20 +99,20 @@ def set_up(
         session_path: The session file.
         address: The curator's address for the others, in place of the cluster file's.
         owners: Spread the owners' points over this many owners, named owner-1, owner-2, …; None: as they are.
-            The first has points of the first owner by alphabet, and so on, round and round.
+            The first has points of the first owner by alphabet, and so on, cyclically.
         own_keys: The parties' own keys; None: they are made here.
 
     Raises:
-        ConfigError: Nobody can connect to `address`, the sections do not go together, data have a lifetime
-            ledger already, another session is there, or it cannot be written.
+        ConfigError: Nobody can connect to `address`, the sections do not fit together, data already have a
+            lifetime ledger, another session exists, or the setup cannot be written.
         DataError: A file that the cluster names cannot be used.
-        KeyFileError: A key that is there cannot be used.
+        KeyFileError: An existing key cannot be used.
     """
     cluster = cluster.patient(_PATIENCE)
     values = {**cluster.file.network.model_dump(), "address": address}
     network = validated(NetworkSection, values, where="--address")
     contact_address(network.address)
-    # Before data are dealt out, which can fail for a number of owners that there is no place for anyway.
+    # Before data are dealt out: that can fail for a number of owners without directories.
     names = cluster.owners if owners is None else tuple(f"owner-{number + 1}" for number in range(owners))
     parties = parties_in(place, names)
     _check_places(place, parties)
@@ -169,13 +169,13 @@ def check_readable(path: Path) -> None:
     """Refuse a path if this user cannot read it, or cannot enter a directory above it; a missing one passes.
 
     Raises:
-        ConfigError: Says which of them, and who the user is.
+        ConfigError: States which of them, and who the user is.
     """
     for place in (*reversed(path.absolute().parents), path):
         if os.path.exists(place) and not os.access(place, os.X_OK if place.is_dir() else os.R_OK):
             raise ConfigError(
-                f"{place} cannot be read by {platform.user()}, as whom this runs.",
-                advice="Let that user read it, on the machine that it is from: `chmod -R o+rX`, or `chown`.",
+                f"{place} cannot be read by {platform.user()}, the user that runs this.",
+                advice="Give that user access, on the machine of the file: `chmod -R o+rX`, or `chown`.",
             )
 
 
@@ -187,7 +187,7 @@ def _key_of(party: Party) -> KeyPair:
 def _dealt(
     cluster: Cluster, owners: int | None
 ) -> tuple[ClusterData, Mapping[str, str], Mapping[str, BudgetSection | None]]:
-    """Every party's data; by owner, whose points it has, and its budget."""
+    """Every party's data; and for each owner, whose points it has, and its budget."""
     _refuse_ledgers(cluster)
     data = cluster.load()
     budgets = {name: section.budget for name, section in cluster.file.owners.items()}
@@ -214,7 +214,7 @@ def _refuse_ledgers(cluster: Cluster) -> None:
     for name, section, paths in sections:
         if section.ledger is not None:
             raise ConfigError(
-                f"{cluster.where} names a lifetime ledger for {name}, which a copy of its data would escape.",
+                f"{cluster.where} names a lifetime ledger for {name}; a copy of its data would escape it.",
                 advice=_ON_ITS_OWN_MACHINE,
             )
         for path in filter(None, paths):
@@ -222,6 +222,6 @@ def _refuse_ledgers(cluster: Cluster) -> None:
             ledger = path.with_name(f"{path.name}.ledger")
             if os.path.lexists(ledger):
                 raise ConfigError(
-                    f"{ledger} has what was spent on {name}'s data, which a copy of them would escape.",
+                    f"{ledger} records what was spent on {name}'s data; a copy of them would escape it.",
                     advice=_ON_ITS_OWN_MACHINE,
                 )

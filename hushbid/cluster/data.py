@@ -47,8 +47,8 @@ def of_partition(partition: Partition, draw: Draw | None = None) -> ClusterData:
 def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> ClusterData:
     """Spread the owners' points over another number of owners, to simulate large sessions.
 
-    New owner number i comes of old owner i mod K. Without `points` an old owner's rows are dealt out, each
-    once; with it every new owner draws that many of them, with replacement.
+    New owner number i takes its points from old owner i mod K. Without `points` an old owner's rows are dealt
+    out, each once; with it every new owner draws that many of them, with replacement.
 
     Raises:
         ConfigError: There are too few points to deal one to each.
@@ -64,7 +64,7 @@ def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> 
         elif len(heirs) > len(dataset):
             raise ConfigError(
                 f"{dataset.name} has {len(dataset)} points, too few to deal out to {len(heirs)} owners.",
-                advice="Take fewer owners; with `simulate` each may draw points anew (`--owner-points`).",
+                advice="Use fewer owners; with `simulate` each can draw points anew (`--owner-points`).",
             )
         else:
             shares = np.array_split(generator.permutation(len(dataset)), len(heirs))

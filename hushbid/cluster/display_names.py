@@ -1,4 +1,4 @@
-"""Owners' names as people have them, such as ``Hôpital Nord``, beside the names that a roster can have."""
+"""Owners' display names, such as ``Hôpital Nord``, and the roster names that stand for them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["MOST_SHOWN", "handles_of", "shown_name"]
 MOST_SHOWN: Final = 200
 """Most characters of a display name."""
 _LONGEST: Final = 48
-"""Characters of a handle that is made of a display name, before what tells it from others."""
+"""Characters of a handle made from a display name, before the part that makes it unique."""
 _PARTS: Final = {"ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "ð": "d", "þ": "th"}
-"""Letters that are no letter of ASCII with a mark."""
+"""Letters that are not an ASCII letter with a diacritic, and their replacements."""
 
 
 _OTHER: Final = "Give every owner a name of its own, as people have it."
 
 
 def handles_of(names: Iterable[str]) -> dict[str, str]:
-    """A roster's name for each display name: itself if it can be one, else one that is made of it.
+    """A roster name for each display name: the same if it is valid, else one made from it.
 
-    It does not depend on the order of the names. Two that would have one handle get the beginning of a digest
-    behind it; a name without a letter or digit of any Latin script is `owner` and that.
+    The result does not depend on the order of the names. Two that would have one handle get the beginning of
+    a digest appended; a name without a letter or digit of any Latin script becomes `owner` and a digest.
 
     Raises:
         ConfigError: A name is empty, too long, or that of another party.
@@ -52,7 +52,7 @@ def handles_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def shown_name(handle: str, display: Mapping[str, str]) -> str:
-    """What people read for an owner: its display name, made safe to show, or its handle."""
+    """The printed name of an owner: its display name, made safe to show, or its handle."""
     return printable(display[handle]) if handle in display else handle
 
 

@@ -1,7 +1,7 @@
 """The baselines of a run, which no party can compute: they need all parties' data at once (DESIGN §7).
 
 Only the operator of a demonstration cluster, who holds every file, can run this. It takes no part in the
-protocol and knows nothing of what was released in it.
+protocol and knows nothing that was released in it.
 """
 
 from __future__ import annotations
@@ -57,29 +57,29 @@ Rows: TypeAlias = Table | Dataset
 """Raw features, shape (n, c), and labels, shape (n,), which a `Dataset` may lack."""
 
 Selection: TypeAlias = list[tuple[str, int]]
-"""Chosen points as (owner, row), in the order of choice. Fewer than asked for if the owners have fewer."""
+"""Chosen points as (owner, row), in the order of choice. Fewer than requested if the owners have fewer."""
 
 Told: TypeAlias = Callable[[str, float | None], object]
-"""Gets what is computed, in words, and the completed share of it, from 0 to 1; None: unknown."""
+"""Receives the current computation, in words, and its completed share, from 0 to 1; None: unknown."""
 
 AT_RANDOM: Final = "comparing with as many at random"
 GREEDY: Final = "comparing with the greedy choice"
 
 MOST_READ: Final = 3 * 10**11
-"""Most coordinates that a greedy choice reads (n·d·p) unless it is asked for: half a minute of one core."""
+"""Most coordinates that a greedy choice reads (n·d·p) unless requested: half a minute of one core."""
 MOST_HELD: Final = 2**30
-"""Bytes that it holds, likewise."""
+"""Most bytes that it holds unless requested."""
 _READ_PER_SECOND: Final = 10**10
-"""Coordinates, by one core that does other work, too."""
+"""Coordinates per second, on one core that does other work, too."""
 _IN_MEMORY: Final = 2**29
-"""Most bytes of φ that are held in memory; more lie in a file."""
+"""Most bytes of φ that are held in memory; more go to a file."""
 _PRICED_BYTES: Final = 20
-"""Bytes of memory for a coordinate where points have prices: they are compared in float32, in tables that
-double as they grow.
+"""Bytes of memory for a coordinate if points have prices: they are compared in float32, in tables that double
+as they grow.
 """
 
 UNLIKE_LEVEL: Final = 0.01
-"""Share of pairs of sets of one distribution that `unlike` takes for unlike ones, at most."""
+"""Largest share of pairs of sets of one distribution that `unlike` takes for unlike ones."""
 _PERMUTATIONS: Final = 199
 
 
@@ -89,7 +89,7 @@ class NotComputed(Figures):
 
     Attributes:
         figure: Its name in `choices`.
-        why: Why, and what has it computed all the same; for people.
+        why: The reason, and how to have it computed all the same; for people.
     """
 
     figure: str
@@ -98,17 +98,17 @@ class NotComputed(Figures):
 
 @dataclass(frozen=True)
 class Baselines:
-    """How good p points are when nothing is private, and when nobody chooses; without the seed set.
+    """The quality of p points when nothing is private, and when nobody chooses; without the seed set.
 
     Attributes:
         greedy: The greedy choice among the union of all owners, by exact embeddings.
         uniform: p/K points drawn at random from each owner.
         uniform_model: The consumer's model with the points of the uniform choice in place of a purchase.
         greedy_by_round: MMD² of the first 1, 2, … points of the greedy choice against D_v.
-        uniform_by_round: The same of the uniform one in an order drawn at random, in which any first points
-            are a uniform choice too.
+        uniform_by_round: The same of the uniform one in a random order, in which any first points are a
+            uniform choice too.
         test_unlike: Whether the test points are `unlike` D_v; None: there are none.
-        not_computed: Figures that are left out; theirs above are empty.
+        not_computed: Figures that are left out; their fields above are empty.
     """
 
     greedy: Judgement
@@ -145,9 +145,9 @@ def evaluate(
         seed_set: D_init, raw, shape (n, c).
         p: Points to choose.
         seed: Seed of the uniform choice and of the model (`hushbid.consumer.learners.MODELS`).
-        test: What to judge the model by; None, or without labels: no accuracies.
+        test: Test points for the model; None, or without labels: no accuracies.
         ridge: λ of the choices' weights, in which labels have the strength `label_weight`.
-        session: The session, by whose prices and turns the greedy choice is made. It may say that labels are
+        session: The session, whose prices and turns govern the greedy choice. It may say that labels are
             amounts.
         with_greedy: Whether the greedy choice is made; None: unless it is `too_large`.
         told: Called as the work goes on.
@@ -158,14 +158,14 @@ def evaluate(
 
     Raises:
         ConfigError: There is no such model.
-        DataError: A point that `feature_map` cannot take, or no room for the features of a greedy choice.
+        DataError: `feature_map` cannot take a point, or there is no room for the features of a greedy choice.
     """
     space, generator = feature_map.space, np.random.default_rng(seed)
     tell = told or (lambda _what, _share: None)
     drawn = uniform({name: len(table) for name, table in owners.items()}, p, generator)
     if not drawn:
         return Baselines(Judgement(), Judgement())
-    # It comes owner by owner; to judge its first points it needs an order that knows no owners.
+    # It is ordered by owner; to judge its first points it needs an order independent of owners.
     shuffled = [drawn[place] for place in generator.permutation(len(drawn))]
     target = space.scale(validation.features)
     judge = Judge(
@@ -220,7 +220,7 @@ def _why_no_greedy(wanted: bool | None, rows: int, dimension: int, p: int, sessi
 
 
 def too_large(rows: int, dimension: int, p: int, session: Session | None = None) -> str:
-    """Why a greedy choice of p among so many rows takes too much to be made unasked; empty: it does not."""
+    """Why a greedy choice of p among so many rows is too costly to be made unasked; empty: it is not."""
     coordinates = rows * dimension
     if session is None or session.file.wishes is None:
         held = coordinates + min(2 * coordinates, _IN_MEMORY)
@@ -242,7 +242,7 @@ def _greedy_among(
     session: Session | None,
     tell: Told,
 ) -> Selection:
-    """The greedy choice of raw points; a large table of φ lies in a file."""
+    """The greedy choice of raw points; a large table of φ goes to a file."""
     names = sorted(owners)
     sizes = np.array([len(owners[name]) for name in names])
     features = room_for_features(
@@ -266,15 +266,15 @@ def _greedy_among(
 
 
 def unlike(first: Points, second: Points, gamma: float) -> bool:
-    """Whether two sets are of other distributions, by a permutation test of their MMD² (Gretton et al. 2012).
+    """Whether two sets differ in distribution, by a permutation test of their MMD² (Gretton et al. 2012).
 
-    Of sets of one distribution at most `UNLIKE_LEVEL` are called unlike: of the MMD² of `_PERMUTATIONS` other
-    partings of both, drawn with a fixed seed, hardly any is as large. If a set is large, a thousand of its
-    rows are compared (`at_even_distances`).
+    Among sets of one distribution, a share of at most `UNLIKE_LEVEL` is called unlike: the MMD² must exceed
+    nearly all of those of `_PERMUTATIONS` random splits of both, drawn with a fixed seed. If a set is large,
+    a thousand of its rows are compared (`at_even_distances`).
 
     Args:
         first: Scaled, shape (n, columns), at least one row.
-        second: Scaled, shape (m, columns), likewise.
+        second: Scaled, shape (m, columns), at least one row.
         gamma: γ.
     """
     first, second = at_even_distances(first), at_even_distances(second)
@@ -320,10 +320,10 @@ def greedy(
 ) -> Selection:
     """The non-private greedy choice of Kim et al. (2016) (DPDS §4, baseline a), among the union of owners.
 
-    Each round adds the candidate of the largest g̃ᵀφ(x) - q/(q+1)·gᵀφ(x), where g̃ and g are the exact
-    mean embeddings of D_v and of the q points so far, seed set included (DESIGN §1, first row of the
-    table). Weights are rounded to the grid and ties broken as the protocol does, so this is what a session
-    with the `exact` release and a rule that always gets the best point selects.
+    Each round adds the candidate of the largest g̃ᵀφ(x) - q/(q+1)·gᵀφ(x), where g̃ and g are the exact mean
+    embeddings of D_v and of the q points so far, seed set included (DESIGN §1, first row of the table).
+    Weights are rounded to the grid and ties broken as the protocol does, so this is what a session with the
+    `exact` release and a rule that always gets the best point selects.
 
     Args:
         owners: φ of each owner's rows, by name.
@@ -331,9 +331,9 @@ def greedy(
         seed_set: φ of D_init; may be empty.
         p: Points to choose.
         norm_bound: At least the largest ‖φ‖.
-        session: With its wishes: gain per price decides then, and owners have turns.
+        session: If it has wishes: gain per price decides then, and owners take turns.
     """
-    names = sorted(owners)  # the order that the protocol breaks ties between owners by
+    names = sorted(owners)  # the order by which the protocol breaks ties between owners
     sizes = np.array([len(owners[name]) for name in names])
     table = _table(np.concatenate([owners[name] for name in names]), sizes, norm_bound, session)
     return _greedily(table, names, sizes, validation, seed_set, p, session, lambda _what, _share: None)
@@ -349,7 +349,7 @@ def _greedily(
     session: Session | None,
     tell: Told,
 ) -> Selection:
-    """The greedy choice of a table that has the points of each owner after those of the one before it."""
+    """The greedy choice of a table with the owners' points one owner after another."""
     starts = np.concatenate([[0], np.cumsum(sizes)])
     # In the order of operations of the `exact` release, so that the weights agree to the last bit.
     target = validation.sum(axis=0, dtype=np.int64) * (FEATURE_UNIT / len(validation))
@@ -389,8 +389,8 @@ def _table(
 def uniform(sizes: Mapping[str, int], p: int, generator: np.random.Generator) -> Selection:
     """p/K rows of each owner at random, without replacement (DPDS §4, baseline c).
 
-    What p/K leaves over, or an owner has not got, falls to the owners that have rows left, one each at a
-    time, in the order of their names.
+    The remainder of p/K, and points that an owner lacks, fall to the owners that have rows left, one each at
+    a time, in the order of their names.
     """
     names = sorted(sizes)
     shares = dict.fromkeys(names, 0)

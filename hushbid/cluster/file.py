@@ -1,8 +1,8 @@
 """The cluster file: a whole demonstration session, with every party's data, in the operator's hands.
 
-It has the session file's sections without the roster, whose keys each run makes anew, and says where the
-parties' data come from: ``[dataset]`` deals a public dataset out, or ``[owners.NAME]`` and ``[consumer]``
-name a file for each. Relative paths are relative to the cluster file.
+It has the session file's sections without the roster, whose keys each run makes anew, and the sources of the
+parties' data: ``[dataset]`` deals out a public dataset, or ``[owners.NAME]`` and ``[consumer]`` name a file
+for each. Relative paths are relative to the cluster file.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ FilePath = Annotated[Path, Field(strict=False)]
 _SUGGESTED_FEATURES = ("gamma", "dimension")
 _DEFAULT_MODEL = "logistic"
 CLUSTER_FILE: Final = "cluster.toml"
-"""What the cluster file of a directory is named, as `hushbid init` does."""
+"""The name of a directory's cluster file, as `hushbid init` makes it."""
 _EXAMPLES = "configs"
 _FORM = 'Write it as in `--set session.points=200`, or in Python {"session.points": 200}.'
 
@@ -97,16 +97,16 @@ class DatasetSection(Section):
 
 
 class OwnerSection(Section):
-    """``[owners.NAME]``: where an owner's points lie."""
+    """``[owners.NAME]``: an owner's data files."""
 
     data: FilePath
     columns: DataSection = DataSection()
     ledger: FilePath | None = None
     """The data's lifetime ledger; None: beside the data."""
     budget: BudgetSection | None = None
-    """The most that it may come to; None: anything."""
+    """The maximum of the ledger's total; None: unlimited."""
     display: Annotated[str, StringConstraints(min_length=1, max_length=MOST_SHOWN)] | None = None
-    """Its name as people have it, which results and the report show; None: NAME."""
+    """Its display name, for results and the report; None: NAME."""
 
 
 class ConsumerSection(Section):
@@ -115,15 +115,15 @@ class ConsumerSection(Section):
     validation: FilePath | None = None
     seed_set: FilePath | None = None
     seed_points: SeedPoints | None = None
-    """Points of a seed set that is drawn, in place of a file's or a dataset's; None: it is not drawn."""
+    """Number of points of a drawn seed set, in place of a file's or a dataset's; None: it is not drawn."""
     test: FilePath | None = None
     columns: DataSection = DataSection()
     ledger: FilePath | None = None
     """The validation set's lifetime ledger; None: beside it."""
     budget: BudgetSection | None = None
-    """The most that it may come to; None: anything."""
+    """The maximum of the ledger's total; None: unlimited."""
     model: str | None = None
-    """`hushbid.consumer.learners.MODELS`, or an estimator of scikit-learn; None: what suits the dataset."""
+    """`hushbid.consumer.learners.MODELS`, or a scikit-learn estimator; None: what suits the dataset."""
     seed: ModelSeed = 0
     """Seed of the model, and of the uniform choice that a result is compared with."""
     ridge: Ridge = RIDGE
@@ -133,13 +133,13 @@ class ConsumerSection(Section):
 
 
 class RunSection(Section):
-    """``[run]``: how `hushbid run` runs it."""
+    """``[run]``: settings of `hushbid run`."""
 
     durability: Literal["fsync", "flush"] = "fsync"
     directory: FilePath | None = None
-    """Where run directories are made; None: ``runs`` in the working directory."""
+    """Parent of run directories; None: ``runs`` in the working directory."""
     unit_price: Money | None = None
-    """As in the curator's private file, which gets it. So is the next."""
+    """As in the curator's private file, which receives it. So is the next."""
     total_price: Money | None = None
     greedy: bool | None = None
     """Whether a result is compared with the greedy choice; None: unless that is too large."""
@@ -156,7 +156,7 @@ class RunSection(Section):
 
 
 class ClusterFile(SessionTables):
-    """A cluster file, whole."""
+    """A whole cluster file."""
 
     features: dict[str, Any]
     """The keys of `FeatureSection`; those that the dataset or `columns` give may be left out."""
@@ -217,13 +217,13 @@ class ClusterFile(SessionTables):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cluster:
-    """A cluster file made complete by its dataset.
+    """A cluster file completed by its dataset.
 
     Attributes:
         file: The content of the file, paths resolved.
         where: The file's path, for errors.
         owners: The owners' names in order.
-        partition: The shares that the dataset deals to the parties; None where files are named.
+        partition: The shares that the dataset deals to the parties; None if files are named.
     """
 
     file: ClusterFile
@@ -248,14 +248,14 @@ class Cluster:
         """The session's public file.
 
         Raises:
-            ConfigError: Sections that do not go together.
+            ConfigError: The sections do not fit together.
         """
         tables = {name: getattr(self.file, name) for name in SessionTables.model_fields}
         tables |= {"features": self.features, "network": network, "roster": roster}
         return validated(SessionFile, tables, where=str(self.where))
 
     def patient(self, least: Mapping[str, float]) -> Cluster:
-        """The same cluster with time-outs of at least these seconds by name, where its file gives none."""
+        """The same cluster with at least these time-outs in seconds, by name, where its file gives none."""
         timeouts = self.file.timeouts
         longer = {
             name: seconds
@@ -267,12 +267,12 @@ class Cluster:
 
     @property
     def display(self) -> dict[str, str]:
-        """The names of owners as people have them, by those of the roster; of others there is none."""
+        """Display names of owners, by those of the roster; other owners have none."""
         owners = self.file.owners.items()
         return {name: owner.display for name, owner in owners if owner.display is not None}
 
     def reading_with(self, outside: Outside) -> Cluster:
-        """The same cluster, all of whose tables are read with this word about rows that do not fit.
+        """The same cluster with this treatment of rows that do not fit, for all its tables.
 
         Raises:
             ConfigError: It names no tables.
@@ -292,12 +292,12 @@ class Cluster:
 
     @property
     def drawing(self) -> dict[str, Any]:
-        """What the consumer's private file says of a seed set that is drawn, if it is."""
+        """The entries of the consumer's private file about a drawn seed set, if it is drawn."""
         points = self.file.consumer.seed_points
         return {} if points is None else {"seed_points": points}
 
     def private(self, role: Role) -> dict[str, Any]:
-        """What the private file of a party says besides who it is and where things lie."""
+        """The entries of a party's private file besides its identity and paths."""
         run, consumer = self.file.run, self.file.consumer
         own: dict[Role, dict[str, Any]] = {
             "curator": {"unit_price": run.unit_price, "total_price": run.total_price},
@@ -315,13 +315,13 @@ class Cluster:
     def load(self) -> ClusterData:
         """Every party's data.
 
-        A seed set that is to be drawn is drawn with simulated noise: of a session with secure noise the
-        consumer's process draws another, and keeps it (`hushbid.consumer.process.consumer_seed_set`).
+        A seed set to be drawn is drawn with simulated noise: for a session with secure noise the consumer's
+        process draws another, and keeps it (`hushbid.consumer.process.consumer_seed_set`).
 
         Raises:
             ConfigError: No seed set can be drawn.
-            DataError: A file that is named cannot be used, or an owner has no labels where D_v has, and the
-                file says nothing of labels.
+            DataError: A named file cannot be used, or an owner has no labels although D_v has, and the file
+                does not mention labels.
         """
         draw = None if self.file.consumer.seed_points is None else self._draw
         if self.partition is not None:
@@ -344,7 +344,7 @@ class Cluster:
         return ClusterData(owners, validation, seed_set, test)
 
     def check_labelled(self, owners: Mapping[str, Dataset], validation: Dataset) -> None:
-        """Refuse points without a label of owners whose consumer has labels, if the file is silent of them.
+        """Refuse unlabelled points of owners whose consumer has labels, if the file does not mention labels.
 
         Raises:
             DataError: There are some.
@@ -371,13 +371,13 @@ class Cluster:
 
     def _draw(self, validation: Dataset) -> Dataset:
         file = self.file
-        assert file.consumer.seed_points is not None, "else none is drawn"
+        assert file.consumer.seed_points is not None, "otherwise none is drawn"
         rule = RULES.get(file.acquisition.rule)
         return drawn_seed_set(
             self.features,
             file.consumer.seed_points,
             validation.features.dtype,
-            # As a session in one process has its noise, and as one with simulated noise has it anywhere.
+            # With the noise of a session in one process, and of a session with simulated noise anywhere.
             SimulatedNoise(
                 (file.noise.seed or 0) if file.noise.source == SimulatedNoise.name else file.consumer.seed,
                 STREAM,
@@ -391,10 +391,10 @@ class Cluster:
 def found_cluster(path: Path) -> Path:
     """The cluster file of that path, or that of a directory, as `hushbid init` makes it.
 
-    A bare name such as `digits` that is neither stands for one that comes with hushbid.
+    A bare name such as `digits` that is neither stands for an example that comes with hushbid.
 
     Raises:
-        ConfigError: A bare name of none, or a directory without one.
+        ConfigError: There is no example of a bare name, or no cluster file in a directory.
     """
     if (path / CLUSTER_FILE).is_file():
         return path / CLUSTER_FILE
@@ -438,13 +438,13 @@ def open_cluster(
 
     Args:
         path: The cluster file (`found_cluster`).
-        data: Where the dataset lies, in place of what the file says.
-        settings: In place of what the file says, ``{"section.key": value}``; or ``"section.key=value"`` with
+        data: Directory of the dataset, in place of the file's.
+        settings: Values that override the file's, ``{"section.key": value}``; or ``"section.key=value"`` with
             a TOML value each, as ``--set`` has them.
-        sections: Makes other sections of the file's; those that it gives stand in place of them.
+        sections: Makes sections from the file's; they replace those of the same name.
 
     Raises:
-        ConfigError: The file or a setting cannot hold.
+        ConfigError: The file or a setting is invalid.
         DataError: The dataset's files cannot be used.
     """
     path = found_cluster(Path(path))
@@ -507,7 +507,7 @@ def _parted(settings: Settings) -> Iterator[tuple[str, Any]]:
 
 
 def _as_toml(value: Any, place: str) -> Any:
-    """A value of Python's or NumPy's as TOML would give it."""
+    """A Python or NumPy value as TOML would give it."""
     try:
         return tomllib.loads(tomli_w.dumps({"value": _plain(value)}))["value"]
     except TypeError:
@@ -524,7 +524,7 @@ def _plain(value: Any) -> Any:
 
 
 def _resolved(file: ClusterFile, base: Path) -> ClusterFile:
-    """The file with its relative paths made absolute, from its own place."""
+    """The file with its relative paths made absolute, from its own directory."""
 
     def absolute(path: Path | None) -> Path | None:
         return None if path is None else (base / path.expanduser()).resolve()

@@ -1,4 +1,4 @@
-"""The kind of a TOML file that says what a session is."""
+"""The kind of a TOML file that describes a session."""
 
 from __future__ import annotations
 

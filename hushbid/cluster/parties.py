@@ -1,7 +1,7 @@
 """The files of every party of a cluster: its key, its private file, its share of the data, a state.
 
-`hushbid run` makes it anew for each run. `hushbid setup` makes it where it is missing, and replaces nothing
-that is there: a party may have begun its session with it.
+`hushbid run` makes them anew for each run. `hushbid setup` makes missing ones, and replaces nothing: a party
+may have begun its session with them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PRIVATE_DIRECTORY: Final = 0o700
 
 @dataclass(frozen=True)
 class Party:
-    """One party of a cluster, and the directory that is its own."""
+    """One party of a cluster, and its own directory."""
 
     name: str
     role: Role
@@ -62,11 +62,11 @@ class Party:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a party's things lie, below its directory.
+    """Paths of a party's files, below its directory.
 
     Attributes:
         own: The directory of its private file and its data.
-        key: Its secret key; absolute where it keeps one of its own; None in an insecure session.
+        key: Its secret key; absolute if it keeps one of its own; None in an insecure session.
     """
 
     own: Path
@@ -102,16 +102,16 @@ def shares(data: ClusterData, *, seed_set: bool = True) -> dict[str, Share]:
 def furnish(
     party: Party, layout: Layout, *, key: KeyPair | None, share: Share, settings: Mapping[str, Any]
 ) -> None:
-    """Give a party what is its own: directories of mode 0700, files of mode 0600. What is there stays.
+    """Write a party's own files: directories of mode 0700, files of mode 0600. Existing ones stay.
 
     Args:
-        layout: Where its things go.
-        key: Its secret key; None if it has none, or keeps its own. What is there is this one, or none.
+        layout: The paths of its files.
+        key: Its secret key; None if it has none, or keeps its own. A key already there is this one.
         share: Its data, which are written.
         settings: Further keys of its private file.
 
     Raises:
-        ConfigError: Something else than this is there already.
+        ConfigError: A file exists with other content.
         OSError: It cannot be written.
     """
     own, state = party.directory / layout.own, party.directory / layout.state
@@ -122,7 +122,7 @@ def furnish(
         _make_private(secret.parent)
         if not secret.exists():
             write_secret(secret, key)
-    # A party need not know where its directory is: its file names everything from where it lies itself.
+    # A party need not know its directory's path: its file's paths are relative to the file.
     data = {what: path.relative_to(own) for what, path in write_share(share, own).items()}
     values: dict[str, Any] = {**settings, **data}
     values |= {name: _seen_from(layout.own, getattr(layout, name)) for name in ("key", "state")}
@@ -138,7 +138,7 @@ def write_share(share: Share, directory: Path) -> dict[str, Path]:
         Key of the private file → path.
 
     Raises:
-        ConfigError: Other data are there already.
+        ConfigError: Other data already exist.
         OSError: A file cannot be written.
     """
     written = {}
@@ -154,10 +154,10 @@ def write_share(share: Share, directory: Path) -> dict[str, Path]:
 
 
 def keep(path: Path, model: BaseModel, *, mode: int) -> None:
-    """Write a model as TOML, whole or not at all, unless it is there already.
+    """Write a model as TOML, whole or not at all, unless it already exists.
 
     Raises:
-        ConfigError: The file is there and says something else.
+        ConfigError: The file exists with other content.
         OSError: It cannot be written.
     """
     if not path.exists():
@@ -187,7 +187,7 @@ def _arrays(dataset: Dataset) -> dict[str, Any]:
 def _another(path: Path) -> ConfigError:
     return ConfigError(
         f"{path} is there already, of a session with other settings or data, and was left as it is.",
-        advice="Give the settings of before to go on with that session. For a new one start from empty "
+        advice="Give the earlier settings to go on with that session. For a new one start from empty "
         "directories (`docker-compose down --volumes` empties those of containers, deliveries and lifetime "
         "ledgers included; docs/deploy.md says how to keep keys, data and ledgers).",
     )

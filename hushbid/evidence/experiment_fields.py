@@ -1,4 +1,4 @@
-"""What the options of all experiments have in common, and how a field becomes an option of a verb."""
+"""Options common to all experiments, and how a field becomes an option of a verb."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ __all__ = [
     "seeds_field",
 ]
 
-JobsOption: TypeAlias = Annotated[int, typer.Option(min=1, help="Processes that share the work.")]
+JobsOption: TypeAlias = Annotated[int, typer.Option(min=1, help="Number of processes.")]
 OutOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--output",
-        help="Write results, figures and a page here; what is done already is kept.",
+        help="Write results, figures and a page here; finished cells are kept.",
         metavar="DIR",
     ),
 ]
 SchedulerOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="A Dask scheduler, as tcp://HOST:PORT, whose workers do the work.", metavar="ADDRESS"),
+    typer.Option(help="Dask scheduler, tcp://HOST:PORT, whose workers do the work.", metavar="ADDRESS"),
 ]
 QuickOption: TypeAlias = Annotated[
-    bool, typer.Option("--quick", help="A small form, of a minute or so, where options say nothing else.")
+    bool, typer.Option("--quick", help="Run a small version of about a minute; explicit options still apply.")
 ]
 
 ENVIRONMENT: Final = "HUSHBID_DATA"
@@ -58,48 +58,48 @@ _FIRST_SEED: Final = "first_seed"
 
 
 def argument_field(kind: Any, **settings: Any) -> dict[str, object]:
-    """A field's metadata that make it an argument of the verb."""
+    """Metadata that make a field an argument of the verb."""
     return by_option(Annotated[kind, typer.Argument(**settings)])
 
 
 def data_field(help_text: str, kind: Any = Path) -> dict[str, object]:
-    """A field's metadata that make it the option ``--data``."""
+    """Metadata that make a field the option ``--data``."""
     return by_option(Annotated[kind, typer.Option(envvar=ENVIRONMENT, help=help_text)])
 
 
 def bounded_field(kind: Any, *, default: Any, least: float) -> Any:
-    """A field of numbers that no verb has, with what `refuse_out_of_bounds` needs of it."""
+    """A numeric field that is no option of a verb, with the bound that `refuse_out_of_bounds` checks."""
     return field(default=default, metadata={_BOUNDS: Annotated[kind, typer.Option(min=least)]})
 
 
 def seeds_field(count: int) -> Any:
-    """The field of the number of seeds, with its default."""
+    """The field for the number of seeds."""
     return option(int, default=count, min=1, help="Number of seeds.")
 
 
 def positive_field(kind: Any, *declared: str, help_text: str) -> Any:
-    """A field of numbers above 0, which the option's least number alone cannot say; None by default."""
+    """A field of numbers above 0, None by default. The option's minimum alone cannot exclude 0."""
     annotation = Annotated[kind, typer.Option(*declared, min=0.0, help=help_text)]
     return field(default=None, metadata=by_option(annotation) | {_POSITIVE: True})
 
 
 def epsilons_field(help_text: str) -> Any:
-    """The field of the ε that are tried, none of them by default."""
+    """The field for the values of ε to try; None by default."""
     return positive_field(list[float] | None, "--epsilon", help_text=help_text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentOptions:
-    """What all experiments take.
+    """Options of every experiment.
 
     Attributes:
-        seeds: How many, or which.
-        jobs: Times that are measured are those of as many at once.
-        scheduler: Address of a Dask scheduler whose workers do the work in their place, each of which has to
-            find the data files under the same paths. None: processes of this machine.
-        quick: Whether what is not said is as in `QUICK`: a run that shows that all works, and no figure.
-        out: None: results are returned alone.
-        say: Told what is being run.
+        seeds: Their number, or the seeds themselves.
+        jobs: Number of processes. Measured times are those of concurrent processes.
+        scheduler: Address of a Dask scheduler whose workers do the work. Each worker must find the data files
+            under the same paths. None: processes on this machine.
+        quick: Take unset options from `QUICK`: a smoke test whose numbers mean nothing.
+        out: Directory for results; None: they are only returned.
+        say: Called with what is being run.
     """
 
     NAME: ClassVar[str]
@@ -107,7 +107,7 @@ class ExperimentOptions:
     __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid", "strict": False}
 
     seeds: int | Sequence[int] = seeds_field(5)
-    first_seed: int = option(int, default=0, min=0, help="The first of them.")
+    first_seed: int = option(int, default=0, min=0, help="First seed.")
     jobs: int = field(default=1, metadata=by_option(JobsOption))
     scheduler: str | None = field(default=None, metadata=by_option(SchedulerOption))
     quick: bool = field(default=False, metadata=by_option(QuickOption))
@@ -122,7 +122,7 @@ class ExperimentOptions:
         return self.seeds
 
     def check(self) -> None:
-        """Refuse values that no option of the verb takes, whoever gave them.
+        """Refuse values that the verb's options would refuse, wherever they come from.
 
         Raises:
             ConfigError: As `refuse_out_of_bounds`.
@@ -130,7 +130,7 @@ class ExperimentOptions:
         refuse_out_of_bounds(type(self), {each.name: getattr(self, each.name) for each in fields(self)})
 
     def settled(self) -> Self:
-        """What is run: `QUICK` in place of what was left at its default, if it is to be quick."""
+        """The options to run with: if `quick` is set, `QUICK` replaces defaults."""
         if not self.quick:
             return self
         defaults = {each.name: each.default for each in fields(self)}
@@ -139,16 +139,16 @@ class ExperimentOptions:
 
 
 def refuse_out_of_bounds(kind: type[ExperimentOptions], values: Mapping[str, Any]) -> None:
-    """Refuse numbers that are none, or beyond the bounds that the fields' options say.
+    """Refuse values that are not numbers, or out of the bounds of the fields' options.
 
-    The command line looks at its options' bounds by itself, though not for NaN; a file and Python come here.
+    The command line checks bounds itself, but not NaN. Files and Python rely on this function.
 
     Args:
-        values: Some of its fields by their names; None is what is not said.
+        values: Values by field name; None means unset.
 
     Raises:
-        ConfigError: A field of numbers has what is none, as truth values are, or one that is not finite, not
-            whole where it has to be, or out of bounds.
+        ConfigError: A numeric field has a value that is not a number (a boolean is not one), not finite, not
+            whole where required, or out of bounds.
     """
     for each in fields(kind):
         number, bounds = _number_of(each)
@@ -157,7 +157,7 @@ def refuse_out_of_bounds(kind: type[ExperimentOptions], values: Mapping[str, Any
             continue
         several = isinstance(value, Iterable) and not isinstance(value, str)
         if several and each.name == _SEEDS:
-            # A number of seeds is one at least; a seed may be 0.
+            # The number of seeds is at least 1, but a seed itself may be 0.
             _, bounds = _number_of(next(other for other in fields(kind) if other.name == _FIRST_SEED))
         for one in value if several else (value,):
             fault = _fault(one, number, bounds)
@@ -168,7 +168,7 @@ def refuse_out_of_bounds(kind: type[ExperimentOptions], values: Mapping[str, Any
 
 
 def _number_of(of: Field[Any]) -> tuple[type[int] | type[float] | None, tuple[float | None, float | None]]:
-    """Whether a field has whole numbers, others or none, and the least and the most of its option."""
+    """A field's number type (None if it is not numeric), and its option's minimum and maximum."""
     kind, *metadata = get_args(of.metadata.get(OPTION) or of.metadata.get(_BOUNDS)) or (None,)
     kinds = _parts(kind)
     bounds = next(((each.min, each.max) for each in metadata if hasattr(each, "min")), (None, None))
@@ -176,14 +176,14 @@ def _number_of(of: Field[Any]) -> tuple[type[int] | type[float] | None, tuple[fl
 
 
 def _parts(kind: Any) -> set[Any]:
-    """The types that a union or a list is made of, itself included."""
+    """A type and all types nested in it, for unions and lists."""
     return {kind}.union(*map(_parts, get_args(kind)))
 
 
 def _fault(
     value: Any, number: type[int] | type[float], bounds: tuple[float | None, float | None]
 ) -> str | None:
-    """What is wrong with a number; None: nothing."""
+    """What is wrong with a number; None if nothing is."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return "is no number"
     if not math.isfinite(value):

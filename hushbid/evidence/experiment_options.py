@@ -1,8 +1,8 @@
-"""What declares an experiment: the options of its verb, the keys of its TOML file, and what Python takes.
+"""Declarations of experiments: options of the verb, keys of the TOML file, and arguments in Python.
 
-A class's docstring, as far as its attributes, is the help of its verb; attributes say what the help of their
-options does not. The command line always imports this module. What runs an experiment is in
-`hushbid.evidence.experiments`, in the module of its name.
+The part of a class's docstring before the attributes is the verb's help. Attributes add what the options'
+help leaves out. The command line always imports this module. The code that runs an experiment is in the
+module of its name in `hushbid.evidence.experiments`.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _KIND: Final = "experiment"
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionOptions(ExperimentOptions):
-    """Say how near privately bought points come to the consumer's, beside greedy and uniform choices.
+    """Measure how close privately bought points come to the wanted ones, beside greedy and uniform choices.
 
-    With --session on the data of a cluster file's parties, as `simulate` has them: no ledger is charged, and
-    what is printed is not private.
+    With --session the data are those of a cluster file's parties, as in `simulate`. No ledger is charged, and
+    the output is not private.
 
     Attributes:
         dataset: One of `hushbid.datasets.DATASETS`, or the path of a cluster file.
-        session: The releases and the rule of the experiment take the place of the file's.
+        session: The experiment's releases and rule replace the file's.
         epsilons: None: 1 and 3.
-        mechanism: One that takes `epsilon` and `neighbours`.
+        mechanism: A mechanism with the parameters `epsilon` and `neighbours`.
         batch, seed_weight, jitter: None: the cluster file's, or the session's own default.
     """
 
@@ -76,9 +76,9 @@ class SelectionOptions(ExperimentOptions):
     session: Path | None = option(
         Path | None,
         metavar="CLUSTER.toml",
-        help="In place of a dataset, a cluster file: its session and its parties' data.",
+        help="Cluster file to use instead of a dataset: its session and its parties' data.",
     )
-    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of consumer, each; may be repeated.")
+    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
     points: Sequence[int] | None = option(
         list[int] | None,
         min=1,
@@ -88,36 +88,34 @@ class SelectionOptions(ExperimentOptions):
     delta: float | None = option(
         float | None, min=0.0, max=1.0, help="δ of each ε; default: 1e-5, or the cluster file's."
     )
-    batch: int | None = option(int | None, min=1, help="b, points that a round buys; default: p/50.")
-    seed_weight: float | None = option(
-        float | None, help="s, what a point of the seed set counts for; default: 0.1."
-    )
-    jitter: float | None = option(
-        float | None, min=0.0, help="N, points' worth of jitter; default: 25, or 50."
-    )
+    batch: int | None = option(int | None, min=1, help="b, points bought per round; default: p/50.")
+    seed_weight: float | None = option(float | None, help="s, weight of a seed-set point; default: 0.1.")
+    jitter: float | None = option(float | None, min=0.0, help="N, jitter in points; default: 25, or 50.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScreeningOptions(ExperimentOptions):
-    """Say how often catalogue entries rank the right owner first, and what a screened session loses."""
+    """Measure how often catalogue entries rank the right owner first, and what a screened session loses."""
 
     NAME: ClassVar[str] = "screening"
     QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 2, "epsilon": 1.0, "owner_points": 500}
 
     data: Path = field(kw_only=False, metadata=data_field("Where MNIST lies."))
     seeds: int | Sequence[int] = seeds_field(20)
-    epsilon: float | None = positive_field(float | None, help_text="ε of the entries, in place of both.")
+    epsilon: float | None = positive_field(
+        float | None, help_text="ε of the entries, instead of the two defaults."
+    )
     owner_points: int | None = option(
-        int | None, min=1, help="With --epsilon: most points of an owner; default: all."
+        int | None, min=1, help="With --epsilon: maximum points per owner; default: all."
     )
     points: int | None = option(
-        int | None, min=1, help="Buy so many of all and of the chosen owners; default: none."
+        int | None, min=1, help="Points to buy from all owners, and from the chosen ones; default: none."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorthOptions(ExperimentOptions):
-    """Say where buying pays: the consumer's model with a purchase and without, by the rows that it has.
+    """Measure where buying pays: the consumer's model with and without a purchase, by its number of own rows.
 
     Attributes:
         settings: Some of `hushbid.evidence.experiments.worth.SETTINGS`; None: all.
@@ -126,8 +124,9 @@ class WorthOptions(ExperimentOptions):
         points: p; None: 300.
         epsilons: None: 1.
         models: None: `logistic`.
-        choices: Of ``features`` alone, or of ``labels`` too; None: `features`.
-        similarity: Of two labels in the choice (`hushbid.protocol.config.labels`); None: its default.
+        choices: What selection looks at: ``features`` alone, or ``labels`` too; None: `features`.
+        similarity: Similarity of two different labels in the choice (`hushbid.protocol.config.labels`); None:
+            its default.
         rules: ``sealed``, in rounds, or ``tender``; None: `sealed`.
     """
 
@@ -153,13 +152,13 @@ class WorthOptions(ExperimentOptions):
         default=Path(), kw_only=False, metadata=data_field("Directory of mnist.npz, occupancy.npz and so on.")
     )
     own_rows: Sequence[int] | None = option(
-        list[int] | None, min=1, help="Rows of the consumer; may be repeated."
+        list[int] | None, min=1, help="Number of the consumer's rows; may be repeated."
     )
     labelled: Sequence[int] | None = option(
-        list[int] | None, min=0, help="How many of them have a label, at most all; may be repeated."
+        list[int] | None, min=0, help="How many of these rows have a label; may be repeated."
     )
     points: Sequence[int] | None = option(list[int] | None, min=1, help="Points to buy; may be repeated.")
-    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of consumer, each; may be repeated.")
+    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
     models: Sequence[str] | None = option(
         list[str] | None,
         "--model",
@@ -168,23 +167,23 @@ class WorthOptions(ExperimentOptions):
     choices: Sequence[str] | None = option(
         list[str] | None,
         "--choice",
-        help="features, or labels: whether labels have a part in the choice; may be repeated.",
+        help="features, or labels to choose by labels too; may be repeated.",
     )
     similarity: float | None = option(
-        float | None, help="Of two labels, where they have a part; default: 0.5."
+        float | None, help="Similarity of two different labels, with labels; default: 0.5."
     )
     rules: Sequence[str] | None = option(
-        list[str] | None, "--rule", help="sealed, which buys in rounds, or tender; may be repeated."
+        list[str] | None, "--rule", help="Acquisition rule, sealed or tender; may be repeated."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RaceOptions(ExperimentOptions):
-    """Say how well RACE sketches answer at sound ε, beside what the authors' code does.
+    """Measure the accuracy of RACE sketches at sound ε, beside that of the authors' code.
 
     Attributes:
         tasks: Some of `hushbid.evidence.experiments.race.TASKS`.
-        epsilons: None: those of the documents. Each table has a row without privacy besides.
+        epsilons: None: those of the documents. Each table also has a row without privacy.
         rows: R.
     """
 
@@ -205,19 +204,21 @@ class RaceOptions(ExperimentOptions):
     )
     seeds: int | Sequence[int] = seeds_field(10)
     epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
-    rows: int = option(int, default=1000, min=1, help="Rows of a sketch; the task defaults chooses its own.")
+    rows: int = option(
+        int, default=1000, min=1, help="Rows of a sketch; the task `defaults` chooses its own number."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class KmeOptions(ExperimentOptions):
-    """Say how near a dataset's private release as weighted points comes to it, beside published figures.
+    """Measure how close a private release as weighted points comes to its dataset, beside published figures.
 
     Attributes:
         data: Directory with ``kme-mixture-2d.npz`` and ``kme-mixture-5d.npz``, array ``points`` each.
         settings: Names of `hushbid.evidence.experiments.kme.SETTINGS`; none: all but those with more than
             `LONG` points.
         epsilons: None: 0.01, 0.1 and 1.
-        records: How many of the points are taken, the first ones; None: all. Published figures are of all.
+        records: Use this many of the first points; None: all. The published figures use all.
     """
 
     NAME: ClassVar[str] = "kme"
@@ -233,20 +234,23 @@ class KmeOptions(ExperimentOptions):
     settings: Sequence[str] | None = option(
         list[str] | None,
         "--setting",
-        help="A row, such as 1-2d-leak-977 or 2-5d-1000; may be repeated.",
+        help="Table row, such as 1-2d-leak-977 or 2-5d-1000; may be repeated.",
     )
     epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
-    full: bool = option(bool, default=False, help="Settings of 10,000 points too; Algorithm 2 with one seed.")
-    simulated: bool = option(bool, default=False, help="Simulated noise: faster, and protects nobody.")
+    full: bool = option(
+        bool, default=False, help="Include settings of 10,000 points; Algorithm 2 uses one seed."
+    )
+    simulated: bool = option(bool, default=False, help="Use simulated noise: faster, but it protects nobody.")
     records: int | None = bounded_field(int | None, default=None, least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionOptions(ExperimentOptions):
-    """Fit a linear model by products and by RACE, beside least squares, AdaSSP and the mean.
+    """Fit a linear model by noisy products and by RACE, and compare with least squares, AdaSSP and the mean.
 
     Attributes:
-        dataset: One of `hushbid.evidence.experiments.regression.DATASETS`; ``linear`` is drawn, without data.
+        dataset: One of `hushbid.evidence.experiments.regression.DATASETS`; ``linear`` is synthetic and needs
+            no data.
         epsilons: None: 1.
     """
 
@@ -274,11 +278,11 @@ OPTIONS: Final[Mapping[str, type[ExperimentOptions]]] = {
         *PURCHASES,
     )
 }
-"""What each experiment takes, by its name."""
+"""The options class of each experiment, by name."""
 
 
 def declaration(options: ExperimentOptions) -> str:
-    """A TOML file that declares an experiment, with absolute paths, for `read_declaration`."""
+    """The TOML text that declares an experiment, with absolute paths, for `read_declaration`."""
     values: dict[str, Any] = {_KIND: options.NAME}
     for each in fields(options):
         value = getattr(options, each.name)
@@ -291,17 +295,17 @@ def declaration(options: ExperimentOptions) -> str:
 
 
 def experiment(name: str) -> Any:
-    """The experiment of that name (`hushbid.evidence.experiments.runner.Experiment`)."""
+    """Look up an experiment by name (`hushbid.evidence.experiments.runner.Experiment`)."""
     identifier = name.replace("-", "_")
     return getattr(import_module(f"hushbid.evidence.experiments.{identifier}"), identifier)
 
 
 def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:
-    """The experiment that a TOML file declares. Relative paths are relative to the file.
+    """Read the experiment that a TOML file declares. Relative paths are relative to the file.
 
     Args:
         path: The file: `experiment`, and the attributes of its class in `OPTIONS`.
-        changes: Attributes in place of the file's.
+        changes: Attributes that override the file's.
 
     Raises:
         ConfigError: The file cannot be read, or a key is missing, unknown, of a wrong type or out of bounds.
@@ -318,13 +322,14 @@ def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:
             + ("missing." if kind is None else f"{kind!r}, which there is not."),
             advice=f"It is one of {', '.join(OPTIONS)}.",
         )
-    refuse_out_of_bounds(OPTIONS[kind], values)  # before types are made to fit: `true` would be a 1
+    refuse_out_of_bounds(OPTIONS[kind], values)  # Check before types are coerced, as `true` would become 1.
     try:
         options = TypeAdapter(OPTIONS[kind]).validate_python(values | changes)
     except ValidationError as error:
         said = [".".join(map(str, fault["loc"])) + f": {fault['msg']}" for fault in error.errors()]
         raise ConfigError(
-            f"{path} cannot hold: {'; '.join(said)}.", advice="docs/results.md says what an experiment takes."
+            f"{path} cannot hold: {'; '.join(said)}.",
+            advice="docs/results.md lists what an experiment takes.",
         ) from None
     given = {each.name: getattr(options, each.name) for each in fields(options) if each.name not in changes}
     places = {name: value for name, value in given.items() if isinstance(value, Path)}

@@ -1,6 +1,6 @@
-"""One pool of processes, for whatever runs many things of one kind: audits, sweeps, experiments.
+"""The process pool shared by audits, sweeps and experiments.
 
-They are this machine's, or the workers of a Dask cluster: joblib has a backend for either.
+Processes are on this machine, or are workers of a Dask cluster; joblib has a backend for each.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
 __all__ = ["results_of"]
 
 IDLE_SECONDS: Final = 30
-"""How long a process waits for more work; the next pool takes over those that are still there."""
+"""Seconds that an idle process stays alive; the next pool reuses it."""
 
 REACHED_WITHIN: Final = 10.0
-"""Seconds that a scheduler has to answer in, and a cluster to have a worker."""
+"""Seconds within which a scheduler must answer and have a worker."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -29,21 +29,21 @@ _Result = TypeVar("_Result")
 def results_of(
     work: Callable[[_Item], _Result], items: Iterable[_Item], *, jobs: int, scheduler: str | None = None
 ) -> Iterator[tuple[int, _Result]]:
-    """Do the same work on each item, with one BLAS thread: a result does not depend on how many share it.
+    """Apply a function to each item, with one BLAS thread: results do not depend on the process count.
 
     Args:
         work: A function that other processes can import, or a partial of one.
-        items: Taken as processes come free, so that there may be no end to them.
-        jobs: Processes; 1: this one alone, which needs no joblib.
-        scheduler: Address of a Dask scheduler, whose workers do the work in their place, as many items at a
-            time as they have threads. An item whose worker dies is given to another.
+        items: Consumed as processes become free; may be infinite.
+        jobs: Number of processes; 1: this process alone, without joblib.
+        scheduler: Address of a Dask scheduler whose workers do the work instead, one item per thread. An item
+            whose worker dies is given to another.
 
     Yields:
-        The place of an item, counted from 0, and its result, as soon as there is one.
+        The index of an item, from 0, and its result, as soon as it is available.
 
     Raises:
         ConfigError: joblib or distributed is not installed, or no scheduler answers and has workers.
-        HushbidError: A cluster lost an item again and again.
+        HushbidError: A cluster lost an item repeatedly.
     """
     numbered = enumerate(items)
     if scheduler is not None:
@@ -55,10 +55,10 @@ def results_of(
     need("joblib", "Work that several processes share")
     from joblib import Parallel, delayed
 
-    # A process that has grown by 300 MB, such as by a dataset that it keeps, ends, and another is started in
-    # its place. It is nothing to warn of; where warnings are errors it would end the thread that does so.
+    # joblib replaces a process that has grown by 300 MB, for example by a cached dataset, and warns. The
+    # warning is harmless, but where warnings are errors it would end the thread that manages processes.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-    # Items are as large as they should be already: joblib is not to put several together.
+    # Items have the right size already, so joblib must not batch them.
     pool: Any = Parallel(
         jobs, return_as="generator_unordered", batch_size=1, idle_worker_timeout=IDLE_SECONDS
     )
@@ -89,13 +89,13 @@ def _connected(scheduler: str) -> Iterator[Any]:
     """A client of a scheduler that has workers."""
     import distributed
 
-    base: Any = distributed.Client  # which has no types
+    base: Any = distributed.Client  # It has no type information.
 
     class Client(base):  # type: ignore[misc]
-        """One that leaves nothing behind where nobody answers.
+        """A client that leaves nothing behind when nobody answers.
 
-        The library's keeps its thread, or closes when it is collected. That may be while the next client
-        holds the lock of all such threads, which the closing then waits for, forever.
+        The library's client keeps its thread, or closes when it is garbage-collected. If the next client then
+        holds the lock of all such threads, closing waits for it forever.
         """
 
         def start(self, **options: Any) -> None:

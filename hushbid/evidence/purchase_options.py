@@ -1,4 +1,4 @@
-"""What declares the experiments that compare methods of buying: those of DPDS, and what goes beyond."""
+"""Declarations of the experiments that compare methods of buying: those of DPDS, and further ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "
 
 @dataclass(frozen=True, kw_only=True)
 class PurchaseOptions(ExperimentOptions):
-    """What the experiments on purchases take; None: the experiment's own.
+    """Options of the experiments on purchases; None means the experiment's own value.
 
     Attributes:
         methods: Some of `hushbid.evidence.experiments.methods.METHODS`.
-        epsilons: ε of methods that are calibrated to one, for each of the two sides.
+        epsilons: ε of calibrated methods, for each of the two sides.
         owner_points: Drawn at random.
     """
 
@@ -34,9 +34,9 @@ class PurchaseOptions(ExperimentOptions):
         default=None, kw_only=False, metadata=data_field("Where the dataset's files lie.", Path | None)
     )
     methods: Sequence[str] | None = option(
-        list[str] | None, "--method", help="A method, such as private or uniform; may be repeated."
+        list[str] | None, "--method", help="Method, such as private or uniform; may be repeated."
     )
-    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of consumer, each; may be repeated.")
+    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of the consumer; may be repeated.")
     points: Sequence[int] | None = option(list[int] | None, min=1, help="Points to buy; may be repeated.")
     owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
 
@@ -73,7 +73,7 @@ class InsuranceOptions(PurchaseOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RareOptions(PurchaseOptions):
-    """Buy by each method where few of the owners' points are wanted: where private selection pays.
+    """Buy by each method where few of the owners' points are wanted: there private selection pays.
 
     Attributes:
         shares: None: 0.005, 0.02, 0.1 and 0.2.
@@ -88,19 +88,23 @@ class RareOptions(PurchaseOptions):
     }
 
     shares: Sequence[float] | None = option(
-        list[float] | None, "--share", min=0.0, max=1.0, help="Wanted points of the owners'; may be repeated."
+        list[float] | None,
+        "--share",
+        min=0.0,
+        max=1.0,
+        help="Share of the owners' points that are wanted; may be repeated.",
     )
-    pool: int = option(int, default=10_000, min=10, help="Points of all owners together.")
+    pool: int = option(int, default=10_000, min=10, help="Total points of all owners.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RivalsOptions(ExperimentOptions):
-    """Buy points, train on what owners could publish, or compress, at the same ε and the same size.
+    """Compare buying points with training on published releases and with compression, at equal ε and size.
 
     Attributes:
         dataset: One of `hushbid.datasets.DATASETS`, with the γ and the model that suit it.
         rivals: Some of `hushbid.evidence.experiments.rivals.RIVALS`; None: all.
-        epsilons: ε of each private one; None: 1 and 3.
+        epsilons: ε of each private rival; None: 1 and 3.
         points: None: 1000.
         owner_points: Drawn at random.
     """
@@ -122,18 +126,18 @@ class RivalsOptions(ExperimentOptions):
         default=None, kw_only=False, metadata=data_field("Where the dataset's files lie.", Path | None)
     )
     rivals: Sequence[str] | None = option(
-        list[str] | None, "--rival", help="A rival, such as private or dp-merf; may be repeated."
+        list[str] | None, "--rival", help="Rival, such as private or dp-merf; may be repeated."
     )
     epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
     points: Sequence[int] | None = option(
-        list[int] | None, min=1, help="Points to buy, make or keep; may be repeated."
+        list[int] | None, min=1, help="Points to buy, synthesize or keep; may be repeated."
     )
     owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyUtilityOptions(PurchaseOptions):
-    """Say how good purchases are over ε, for every release at the same sound ε.
+    """Measure the quality of purchases over ε, for every release at the same sound ε.
 
     Attributes:
         dataset: One of `hushbid.datasets.DATASETS`, with the γ and the model that suit it.
@@ -150,12 +154,12 @@ class PrivacyUtilityOptions(PurchaseOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingOptions(ExperimentOptions):
-    """Say what a session costs, and what its curator sees, by the number of owners, for every rule.
+    """Measure what a session costs and what its curator sees, by number of owners, for every rule.
 
     Attributes:
         rules: Some of `hushbid.protocol.privacy.acquisition.RULES`.
         owners: None: 4, 32, 256 and 2048.
-        batches: None: 1 and 5. Rules that take one point a round have 1 alone.
+        batches: None: 1 and 5. Rules that buy one point per round use only 1.
     """
 
     NAME: ClassVar[str] = "scaling"
@@ -163,14 +167,14 @@ class ScalingOptions(ExperimentOptions):
 
     seeds: int | Sequence[int] = seeds_field(1)
     rules: Sequence[str] | None = option(
-        list[str] | None, "--rule", help="An acquisition rule; may be repeated. Default: all."
+        list[str] | None, "--rule", help="Acquisition rule; may be repeated. Default: all."
     )
     owners: Sequence[int] | None = option(list[int] | None, min=1, help="K; may be repeated.")
     batches: Sequence[int] | None = option(
-        list[int] | None, "--batch", min=1, help="b, points that a round buys; may be repeated."
+        list[int] | None, "--batch", min=1, help="b, points bought per round; may be repeated."
     )
     points: int = option(int, default=20, min=1, help="Points to buy.")
-    owner_points: int = option(int, default=20, min=1, help="Points of each owner.")
+    owner_points: int = option(int, default=20, min=1, help="Points per owner.")
 
 
 PURCHASES: Final = (
@@ -181,4 +185,4 @@ PURCHASES: Final = (
     PrivacyUtilityOptions,
     ScalingOptions,
 )
-"""The kinds of this module."""
+"""The options classes of this module."""

@@ -1,1 +1,1 @@
-"""What tests another implementation: vectors of all that is computed, and a curator that plays a session."""
+"""Tests for other implementations: vectors of every computation, and a curator that plays a session."""

@@ -99,9 +99,9 @@ def _bid(session: Session, keys: BlindKeys, weights: Weights, features: Features
     boxes = [
         seal(content, consumer.sealing, secret) for content, secret in zip(contents, secrets, strict=True)
     ]
-    boxes.append(bytes(session.box_length))  # of nothing
+    boxes.append(bytes(session.box_length))  # an empty box
     known = scores_of(features, weights, session.jitter).tolist()
-    # The first bid had two points and an empty box too, whose number is lower than those of new boxes.
+    # The first bid also had two points and an empty box, with a lower number than new boxes.
     scores = [known[0], known[1], None, known[2], known[3], None]
     rows = [features[0], features[1], None, features[2], features[3], None]
     masked = [
@@ -153,7 +153,7 @@ def _award(boxes: list[bytes], masked: list[bytes], batch: int) -> list[dict[str
 def _unlinked(session: Session, keys: BlindKeys, weights: Weights, features: Features) -> dict[str, Any]:
     """The scores of the owner's second bid in their places, with the identifier of this session.
 
-    Box 3 holds nothing, and box 2 is not shown.
+    Box 3 is empty, and box 2 is not shown.
     """
     owner, consumer = key_of(OWNER), key_of(CONSUMER)
     pair = PairKey(owner.sealing, consumer.public.sealing, session.identifier)
@@ -161,7 +161,7 @@ def _unlinked(session: Session, keys: BlindKeys, weights: Weights, features: Fea
     bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
     mask = OwnMask(keys.mask(_ROUND, bound), places)
     shown = {1: 0, 4: 2, 5: 3}
-    """Number of a box, and the row in it; the sixth holds nothing, as the third does."""
+    """Number of a box, and the row in it; the sixth and third are empty."""
     rows = features[list(shown.values())]
     scores = scores_of(rows, weights, session.jitter).tolist()
     masked = mask.floors()

@@ -77,15 +77,15 @@ __all__ = [
 
 OWNER: Final = "heron"
 _AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter": 0.0, "distinct": False}
-"""Sessions without batches, with the digests and frames of versions that had none."""
+"""Sessions without batches, with the digests and frames of versions before batches."""
 _BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
-"""Six rounds too: one batch without padding, one with it, then padding alone. The last round buys one."""
+"""Six rounds: one batch without padding, one with padding, then padding only. The last buys one point."""
 _BLIND: Final[Mapping[str, Any]] = {**_BATCHES, "jitter": 25.0}
-"""The same rounds: boxes of points alone, with one of nothing, and of nothing alone."""
+"""The same rounds: boxes with points only, with one empty box, and with empty boxes only."""
 _BARE: Final[Mapping[str, Any]] = {"numbered": False}
-"""Boxes with an ephemeral key each, as before version 5."""
+"""Boxes with their own ephemeral keys, as before version 5."""
 _SUBMISSION: Final[Mapping[str, Any]] = {"points": 7, "batch": 3}
-"""Three messages: one of points alone, one with padding, and one of padding alone."""
+"""Three messages: points only, points with padding, and padding only."""
 GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "ask-all": ("ask-all", _AS_EVER),
     "ask-all-batch": ("ask-all", _BATCHES),
@@ -164,7 +164,7 @@ def exchange_files(name: str) -> dict[str, str]:
 
 
 def read_exchange(place: Path) -> Exchange:
-    """The golden session of a directory.
+    """Read the golden session of a directory.
 
     Raises:
         DataError: A file is missing, or does not belong to a golden session.
@@ -274,14 +274,14 @@ def _blind_rounds(session: Session, owner: _Owner) -> Iterator[Step]:
 
 
 def _submitted(session: Session, owner: _Owner) -> Iterator[Step]:
-    """A call, and what asks for each further message of the submission."""
+    """A call, and the requests for further messages of the submission."""
     yield from owner.asked(_call(session))
     for _ in range(session.messages - 1):
         yield from owner.asked(Next(round=1))
 
 
 def _call(session: Session) -> Call:
-    """A call by which the points that are best together are not those that are best by themselves."""
+    """A call under which the jointly best points differ from the individually best ones."""
     made = session.space.map(SEED)
     wanted = made.hash(np.array(_WANTED)).astype(np.float64)
     return Call(

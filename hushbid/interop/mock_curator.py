@@ -100,7 +100,7 @@ def play(exchange: Exchange, *, listen: str | None = None, seconds: float, say: 
     Args:
         exchange: The session.
         listen: The address; None: that of its session file.
-        seconds: Most seconds for each answer.
+        seconds: Time limit for each answer, in seconds.
         say: Gets a line for every frame as recorded.
 
     Returns:
@@ -164,7 +164,7 @@ def difference(session: Session, step: Step, actual: bytes, number: int, told: i
 
 
 def _next(endpoint: RouterEndpoint, route: bytes, beat: bytes, seconds: float) -> Arrival:
-    """The owner's next frame that is no beat; the curator sends its own beat meanwhile."""
+    """The owner's next frame other than a beat; the curator sends its own beat meanwhile."""
     over = monotonic() + seconds
     while monotonic() < over:
         for arrival in endpoint.receive(1, wait_ms=_BEAT_MS):
@@ -206,7 +206,7 @@ def _with_free(due: Any, said: Any) -> Message:
 
 
 def _with_free_batch(due: Batch, said: Batch) -> Batch:
-    """The recorded batch with the owner's own boxes, but for padding."""
+    """The recorded batch with the owner's own boxes, except padding."""
     ours, theirs = due.candidates, said.candidates
     if not (isinstance(ours, SealedCandidates) and isinstance(theirs, SealedCandidates)):
         return due
@@ -306,7 +306,7 @@ def _check_blind(session: Session, due: BlindBid, said: BlindBid) -> tuple[str, 
 
 
 def _signed(session: Session, due: Batch, theirs: SealedCandidates) -> bytes:
-    """What the owner is to have signed."""
+    """The bytes that the owner should have signed."""
     if isinstance(due, Submission):
         tree = Tree(_digests(theirs))
         return submission_statement(session.identifier, OWNER, due.round, tree.depth, tree.root)

@@ -41,10 +41,10 @@ _ROWS: Final = (
     (32767, -32768, 0, -32768, 32767, -32768, 32767, -32768),
     (0, 0, 0, 0, 0, 0, 0, 0),
 )
-"""Four points of one score where the third coordinates of aim and total are 0, two of them equal; the longest
-point; and zeros."""
+"""Four points with equal scores where the third coordinates of aim and total are 0, two of them copies; the
+longest point; and zeros."""
 _EMBEDDING: Final = (6.0, -0.25, 0.0, FEATURE_UNIT / 2, FEATURE_UNIT * 1.5, -FEATURE_UNIT / 2, 0.125, -7.0)
-"""Coordinates beyond what counts, and halves of a unit."""
+"""Coordinates beyond the limit, and halves of a unit."""
 _SEED_TOTAL: Final = (-6, -2, 2, 6, 20_000, -20_001, 30_003, -40_002)
 _SEED_SIZE: Final = 4
 _TOWARDS: Final = (5, -3, 9, 9, 0, 7, -3, 2, 9, -8, 4, 1, 0, 6)
@@ -130,7 +130,7 @@ def _choice(session: Session) -> dict[str, Any]:
 
 
 def _compared() -> dict[str, Any]:
-    """The rows that are compared if they are to be few; y has one coordinate, and the aim is 1."""
+    """The rows that are compared when only a few may be; y has one coordinate, and the aim is 1."""
     features = np.array(_TOWARDS, dtype=np.int16)[:, None]
     rows = shortlisted(
         lambda some: some.astype(np.int64),

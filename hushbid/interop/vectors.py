@@ -66,7 +66,7 @@ _LABELS: Final[tuple[tuple[LabelCode, tuple[int | float | str | None, ...]], ...
     (LabelCode(0.3, ("yes", "no")), ("no", "yes")),
     (LabelCode(0.1, (), -1.0, 3.0), (-1.0, 3, 0.3, None)),
 )
-"""Labels in the choice, and labels of points, which are all the same but for them."""
+"""Label settings of the choice, and labels of points that are otherwise equal."""
 _WORDS: Final = (0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 0x0123456789ABCDEF)
 _FILES: Final[Mapping[str, Mapping[str, str | None]]] = {
     "numbers": {"features.gamma": "1.0", "summary.epsilon": "2.0"},
@@ -121,8 +121,8 @@ _FILES: Final[Mapping[str, Mapping[str, str | None]]] = {
         "wishes.caps": f"{{ {OWNER} = 3_001 }}",
     },
 }
-"""Ways to write a session file; None: a table that is left out. `tests/interop/test_vectors.py` says which of
-them mean the same.
+"""Spellings of a session file; None: a table is left out. `tests/interop/test_vectors.py` lists which mean
+the same.
 """
 _PRICED: Final = (
     (2**40 + 1, 1.0),
@@ -143,7 +143,7 @@ _CAPS: Final[tuple[dict[str, Any], ...]] = (
 _HOLDERS: Final = ["heron", "magpie", "stork"]
 _COPIED: Final = ([-23170, 23170, 0, 1, 2, 3, -1, 256], [0] * 8)
 _HELD: Final = ((0, 0), (2, 0), (2, 0), (1, 1), (1, 0), (0, 1), (1, 0))
-"""Points that are handed over, in the order in which they are verified: an owner, and a row of φ."""
+"""Points handed over, in the order of verification: owner, and row of φ."""
 
 
 def vector_files() -> dict[str, str]:
@@ -192,7 +192,7 @@ def check_vectors(place: Path) -> list[str]:
     """Compare the vectors of a directory with the code, and return the paths of the files.
 
     Raises:
-        DataError: A file is missing, or is no JSON.
+        DataError: A file is missing, or is not JSON.
         VectorMismatch: A value differs; the error names the first one by its file and place.
     """
     files = vector_files()
@@ -261,7 +261,7 @@ def _session_file(name: str) -> dict[str, Any]:
 
 
 def _priced() -> list[dict[str, Any]]:
-    """Scores with prices, the best first."""
+    """Scores with prices, best first."""
     ordered = sorted(_PRICED, key=lambda each: per_price(each[0], in_units(each[1])), reverse=True)
     return [{"score": score, "price": price} for score, price in ordered]
 
@@ -303,7 +303,7 @@ def _map(table: dict[str, Any]) -> dict[str, Any]:
     )
     lower = np.broadcast_to(np.asarray(table["lower"], dtype=np.float64), space.columns)
     width = np.asarray(table["upper"]) - lower
-    # The ends, the middle, halves of a grid unit (ties go to the even one), and another point.
+    # Both ends, the middle, halves of a grid unit (ties go to even), and another point.
     shares = [0.0, 1.0, 0.5, 0.5 * 2.0**-space.point_bits, 1.5 * 2.0**-space.point_bits, 0.3]
     points = np.array([lower + share * width for share in shares])
     return {
@@ -374,7 +374,7 @@ def _jitter() -> dict[str, Any]:
 
 
 def _copies() -> dict[str, Any]:
-    """Who sells points that several owners hold, one of them twice."""
+    """The sellers of points that several owners hold, one of them twice."""
     session = golden_session("tender").identifier
     copies, features = Copies(session), np.array(_COPIED, dtype=np.int16)
     ranks, rows = zip(*_HELD, strict=True)
@@ -397,7 +397,7 @@ def _sold(session: bytes, copies: Copies, phi: Features, place: int, entries: li
     ranks = [_HELD[entry][0] for entry in entries]
     available, sellers = np.zeros(len(_HELD), dtype=np.bool_), []
     available[entries] = True
-    for _ in entries:  # each seller in turn is absent
+    for _ in entries:  # Each seller in turn is absent.
         entry = copies.seller(entries[0], phi, available)
         available[entry] = False
         sellers.append(_HOLDERS[_HELD[entry][0]])

@@ -28,8 +28,8 @@ Method: TypeAlias = Literal["subspace", "features"]
 Points: TypeAlias = npt.NDArray[np.float64]
 
 POOR_NOISE: Final = 6.0
-"""Length of the noise on an embedding, times the columns, from which Algorithm 2 does no better than points
-drawn at random. An embedding is at most 1 long; points of few columns are found in much noise."""
+"""Noise length on an embedding times columns from which Algorithm 2 does no better than random points. An
+embedding has length at most 1; points with few columns are found even in much noise."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -58,7 +58,7 @@ class KernelMeanRelease(PrivateEstimator):
 
     Attributes:
         release_: The `Release`.
-        n_out_of_bounds_: How many rows were clipped. It is private, and not a part of the release.
+        n_out_of_bounds_: Number of clipped rows. It is private, and not part of the release.
         n_features_in_: Columns.
     """
 
@@ -75,10 +75,10 @@ class KernelMeanRelease(PrivateEstimator):
     n_out_of_bounds_: int = field(init=False)
 
     def calibration(self, columns: int) -> Calibration:
-        """The cost of a fit on data of that many columns, for a ledger to charge first.
+        """The cost of a fit on data with this many columns, for a ledger to charge first.
 
-        It depends on public values alone, for ``subspace`` on the points: if they are drawn, `random_state`
-        has to be a number.
+        It depends on public values only. For ``subspace`` these include the points: if they are drawn,
+        `random_state` must be a number.
 
         Raises:
             ConfigError: A parameter out of its range.
@@ -97,8 +97,9 @@ class KernelMeanRelease(PrivateEstimator):
             DataError: Rows out of bounds, with `out_of_bounds` "refuse", or too many rows.
             ValueError: From scikit-learn.
 
-        Warns with `hushbid.estimators.PoorReleaseWarning` before noise is drawn where public numbers and that
-        of the records say that Algorithm 2 gains nothing. Whoever makes that warning an error spends nothing.
+        Warns with `hushbid.estimators.PoorReleaseWarning`, before noise is drawn, if public numbers and the
+        number of records show that Algorithm 2 gains nothing. If that warning is made an error, nothing is
+        spent.
         """
         records = validate_data(self, X, dtype=np.float64, order="C")
         check_delta_of(self.delta, len(records), "the records")
@@ -135,7 +136,7 @@ class KernelMeanRelease(PrivateEstimator):
         return self
 
     def _say_if_poor(self, calibration: Calibration, size: int, columns: int) -> None:
-        """Warn, before noise is drawn, where Algorithm 2 would likely do no better than its own first points.
+        """Warn, before noise is drawn, if Algorithm 2 would likely do no better than its own first points.
 
         These are public: drawn uniformly, with equal weights. On four kinds of data of 1 to 10 columns with ε
         from 0.03 to 3, releases were no better than they from about `POOR_NOISE` on (docs/kme.md).
@@ -231,7 +232,7 @@ class KernelMeanRelease(PrivateEstimator):
         return lower, upper
 
     def _within(self, records: Points, lower: Points, upper: Points) -> tuple[Points, int]:
-        """Records scaled to [0, 1], and how many were out of bounds."""
+        """Records scaled to [0, 1], and the number of records out of bounds."""
         outside = int(np.count_nonzero(((records < lower) | (records > upper)).any(axis=1)))
         if outside and self.out_of_bounds == "refuse":
             raise DataError(
@@ -242,7 +243,7 @@ class KernelMeanRelease(PrivateEstimator):
         return np.clip(scaled, 0.0, 1.0), outside
 
     def _rounded(self, points: Points, lower: Points, upper: Points) -> npt.NDArray[np.floating[Any]]:
-        """Points in the type that is released; drawn or optimised ones stay within the bounds."""
+        """Points in the released number type; drawn or optimised points stay within the bounds."""
         if self.dtype == "float64":
             return points
         narrow = points.astype(np.float32)

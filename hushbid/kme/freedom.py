@@ -1,4 +1,4 @@
-"""How many directions a reduced set can follow noise in: the degrees of freedom of Stein's estimate."""
+"""The number of directions in which a reduced set can follow noise: Stein's degrees of freedom."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
 
 SMALLEST: Final = 0.01
-"""Smallest singular value of a direction that counts, over the largest."""
+"""Smallest singular value of a counted direction, relative to the largest."""
 MOST_DIRECTIONS: Final = 2000
-"""Most columns of a matrix whose eigenvalues are computed: they take seconds."""
+"""Maximum columns of a matrix whose eigenvalues are computed, which takes seconds."""
 _CHUNK: Final = 2**22
 """Values held at a time."""
 
 
 def degrees_of_freedom(space_map: FourierMap, points: Points, weights: Vector) -> int:
-    """Directions of φ-space in which weighted points can move, but for hardly noticeable ones.
+    """Directions of φ-space in which weighted points can move noticeably.
 
     The embedding Σ w_m φ(z_m) moves with w_m along φ(z_m), and with z_m along w_m·∂φ(z_m). Points that lie
     together, as those of a reduced set mostly do, have nearly the same directions. The count is the number of
@@ -48,7 +48,7 @@ def degrees_of_freedom(space_map: FourierMap, points: Points, weights: Vector) -
     sizes = np.abs(weights[order])
     if not sizes.any():
         return 0
-    # Those beyond could not add up to a singular value that counts.
+    # The others could not add up to a counted singular value.
     below = np.cumsum(sizes[::-1])[::-1] * (columns + 1)
     order = order[: max(1, int(np.count_nonzero(below > SMALLEST**2 * sizes[0])))]
     held = order

@@ -32,14 +32,14 @@ STEPS: Final = 256
 """Entries of the table of e^-t for a unit of t."""
 
 LARGEST: Final = 44
-"""Where the table ends: e^-44 is below 2^-63, and stands for all that is smaller."""
+"""End of the table: e^-44 is below 2^-63, and stands for everything smaller."""
 
 TAYLOR: Final = (1 / 24 / STEPS**4, -1 / 6 / STEPS**3, 1 / 2 / STEPS**2, -1 / STEPS)
 """Coefficients of e^(-r/STEPS) - 1, the highest power first."""
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """`function` of each item, in order, with a thread for each core and one thread of BLAS in each."""
+    """Apply `function` to each item, in order, with a thread per core and one BLAS thread in each."""
     with one_blas_thread(), ThreadPoolExecutor(platform.cores()) as pool:
         return list(pool.map(function, items))
 

@@ -1,4 +1,4 @@
-"""Weights with ‖w‖₁ ≤ C, for an optimiser with bounds alone (KME, Theorem 8)."""
+"""Weights with ‖w‖₁ ≤ C, for an optimiser that knows bounds only (KME, Theorem 8)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class L1Ball:
         self.norm = norm
         self.signed = norm > 1.0
         self.size = (2 if self.signed else 1) * count + 1
-        """How many shares there are."""
+        """Number of shares."""
 
     def shares(self, weights: Vector) -> Vector:
         """Shares of given weights, scaled into the ball: shape (size,), of mean near 1.

@@ -38,7 +38,7 @@ class Calibration:
 
     Attributes:
         neighbours: The datasets that the guarantee compares.
-        epsilon: As the accountant states it for `costs`; at most the wanted one.
+        epsilon: ε stated by the accountant for `costs`; at most the wanted one.
         delta: δ.
         draw: Noise of the coordinates, and of the number of records if it is private.
         count_unit: A record's weight in the number's coordinate; 0 if the number is public.

@@ -26,13 +26,13 @@ _Floats: TypeAlias = npt.NDArray[np.float32]
 WeightRule: TypeAlias = Literal["optimised", "uniform"]
 
 ITERATIONS: Final = 300
-"""Most steps of the optimiser for each number of points."""
+"""Maximum optimiser steps for each number of points."""
 FIRST_ITERATIONS: Final = 1500
-"""Most steps for the first points, which are drawn at random and cost little."""
+"""Maximum steps for the first points, which are random and cost little."""
 SMALLEST_GAIN: Final = 1e-13
-"""Least gain of a step but the last: squared distances are at least some 10^-6."""
+"""Minimum gain of every step but the last: squared distances are at least about 10^-6."""
 GAIN_TO_NOISE: Final = 0.01
-"""Another one, over the noise variance of a coordinate."""
+"""Minimum gain of a step relative to the noise variance of a coordinate."""
 WIDTHS: Final = 3.0
 """Length of a unit of a point's variables, in kernel widths."""
 JITTER: Final = 0.1
@@ -40,9 +40,9 @@ JITTER: Final = 0.1
 CHUNK: Final = 256
 """Points whose features a thread computes at a time."""
 FIRST_STAGE: Final = 256
-"""Points that are placed first; more are split from them, which is far faster than moving all."""
+"""Number of points placed first; the rest are split from them, which is far faster than moving all."""
 GROWTH: Final = 4
-"""Most points of a later stage for each of the stage before."""
+"""Maximum ratio of a stage's points to those of the stage before."""
 MEMORY: Final = 20
 """Pairs of steps and gradients that L-BFGS-B keeps."""
 

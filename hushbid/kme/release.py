@@ -44,7 +44,8 @@ class TwoSampleTest:
 
     Attributes:
         mmd: Distance between the release and the data.
-        threshold: A distance that it exceeds with a probability of at most `level`, if both are the same.
+        threshold: A distance that `mmd` exceeds with probability at most `level` if both distributions are
+            equal.
         level: The largest probability of a false rejection.
     """
 
@@ -60,7 +61,7 @@ class TwoSampleTest:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """Weighted points that stand for a dataset; everything in it may be published.
+    """Weighted points that represent a dataset; everything in it may be published.
 
     The kernel is exp(-γ‖x - y‖²) on columns scaled to [0, 1] by the public bounds.
 
@@ -128,7 +129,7 @@ class Release:
         return math.hypot(within, min(most, measured)) + residual
 
     def _quantile(self, confidence: float) -> float:
-        """What the noise on a coordinate exceeds so seldom, in its standard deviations."""
+        """The quantile of the noise on a coordinate, in standard deviations."""
         normal = float(norm.ppf(confidence))
         if self.privacy.draw.distribution != "discrete-laplace":
             return normal

@@ -24,19 +24,19 @@ Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
 
 LARGE_RANK: Final = 3000
-"""Largest rank with eigenvectors: they take 30 times as long as a Cholesky factor."""
+"""Largest rank for which eigenvectors are computed: they take 30 times as long as a Cholesky factor."""
 PENALTIES: Final = 8.0 * 32.0 ** -np.arange(7.0)
 """λ to try beyond it, down to 7·10^-9; the eigenvalues sum to at most 1."""
 PROBES: Final = 32
 """Random vectors to estimate traces with beyond it."""
 ITERATIONS: Final = 500
-"""Most steps of the optimiser."""
+"""Maximum optimiser steps."""
 WORK: Final = 2**33
-"""Most coordinates that all of its steps read, twice each, but for the `FEWEST` steps."""
+"""Maximum coordinates that all of its steps read, twice each; the `FEWEST` steps are always allowed."""
 FEWEST: Final = 50
-"""Steps that it may take however large the span is."""
+"""Number of steps allowed for any size of the span."""
 ONE_THREAD: Final = 2**20
-"""Most coordinates with BLAS in one thread: several would wait for each other more than they work."""
+"""Maximum coordinates for single-threaded BLAS: several threads would mostly wait for each other."""
 SEARCHED: Final = (-40.0, 15.0)
 """Interval of ln λ."""
 
@@ -62,7 +62,7 @@ class Risk:
         mean: The estimate, which may be negative.
         deviation: Standard deviation of the estimate about the true squared distance.
         excess: An exactly known amount that is added to the distance.
-        beside: Where the distance is within a span, what is beside it; else None.
+        beside: The distance to the span, if `mean` is a distance within a span; else None.
     """
 
     mean: float
@@ -71,7 +71,7 @@ class Risk:
     beside: Beside | None = None
 
     def distance(self, quantile: float) -> float:
-        """The distance that is exceeded as seldom as a normal variable exceeds `quantile`."""
+        """The distance exceeded with the probability that a normal variable exceeds `quantile`."""
         return math.sqrt(max(0.0, self.mean + quantile * self.deviation)) + self.excess
 
 

@@ -50,7 +50,7 @@ COORDINATE_BITS: Final = 20
 COORDINATE_UNIT: Final = 2.0**-COORDINATE_BITS
 """The value of a unit of a coordinate's whole numbers."""
 MAX_RECORDS: Final = 2**26
-"""Most records: their sum of kernel values fits into 64 bits."""
+"""Maximum number of records: their sum of kernel values fits into 64 bits."""
 RESIDUAL: Final = 1e-6
 """Squared distance to the span at which a public point adds no direction: noise would drown it."""
 ORTHONORMAL: Final = 12
@@ -64,7 +64,7 @@ LIMB_BITS: Final = 12
 """Bits of a sum that are multiplied at a time: 26 bits of the basis, 12 of the sum and 14 of the rank are
 below the 53 of float64."""
 MAX_POINTS: Final = 2**14
-"""Most public points: see `LIMB_BITS`."""
+"""Maximum number of public points: see `LIMB_BITS`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Subspace:
 
     Attributes:
         points: All M public points, scaled.
-        pivots: Which of them the basis is made of, in order: shape (r,).
+        pivots: Indices of the points that make the basis, in order: shape (r,).
         coordinates: Coordinates of each public point's kernel function in the basis: shape (M, r).
         basis: B: the coordinates of h are B times its values at the pivots. Whole multiples of
             2^-BASIS_BITS, lower triangular, shape (r, r).
@@ -118,7 +118,7 @@ class Subspace:
         """
         if len(data) > MAX_RECORDS:
             raise DataError(
-                f"A release was to be of {len(data)} records.", advice=f"The most are {MAX_RECORDS}."
+                f"A release of {len(data)} records was requested.", advice=f"The maximum is {MAX_RECORDS}."
             )
         return _exact_product(self.basis, self.kernel_sums(data))
 

@@ -1,4 +1,4 @@
-"""The costs and savings of buying more points, or fewer, in a round."""
+"""The costs and savings of buying more points, or fewer, per round."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from hushbid.protocol.figures import Figures
 __all__ = ["Batch", "batches"]
 
 SHARES: Final = (1000, 200, 100, 50, 25, 10)
-"""Numbers of rounds to compare, beside those of b = 1 and of the plan."""
+"""Numbers of rounds to compare, besides those of b = 1 and of the plan."""
 
 
 @figures(frozen=True, slots=True, kw_only=True)
 class Batch(Figures):
-    """A session that buys `batch` points in a round.
+    """A session that buys `batch` points per round.
 
     Attributes:
-        mmd2: What is expected.
-        noise_values: Values of noise that all parties draw together.
+        mmd2: The expected MMD².
+        noise_values: Noise values that all parties together draw.
         owner_sent, owner_received: Bytes of one owner, on average.
-        seconds: Of all rounds, each owner on a machine of its own like this one.
-        seconds_with_network: The same with the time that frames are under way.
+        seconds: Duration of all rounds, each owner on a machine of its own like this one.
+        seconds_with_network: The same including the frames' transit time.
     """
 
     batch: int
@@ -50,7 +50,7 @@ def batches(setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float
     sizes = {file.batch} if file.herds else {1, file.batch}
     if not file.herds and setting.session().rule.candidate_with_bid:
         sizes |= {-(-setting.p // share) for share in SHARES}
-    # A blind curator waits for the consumer in every round, too; twice if it has to ask for boxes.
+    # A blind curator also waits for the consumer in every round, twice if it has to ask for boxes.
     session = setting.session()
     trips = 3 if session.unlinked else 2 if session.rule.blind else 1
     rows = []

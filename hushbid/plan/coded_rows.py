@@ -1,4 +1,4 @@
-"""Rows with their labels in one array, so that whoever mixes or repeats rows does so with their labels."""
+"""Rows and their labels in one array, so that mixing or repeating rows keeps their labels."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Rows = npt.NDArray[np.float64]
 
 
 def coded(session: Session, features: npt.NDArray[Any], labels: Labels | None) -> Rows:
-    """Features and, where labels have a part in the choice, one column more: their codes.
+    """Features and, if labels take part in the selection, one more column with the label codes.
 
     Args:
         features: Raw, shape (n, columns).
-        labels: None where a row has none; None: none has.
+        labels: None where a row has none; None: no row has one.
     """
     rows = features.astype(np.float64)
     if session.space.labels is None:
@@ -31,7 +31,7 @@ def coded(session: Session, features: npt.NDArray[Any], labels: Labels | None) -
 
 
 def with_every_label(session: Session, rows: Rows, generator: np.random.Generator) -> Rows:
-    """Coded rows in which those without a label get that of another row, or any if none has one."""
+    """Coded rows in which unlabelled ones take another row's label, or any label if no row has one."""
     code = session.space.labels
     if code is None:
         return rows
@@ -44,7 +44,7 @@ def with_every_label(session: Session, rows: Rows, generator: np.random.Generato
 
 
 def every(dataset: Dataset, step: int, first: int) -> Dataset:
-    """Each so many-th row of a dataset, from one on; all of them if `step` is 1."""
+    """Every `step`-th row of a dataset, starting with row `first`; all rows if `step` is 1."""
     if step == 1:
         return dataset
     labels, held = dataset.labels, dataset.labelled
@@ -57,7 +57,7 @@ def every(dataset: Dataset, step: int, first: int) -> Dataset:
 
 
 def evenly_labelled(session: Session, rows: Rows, order: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Reorder rows so that each half has as many labelled ones as the other, or one fewer."""
+    """Reorder rows so that the first half has as many labelled rows as the second, or one fewer."""
     if session.space.labels is None or (known := rows[order, -1] != UNKNOWN).all():
         return order
     order = np.concatenate([order[known], order[~known]])

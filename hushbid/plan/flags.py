@@ -1,4 +1,4 @@
-"""Options that describe a session besides a file, before there is one."""
+"""Options that describe a session in addition to a file, or in place of one."""
 
 from __future__ import annotations
 
@@ -26,37 +26,35 @@ def _owner_count(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFlags:
-    """Options besides a file: each option's help describes it.
+    """Options in addition to a file: each option's help describes it.
 
-    None: nothing is said, so that the file's value holds, or what is assumed.
+    None: not given; the file's value holds, or an assumed one.
     """
 
     owners: int | None = option(
         int | None, parser=_owner_count, help="K, the number of owners.", metavar="INTEGER"
     )
-    points: int | None = option(int | None, min=1, help="p, points to buy.")
-    batch: int | None = option(int | None, min=1, help="b, points that a round buys; default: p/50.")
-    seed_weight: float | None = option(
-        float | None, help="s, what a point of the seed set counts for; default: 0.1."
-    )
-    validation: int | None = option(int | None, min=1, help="m, points of the consumer's validation set.")
+    points: int | None = option(int | None, min=1, help="p, the number of points to buy.")
+    batch: int | None = option(int | None, min=1, help="b, points per round; default: p/50.")
+    seed_weight: float | None = option(float | None, help="s, the weight of a seed-set point; default: 0.1.")
+    validation: int | None = option(int | None, min=1, help="m, points in the consumer's validation set.")
     dimension: int | None = option(int | None, min=1, help="d of the feature map; default: 140.")
-    owner_points: int | None = option(int | None, min=1, help="Points of each owner; default: 10,000.")
-    seed_points: int | None = option(int | None, min=1, help="Points of the public seed set; default: 150.")
-    columns: int | None = option(int | None, min=1, help="Columns of a point; default: 100.")
+    owner_points: int | None = option(int | None, min=1, help="Points per owner; default: 10,000.")
+    seed_points: int | None = option(int | None, min=1, help="Points in the public seed set; default: 150.")
+    columns: int | None = option(int | None, min=1, help="Columns per point; default: 100.")
     epsilon: float | str | None = option(
         str | None,
-        help="ε of one record of each side that the rule charges, or of sides by name: consumer=1,owners=3; "
+        help="ε per record of each side that the rule charges, or of sides by name: consumer=1,owners=3; "
         "asks=E for the rules that ask by one.",
         metavar="E",
     )
-    epsilon_owners: float | None = option(float | None, hidden=True, help="As --epsilon owners=E.")
-    epsilon_consumer: float | None = option(float | None, hidden=True, help="As --epsilon consumer=E.")
-    epsilon_asks: float | None = option(float | None, hidden=True, help="As --epsilon asks=E.")
+    epsilon_owners: float | None = option(float | None, hidden=True, help="Same as --epsilon owners=E.")
+    epsilon_consumer: float | None = option(float | None, hidden=True, help="Same as --epsilon consumer=E.")
+    epsilon_asks: float | None = option(float | None, hidden=True, help="Same as --epsilon asks=E.")
     delta: float | None = option(float | None, help="δ of every ε; default: 1e-5.")
     rule: str | None = option(
         str | None,
-        help="Acquisition rule; default: tender, or sealed where only rounds have what is asked for.",
+        help="Acquisition rule; default: tender, or sealed if other options require rounds.",
     )
     release: str | None = option(
         str | None, help="Release mechanism of both sides; default: filtered-gaussian."
@@ -70,16 +68,16 @@ class PlanFlags:
     def epsilon_of(
         self, side: Literal["owners", "consumer", "asks"], *, charged: bool = True
     ) -> float | None:
-        """The ε that is asked for, of a side.
+        """The requested ε of a side.
 
         Args:
-            charged: Whether an ε of no side by name is this side's too.
+            charged: Whether an ε given without a side applies to this side too.
 
         Raises:
-            ConfigError: The same side's twice, or no number.
+            ConfigError: The side's ε is given twice, or is not a number.
         """
         sides, one_for_all = self._epsilons()
-        of_all = None if side == "asks" else one_for_all  # what rules ask by is no side's
+        of_all = None if side == "asks" else one_for_all  # the ε that rules ask by belongs to no side
         own: float | None = getattr(self, f"epsilon_{side}")
         if own is None:
             return sides.get(side, of_all if charged else None)
@@ -88,7 +86,7 @@ class PlanFlags:
         return own
 
     def _epsilons(self) -> tuple[dict[str, float], float | None]:
-        """What `epsilon` says of sides by name, and of all."""
+        """The parts of `epsilon` for sides by name, and for all sides."""
         if not isinstance(self.epsilon, str):
             return {}, self.epsilon
         try:

@@ -1,4 +1,4 @@
-"""How far from the truth a release is: its noise, and the error of the mean embedding after its filter."""
+"""The distance of a release from the truth: its noise, and the filtered mean embedding's error."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ __all__ = ["Calibration", "ReleaseError", "noise_values", "owners_error", "relea
 UNIT: Final = round(1.0 / FEATURE_UNIT)
 SETTLED: Final = 1e-9
 SIMULATED_STEPS: Final = 100_000
-"""Noise values to simulate an error with: one second."""
+"""Noise values per error simulation: one second."""
 
 AVERAGED: Final = 10
-"""Last releases whose simulated errors are averaged."""
+"""Number of last releases whose simulated errors are averaged."""
 
 
 @figures(frozen=True, slots=True)
 class Calibration(Figures):
-    """``mwem`` by one calibration, at the ε of a step that the last release has.
+    """``mwem`` by one calibration, at the last release's ε per step.
 
     Attributes:
-        laplace_scale: Of the noise on a coordinate sum to which each point adds at most 1.
+        laplace_scale: Scale of the noise on a coordinate sum to which each point adds at most 1.
         epsilon, claimed_epsilon: Of all releases together.
     """
 
@@ -51,13 +51,13 @@ class ReleaseError(Figures):
 
     Attributes:
         mechanism: Its name.
-        releases: How many there are.
-        count: Points that the last one is the mean of.
+        releases: Number of releases.
+        count: Number of points in the last release's mean.
         sigma: Standard deviation of the noise on each coordinate of Σφ, of one release; None: not Gaussian.
         noise: Norm of the noise on Σφ.
         error: Error of the mean embedding in the last release, after the mechanism's filter.
-        width: Coordinates that the noise is on.
-        calibrations: Both of ``mwem``; None for all else.
+        width: Number of coordinates with noise.
+        calibrations: Both calibrations of ``mwem``; None for all other mechanisms.
     """
 
     TOLD: ClassVar[Mapping[str, str]] = {
@@ -77,19 +77,19 @@ class ReleaseError(Figures):
 
     @property
     def is_simulated(self) -> bool:
-        """Whether errors were simulated on an assumed path, and not derived."""
+        """Whether errors were simulated on an assumed path rather than derived."""
         return self.sigma is None
 
     @property
     def relative_noise(self) -> float:
-        """`noise` over `count`: the error of one release alone. No sum of so many φ is longer."""
+        """`noise` over `count`: the error of one release alone. The sum of φ is no longer than `count`."""
         return self.noise / self.count
 
 
 def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
-    """The consumer's release of D_v, the curator's if it has a finer one, and the curator's last one of S."""
+    """The release of D_v (the curator's finer one, if any), and the curator's last release of S."""
     session = setting.session()
-    # Both are linear in totals and noise: with the origin as centre and a spread of 1 they give Σy as it is.
+    # Both are linear in totals and noise: with the origin as centre and spread 1 they return Σy unchanged.
     prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
     return (
         _error(session.charged_target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
@@ -98,7 +98,7 @@ def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
 
 
 def owners_error(setting: PlanSetting) -> ReleaseError | None:
-    """The release of D_v that owners choose by, where the curator has a finer one (`release_errors`)."""
+    """The release of D_v that owners choose by, if the curator has a finer one (`release_errors`)."""
     session = setting.session()
     if session.nested is None:
         return None
@@ -141,7 +141,7 @@ def _error(
         noisy = mechanism.setting.charged if sigma else 0
         variance, lag = _filtered(repeat(1.0) if walk is None else walk.gains(), noisy)
         noise = sigma * math.sqrt(mechanism.noise_directions)
-        # What the filter has not caught up with goes on in the direction of what is wanted.
+        # The filter's lag continues in the direction of what is wanted.
         behind = setting.spread * setting.drift * lag * mechanism.setting.batch
         error = math.hypot(noise * math.sqrt(variance), behind) / count
     return ReleaseError(
@@ -157,7 +157,7 @@ def _error(
 
 
 def _filtered(gains: Iterable[float], releases: int) -> tuple[float, float]:
-    """A linear filter after so many noisy releases: its noise's variance over σ², and its lag in rounds.
+    """A linear filter after this many noisy releases: its noise's variance over σ², and its lag in rounds.
 
     x_l = x_{l-1} + k_l·(o_l - x_{l-1}), with gains k_l.
     """
@@ -172,10 +172,10 @@ def _filtered(gains: Iterable[float], releases: int) -> tuple[float, float]:
 
 
 def _simulated(mechanism: ReleaseMechanism, setting: PlanSetting, count: float) -> tuple[float, float]:
-    """`noise` and `error` of a mechanism that is not linear, where every point adds the same vector to Σφ.
+    """`noise` and `error` of a nonlinear mechanism, if every point adds the same vector to Σφ.
 
-    Its length is that of a mean embedding of points that lie `spread` apart from their mean. If there are
-    many releases, the last ones are simulated, from the state that a stream begins with.
+    The vector's length is that of the mean embedding of points that lie `spread` apart from their mean. Of
+    many releases only the last ones are simulated, starting from a stream's initial state.
     """
     generator = np.random.default_rng(0)
     direction = generator.standard_normal(mechanism.dimension)
@@ -205,7 +205,7 @@ def _simulated(mechanism: ReleaseMechanism, setting: PlanSetting, count: float) 
 
 
 def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, Calibration]:
-    """Both calibrations, at the ε of a step that the last release has."""
+    """Both calibrations, at the last release's ε per step."""
     step = mechanism.schedule(mechanism.releases - 1)[0]
     rows: dict[str, Calibration] = {}
     for name in ("published", "sound"):

@@ -1,4 +1,4 @@
-"""`hushbid plan` and `hushbid.plan_session`: what a session would come to, before anybody takes part."""
+"""`hushbid plan` and `hushbid.plan_session`: estimate a session before anybody takes part."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["PlanOptions", "plan_session"]
 class PlanOptions(PlanFlags):
     """A request to plan: each option's help describes it.
 
-    Without a file `owners`, `points`, `validation` and both ε are needed.
+    Without a file, `owners`, `points`, `validation` and both ε are required.
 
     Attributes:
-        say: Gets how far a rehearsal is, in lines for people; None: nobody does.
+        say: Receives lines on a rehearsal's progress, for people; None: not reported.
     """
 
     file: GivenPath = field(
@@ -40,28 +40,34 @@ class PlanOptions(PlanFlags):
         ),
     )
     data: GivenPath = option(
-        Path | None, "--data", help="Where a cluster file's dataset lies.", envvar="HUSHBID_DATA"
+        Path | None, "--data", help="Directory of a cluster file's dataset.", envvar="HUSHBID_DATA"
     )
     outside: Literal["refuse", "clip", "drop"] | None = option(
         Literal["refuse", "clip", "drop"] | None,
-        help="What becomes of rows of the tables that a cluster file names and that do not fit, in place of "
-        "its own `outside`.",
+        help="Treatment of rows that do not fit, in tables that a cluster file names; overrides its "
+        "`outside`.",
         envvar="HUSHBID_OUTSIDE",
     )
     wanted: float | None = option(
-        float | None, help="Share of the owners' points that are like the target, in (0, 1]."
+        float | None, help="Share of the owners' points that resemble the target, in (0, 1]."
     )
     theory: bool = option(
-        bool, "--theory", default=False, help="What the theorems of the first paper ask, and promise."
+        bool,
+        "--theory",
+        default=False,
+        help="Show the conditions and guarantees of the first paper's theorems.",
     )
     round_trip: float = option(
-        float, default=100.0, min=0.0, help="Milliseconds that a frame and its answer are under way."
+        float,
+        default=100.0,
+        min=0.0,
+        help="Network round-trip time of a frame and its answer, in milliseconds.",
     )
     rehearsal: bool = option(
         bool,
         "--rehearsal/--no-rehearsal",
         default=True,
-        help="With a cluster file's data: play the session, which the verdict follows from.",
+        help="With a cluster file's data: play the session and base the verdict on it.",
         envvar="HUSHBID_REHEARSAL",
     )
     say: Callable[[str], object] | None = None
@@ -75,7 +81,7 @@ def plan_session(options: PlanOptions) -> Plan:
         Every figure, under the names of docs/plan.md, as fields and as the keys of a mapping.
 
     Raises:
-        ConfigError: A value that is missing, unknown or out of range.
+        ConfigError: A value is missing, unknown or out of range.
         DataError: A cluster file's data cannot be used.
     """
     from hushbid.plan.result import make_plan

@@ -26,21 +26,22 @@ __all__ = [
 ]
 
 SUMMARY_WEIGHT: Final = 0.3
-"""Weight of the summary's squared error beside the target's: its noise is fresh in every round."""
+"""Weight of the summary's squared error relative to the target's: its noise is fresh in every round."""
 
 FITTED_WEIGHT: Final = 10.0
-"""Weight of the squared error of a release that is fitted, and not a noisy sum: it is a bias that stays from
-round to round, and the choice follows it."""
+"""Weight of the squared error of a fitted release, in contrast to a noisy sum: it is a bias that persists
+from round to round, and the selection follows it.
+"""
 
 HALFWAY: Final = 0.8 / 140
-"""Squared error of a coordinate of φ at which noise does half of its harm."""
+"""Squared error per coordinate of φ at which noise does half of its harm."""
 
 STEEPNESS: Final = 0.8
 SPOILT: Final = 1.5
-"""MMD² over that of a random choice when the choice follows noise alone, which is worse than random."""
+"""MMD² relative to that of a random choice if the selection follows noise alone; worse than random."""
 
 FLOOR: Final = 0.03
-"""MMD² over that of a random choice, without noise and with a seed set that does not matter."""
+"""MMD² relative to that of a random choice, without noise and with a negligible seed set."""
 
 LARGEST_FLOOR: Final = 0.45
 """The same with a seed set that outweighs the purchase."""
@@ -51,7 +52,7 @@ FEWER_ROUNDS: Final = 1.3
 regard to each other. Measured without noise at T from 1 to 50."""
 
 RANGE: Final = 2.0
-"""Factor either way within which nearly all measured sessions lie (docs/plan.md)."""
+"""Factor either way that covers nearly all measured sessions (docs/plan.md)."""
 
 GUESS_HIGH: Final = 8.0
 GUESS_BESIDE: Final = 1.5
@@ -63,7 +64,7 @@ points may be common, so that a random choice is hard to beat, or too rare to bu
 
 @figures(frozen=True, slots=True)
 class Span(Figures):
-    """An expected figure, and the range within which nearly all measured sessions lie."""
+    """An expected figure, and the range that covers nearly all measured sessions."""
 
     expected: float
     low: float
@@ -71,7 +72,7 @@ class Span(Figures):
 
     @classmethod
     def around(cls, expected: float) -> Span:
-        """A figure with half and twice that."""
+        """A figure with its half and its double."""
         return cls(expected, expected / RANGE, expected * RANGE)
 
 
@@ -80,10 +81,10 @@ class Distance(Figures):
     """MMD² of the bought points against D_v.
 
     Attributes:
-        span: What is expected.
-        without_noise: The same of exact releases.
-        uniform: Of as many points drawn at random.
-        times_random: What is expected over that.
+        span: The expected value and its range.
+        without_noise: The same for exact releases.
+        uniform: The MMD² of as many points drawn at random.
+        times_random: The expected value over `uniform`.
     """
 
     FLAT: ClassVar[frozenset[str]] = frozenset({"span"})
@@ -96,11 +97,11 @@ class Distance(Figures):
 
 @figures(frozen=True, slots=True, kw_only=True)
 class Expected(Distance):
-    """The same of points that all count alike, and with matching weights.
+    """MMD² of equally weighted points, and of points with matching weights.
 
     Attributes:
         uniform_is_measured: Whether `uniform` was measured on the data; else it is assumed.
-        weighted: With weights, of which no rule says anything; None where nothing was played.
+        weighted: With weights, which no rule predicts; None if nothing was played.
     """
 
     uniform_is_measured: bool
@@ -110,18 +111,18 @@ class Expected(Distance):
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """MMD² of the bought points against D_v, by a rule of thumb that is fitted to measured sessions.
+    """MMD² of the bought points against D_v, by a rule of thumb fitted to measured sessions.
 
     Let E² = E_target² + 0.3·E_summary², in which the squared error of ``mwem`` counts ten times, d the number
-    of coordinates with noise, U the MMD² of a random choice, and h = (E²/(d·0.8/140))^0.8. Then
-    MMD² ≈ floor + 1.5·U·h/(1 + h). The floor is 0.03·U + x/(1 + x/(0.45·U)) for
-    x = (|D_init|/p)²·‖g_v - g_init‖²: the purchase makes up for the seed set, as far as owners' points can.
+    of coordinates with noise, U the MMD² of a random choice, and h = (E²/(d·0.8/140))^0.8. Then MMD² ≈ floor
+    + 1.5·U·h/(1 + h). The floor is 0.03·U + x/(1 + x/(0.45·U)) for x = (|D_init|/p)²·‖g_v - g_init‖²: the
+    purchase makes up for the seed set, as far as owners' points can.
 
     Attributes:
         expected: The rule's figure.
         floor: The expected value without any noise.
-        seeds: The seed set's share of both. It is the roughest term, and is no reason to call a session
-            hopeless (`drowned`).
+        seeds: The seed set's share of both. It is the roughest term, and does not make a session hopeless
+            (`drowned`).
         uniform: U.
         measured: Whether U was measured; else it is assumed.
     """
@@ -134,7 +135,7 @@ class Prediction:
 
     @property
     def drowned(self) -> float:
-        """MMD² over a random choice's by noise and few rounds alone; hopeless from `EXPECTED_HOPELESS` on."""
+        """MMD² over a random choice's, from noise and few rounds alone; `EXPECTED_HOPELESS` is the limit."""
         return (self.expected - self.seeds) / self.uniform
 
     @property
@@ -147,7 +148,7 @@ class Prediction:
         return Span(expected, expected / RANGE, high)
 
     def told(self) -> Expected:
-        """The prediction as a plan has it."""
+        """The prediction in the plan's form."""
         return Expected(
             span=Span.around(self.expected),
             without_noise=self.floor,
@@ -179,19 +180,19 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
 
 
 def few_rounds(setting: PlanSetting) -> float:
-    """The share of U that its number of rounds adds; none under `tender`, which chooses point by point."""
+    """The share of U that its number of rounds adds; zero under `tender`, which chooses point by point."""
     if setting.file.herds:
         return 0.0
     return float(FEW_ROUNDS / setting.rounds**FEWER_ROUNDS)
 
 
 def harm(release: ReleaseError) -> float:
-    """Weighted squared error of a coordinate."""
+    """Weighted squared error per coordinate."""
     return (FITTED_WEIGHT if release.is_simulated else 1.0) * release.error**2 / release.width
 
 
 def came_out(found: Staged, without_noise: Staged) -> Expected:
-    """What came out in sessions with the owners' points, and without noise, in place of a prediction."""
+    """The outcome of sessions with the owners' points, and without noise, in place of a prediction."""
     weighted = Distance(
         span=Span.around(found.bought),
         without_noise=without_noise.bought,

@@ -1,4 +1,4 @@
-"""A verdict on a planned session by the rule of thumb, which knows no data: a rehearsal decides."""
+"""A verdict on a planned session by the rule of thumb, which ignores the data: a rehearsal decides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ __all__ = ["BY_RULE", "Verdict", "Word", "refusal", "verdict"]
 Word: TypeAlias = Literal["good", "uncertain", "poor", "hopeless"]
 
 BY_RULE: Final[Mapping[str, str]] = {"good": "not ruled out", "poor": "doubtful", "hopeless": "doubtful"}
-"""What people read for a word of the rule of thumb: it knows no data, and a rehearsal may say otherwise."""
+"""The printed form of the rule of thumb's word: the rule ignores the data, and a rehearsal may contradict
+it.
+"""
 
 
 @figures(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,8 @@ class Verdict(Figures):
     Attributes:
         verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: it is not;
             ``hopeless``: noise and few rounds alone bring it to a random choice's, or it cannot be run. With
-            data it is a rehearsal's, and ``uncertain`` in place of ``poor`` (`hushbid.plan.with_data`).
+            data the verdict is a rehearsal's, and ``uncertain`` in place of ``poor``
+            (`hushbid.plan.with_data`).
         reason: Why.
         remedies: Empty for a session that is good, or was rehearsed.
     """

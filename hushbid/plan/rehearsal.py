@@ -1,10 +1,10 @@
-"""A rehearsal: what a session would buy of stand-in owners that are made of the consumer's own data.
+"""A rehearsal: what a session would buy from stand-in owners that are made of the consumer's own data.
 
 No owner's data are known before a session, and no rule of thumb holds for all of them. So the session is
-played in this process, with its own machines and settings and as much noise, against owners that have a part
-of D_v too often, or little of it among points that are none. The outcome is compared with a uniform choice of
-the same points, both with matching weights. Nothing leaves the consumer, and no ε is spent: the noise is
-simulated, and thrown away with what it was added to.
+played in this process, with its own machines, settings and noise level, against owners that hold either too
+many rows of D_v, or few of them among unrelated points. The outcome is compared with a uniform choice of the
+same points, both with matching weights. Nothing leaves the consumer, and no ε is spent: the noise is
+simulated and discarded together with the totals.
 """
 
 from __future__ import annotations
@@ -53,24 +53,25 @@ __all__ = [
 ]
 
 FEWEST: Final = 8
-"""Rows of D_v that can be parted into what is wanted and what owners have of it."""
+"""The least rows of D_v that can be split into the target and the owners' share of it."""
 TOO_FEW_LABELS: Final = (
     f"it takes {FEWEST} rows of validation data that have a label, where the choice looks at labels"
 )
 MOST: Final = 50_000
-"""Points that are bought in a rehearsal: stand-in owners have `_TIMES` as many, all in memory."""
+"""The most points bought in a rehearsal: stand-in owners have `_TIMES` as many, all in memory."""
 
 _TIMES: Final = 5
-"""Points that stand-in owners have for each that is bought."""
+"""Points that stand-in owners have per point bought."""
 _REPEATS: Final = 2
 _KINDS: Final = 4
 """Kinds of stand-in owners (`_stand_ins`)."""
 _JITTER: Final = 0.25
-"""Noise on a row of the seed set that stands for an owner's, in standard deviations of its column there: else
-a seed set of five rows would be five points."""
+"""Noise on a row of the seed set that stands for an owner's, in standard deviations of its column there:
+without it a seed set of five rows would be five points.
+"""
 
 _OWNERS_SEED: Final = 1000
-"""Of the first session with the owners' own points: no seed of a rehearsal, and none that people take."""
+"""Seed of the first session with the owners' own points; neither rehearsals nor people use it."""
 
 Points: TypeAlias = npt.NDArray[Any]
 """Raw points, shape (n, columns)."""
@@ -91,10 +92,11 @@ def why_not_rehearsed(session: Session, rows: int, labels: Labels | None) -> str
 
 
 def looked_at(session: Session, validation: _Rows, seed_set: _Rows, *, drawn: bool = False) -> Rehearsal:
-    """The kernel's verdict before anything is played, whatever the sizes are.
+    """The kernel's verdict before anything is played, for sets of any size.
 
-    A D_v that is narrow beside its bounds has a mean kernel value near 1, as all data have within bounds that
-    are too wide. Which of both it is, the seed set shows: the kernel tells others from D_v, or it does not.
+    A D_v that is narrow relative to its bounds has a mean kernel value near 1, and so have all data within
+    bounds that are too wide. The seed set distinguishes the two cases: the kernel tells other rows from D_v,
+    or it does not.
 
     Args:
         validation: D_v, raw, shape (m, columns).
@@ -115,17 +117,17 @@ def rehearse(
     looked: Rehearsal | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Rehearsal:
-    """Rehearse a session. The rule is `ask-all`, which buys what `sealed` does, of one owner that has it all.
+    """Rehearse a session. The rule is `ask-all`, which buys the points that `sealed` buys, from one owner.
 
-    Half of D_v is what is wanted, each row twice, so that the target has as many rows and as much noise as it
-    will have. The other half is what owners have of it. Where the kernel can tell nothing, nothing is played.
+    Half of D_v is the target, each row twice, so that the target has its real number of rows and its real
+    noise. The other half is what owners have of it. If the kernel can tell nothing, nothing is played.
 
     Args:
         validation, seed_set: As `looked_at`.
-        labels: D_v's, None where a row has none. Where labels have a part in the choice, owners' rows have
-            those of D_v, and of others any label.
-        schema: What rows are, where the session has no columns that say it.
-        looked: `looked_at` of the same, if it is known already.
+        labels: D_v's, None where a row has none. If labels take part in the selection, owners' rows have
+            those of D_v, and other rows any label.
+        schema: The rows' columns, if the session's do not state them.
+        looked: The result of `looked_at` for the same, if known already.
         progress: Called after each round with the share of all rounds that have been played, in (0, 1].
 
     Raises:
@@ -135,7 +137,7 @@ def rehearse(
     points, m = session.file.session.points, len(validation)
     if why := why_not_rehearsed(session, m, labels):
         raise DataError(f"The session cannot be rehearsed: {why}.", advice="Leave the rehearsal out.")
-    keep_one_blas_thread()  # as a session has: the same sums in the same order
+    keep_one_blas_thread()  # as in a session: the same sums in the same order
     looked = looked_at(session, validation, seed_set) if looked is None else looked
     if looked.blind:
         return looked
@@ -173,17 +175,17 @@ def play_with_owners(
 ) -> tuple[Staged, Staged]:
     """The session with the owners' own points, which only the operator of a demonstration has.
 
-    Noise and map are others in each of the plays, and none is those of a session that anybody runs.
+    Noise and map differ between the plays, and from those of any session that is run.
 
     Args:
         validation: D_v.
         seed_set: D_init, raw, shape (n, columns).
-        owners: All that owners have; if they are more than a rehearsal has (`MOST`), so many of them.
+        owners: All the owners' points; of more than a rehearsal's (`MOST`), only that many are used.
         uniform: Uniform choices of them, of p points each. There is a play for each.
         progress: Called after each round with the share of all rounds that have been played, in (0, 1].
 
     Returns:
-        What came out on average; and the same of one more play, whose releases have no noise.
+        The average outcome; and that of one more play, whose releases have no noise.
 
     Raises:
         HushbidError: The session cannot be played.
@@ -209,13 +211,13 @@ def play_with_owners(
 
 
 def kernel_beside(session: Session, rows: _Rows, others: _Rows) -> float:
-    """Mean kernel value of a raw row and one of another set, by at most `MOST_COMPARED` rows of each."""
+    """Mean kernel value of a raw row of each set, by at most `MOST_COMPARED` rows of each."""
     scaled, beside = (session.space.scale(at_even_distances(each)) for each in (rows, others))
     return float(kernel_means(scaled, beside, session.space.gamma).mean())
 
 
 def mean_kernel(session: Session, rows: _Rows) -> float:
-    """Mean kernel value of two different raw rows: 1 if all are alike to the session, 0 if none is.
+    """Mean kernel value of two different raw rows: 1 if all look alike to the session, 0 if none do.
 
     At most `MOST_COMPARED` rows are compared; for a single row it is 1.
     """
@@ -223,7 +225,7 @@ def mean_kernel(session: Session, rows: _Rows) -> float:
     if (n := len(scaled)) == 1:
         return 1.0
     of_all = float(kernel_means(scaled, scaled, session.space.gamma).mean())
-    return max(0.0, (of_all * n - 1.0) / (n - 1))  # less than nothing is rounding
+    return max(0.0, (of_all * n - 1.0) / (n - 1))  # negative values are rounding errors
 
 
 def _stand_ins(
@@ -234,10 +236,10 @@ def _stand_ins(
     count: int,
     generator: np.random.Generator,
 ) -> Iterator[tuple[str, _Rows]]:
-    """Kinds of owners, and `count` coded points of each: of D_v they have rows of it, again and again.
+    """Kinds of owners, and `count` coded points of each; they repeat their rows of D_v.
 
-    The last kind can speak against ``hopeless`` alone. A seed set that is far from D_v is easily told from
-    it, whatever the noise: where owners' other points are like that, a choice by noisy totals is a good one.
+    The last kind can only speak against ``hopeless``. A seed set that is far from D_v is easily told from it,
+    whatever the noise: if owners' other points are like that, a choice by noisy totals is a good one.
     """
     bounds, columns, schema = session.file.features, session.space.columns, session.file.rows or schema
     code = session.space.labels
@@ -252,7 +254,7 @@ def _stand_ins(
         return rows if code is None else np.column_stack([rows, code.any_codes(len(rows), generator)])
 
     def none_of_it(size: int) -> _Rows:
-        # Half are D_v's own values without what holds between columns, and half could be anything.
+        # Half have D_v's own values without the dependence between columns, and half could be anything.
         mixed = [generator.choice(wanted[:, part], size=size // 2) for part in parts_of_a_row]
         if schema is None:
             anything = generator.uniform(lower, upper, size=(size - size // 2, columns))
@@ -273,7 +275,7 @@ def _stand_ins(
         yield f"{words} of it among other points", np.concatenate(parts)
     few = max(1, count // 10)
     others = drawn(seed_set, count - few)
-    if schema is None:  # else rows are the schema's
+    if schema is None:  # otherwise rows are those of the schema
         spread = _JITTER * seed_set.std(axis=0)
         others = np.clip(others + generator.standard_normal(others.shape) * spread, lower, upper)
     yield (
@@ -292,14 +294,14 @@ def _played(
     *,
     exact: bool = False,
 ) -> Points:
-    """What a session buys of coded rows; `progress` is told the share of its rounds that have begun."""
+    """A session's purchase from coded rows; `progress` receives the share of its rounds that have begun."""
     session = open_session(_of_one_owner(file, seed, exact=exact))
     owner, wanted = (dataset_of(session, *each) for each in (("stand-ins", rows), ("wanted", target)))
     return np.stack([each.point for each in _bought(session, owner, wanted, seed_set, progress)])
 
 
 def play(file: SessionFile, owner: Dataset, wanted: Dataset, seed_set: Points, seed: int) -> list[Candidate]:
-    """What a session buys of one owner, with a map and noise of this seed; `wanted` is in the place of D_v.
+    """A session's purchase from one owner, with a map and noise of this seed; `wanted` replaces D_v.
 
     Raises:
         HushbidError: It cannot be played.
@@ -321,7 +323,7 @@ def _bought(
         owners={name: every(owner, len(sellers), place) for place, name in enumerate(sellers)},
         validation=wanted,
         seed_set=Dataset.from_arrays("seed-set", seed_set),
-        # Where columns take few values half of D_v may share more rows with it than all of D_v may.
+        # Half of D_v may exceed the limit on rows shared with the seed set where columns take few values.
         consumer=partial(consumer_party, apart=False),
     )
 
@@ -336,9 +338,9 @@ def _bought(
 
 
 def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
-    """The session with an owner, a map and noise that are all made up; `exact`: without noise.
+    """The session with an invented owner, map and noise; `exact`: without noise.
 
-    Under `tender` a message may not bring all p points. There are then as many owners as it takes.
+    Under `tender` p points may exceed one message. There are then as many owners as needed.
     """
     values = file.in_force()
     values["session"] |= {
@@ -351,7 +353,7 @@ def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
     }
     for key in ("fixed_cadence", "column_values", "labels", "numbered"):
         values["session"].pop(key, None)
-    if file.herds:  # sealed, as it is: the consumer draws the map, by the seeded noise
+    if file.herds:  # sealed as it is: the consumer draws the map from the seeded noise
         values["acquisition"] = {"rule": file.acquisition.rule}
     else:
         values["features"] |= {"seed": seed}
@@ -364,7 +366,7 @@ def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
     if exact:
         values |= {name: {"mechanism": ExactRelease.name} for name in ("target", "summary")}
     made = SessionFile.model_validate(values, strict=False)
-    # Its points can be larger than the session's, so that fewer go into a message.
+    # Its points can be larger than the session's, so that fewer fit into a message.
     batch = min(file.batch, made.most_in_a_bid)
     session, roster = made.session.model_copy(update={"batch": batch}), made.roster
     if file.herds:
@@ -376,9 +378,9 @@ def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
 def _compared(
     session: Session, bought: Points, uniform: Points, target: Points
 ) -> tuple[float, float, float, float]:
-    """MMD² with weights, of what was bought and of a uniform choice; and the same without.
+    """MMD² with weights, of the purchase and of a uniform choice; and the same without weights.
 
-    If there are more than `MOST_COMPARED` rows, that many are compared: weights take the square of them.
+    Of more than `MOST_COMPARED` rows, that many are compared: weights take memory in the square of them.
     """
     space = session.space
     judge = Judge(space.scale(at_even_distances(target)), space.gamma)

@@ -1,4 +1,4 @@
-"""Changes that would make a planned session good by the rule of thumb, and promise no more than it."""
+"""Changes that would make a planned session good by the rule of thumb, which is all they promise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Remedy(Figures):
     """A change that alone would make a session good, by its new values; None: a value that stays.
 
     Attributes:
-        mmd2: What is expected then, where there is a figure.
+        mmd2: The then expected MMD², if there is a figure.
     """
 
     change: Literal["release", "validation", "points", "epsilon", "points and epsilon", "rule", "owners"]
@@ -57,14 +57,14 @@ class Remedy(Figures):
 
     @model_serializer(mode="plain")
     def _written(self) -> dict[str, str | int | float]:
-        """What stays is left out."""
+        """The changed values alone."""
         return {"change": self.change, **self.values, **({} if self.mmd2 is None else {"mmd2": self.mmd2})}
 
 
 def remedies_of(setting: PlanSetting) -> tuple[Remedy, ...]:
-    """Changes that would make the session good: another release; or more points, D_v or ε with that one."""
+    """Changes that would make the session good: another release; or with it more points, D_v or ε."""
     epsilons = _epsilons(setting)
-    if epsilons is None:  # no ε can help where there is no noise
+    if epsilons is None:  # without noise no ε can help
         return tuple(_more(setting))
     others = [table.mechanism for table in (setting.file.target, setting.file.summary)]
     filtered = setting.with_releases(DEFAULT_RELEASE, *epsilons)
@@ -99,7 +99,7 @@ def _more(setting: PlanSetting) -> list[Remedy]:
 
 
 def _most_points(setting: PlanSetting) -> int:
-    """A quarter of all points, which leaves a choice; as many as owners can submit, under `tender`."""
+    """A quarter of all points, which leaves a choice; under `tender`, at most what owners can submit."""
     file, quarter = setting.file, sum(setting.owner_points) // 4
     if file.herds:
         submitted = len(file.owners) * (file.session.batch or file.most_in_a_bid)
@@ -110,7 +110,7 @@ def _most_points(setting: PlanSetting) -> int:
 def _least_epsilon(
     setting: PlanSetting, epsilons: tuple[float, float]
 ) -> tuple[PlanSetting, tuple[float, float]] | None:
-    """The setting with the smallest ε that does where either side has less, with the default release."""
+    """The setting with the smallest sufficient ε if either side has less, with the default release."""
 
     def raised(level: float) -> tuple[float, float]:
         owners, consumer = epsilons
@@ -129,7 +129,7 @@ def _least_epsilon(
 
 
 def _least(changed: Callable[[int], PlanSetting], low: int, high: int) -> int | None:
-    """The smallest value above `low` that makes a session good, to `PRECISION`; None up to `high`."""
+    """The smallest value above `low`, to `PRECISION`, that makes a session good; None if `high` does not."""
     if high <= low or not _is_good(changed(high)):
         return None
     while high > low + 1 and high > low * PRECISION:
@@ -148,7 +148,7 @@ def _is_good(setting: PlanSetting) -> bool:
 
 
 def _epsilons(setting: PlanSetting) -> tuple[float, float] | None:
-    """The sound ε of the owners and of the consumer, as it is now; None where one is not protected."""
+    """The present sound ε of the owners and of the consumer; None where one is not protected."""
     session = setting.session()
     delta = setting.file.session.delta
     owners = session.summary.guarantee(neighbours=Neighbours.ADD_REMOVE_ONE, delta=delta).epsilon
@@ -166,7 +166,7 @@ def _raised(
     points: int | None = None,
     release: str | None = None,
 ) -> Remedy:
-    """A remedy that says ε: the consumer's alone, where nothing is released of owners."""
+    """A remedy that changes ε: the consumer's alone, if nothing is released of owners."""
     owners, consumer = epsilons
     return Remedy(
         change=change,
@@ -179,7 +179,7 @@ def _raised(
 
 
 def other_rules(setting: PlanSetting) -> tuple[Remedy, ...]:
-    """Another rule; and the fewest owners that this one is for, if a session may have so many."""
+    """Another rule, and the fewest owners that it needs, if a session may have so many."""
     section, session = setting.file.acquisition, setting.file.session
     remedies = [Remedy(change="rule", rule="sealed")]
 

@@ -1,4 +1,4 @@
-"""A plan: every figure of it, as a record that is its own JSON (docs/plan.md)."""
+"""A plan: all its figures, as a record that is its own JSON (docs/plan.md)."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ JudgedBy: TypeAlias = Literal["the rule of thumb", "the session's settings", "ow
 
 @figures(frozen=True, kw_only=True, repr=False)
 class Plan(Figures, Mapping[str, Any]):
-    """What a session would come to. As a mapping it is its own JSON.
+    """The estimate of a session. As a mapping it is its own JSON.
 
     If the session's acquisition rule is refused, figures that depend on the rule are None, or empty.
 
     Attributes:
         verdict, reason, remedies: `hushbid.plan.quality.Verdict`.
-        wanted: Whether to buy by this protocol; None: nobody said what share of points is wanted.
-        owners: How many.
+        wanted: Whether to buy by this protocol; None: the share of wanted points was not given.
+        owners: Their number.
         points, batch, rounds, validation, dimension, columns: p, b, ⌈p/b⌉, |D_v|, d, columns of a raw point.
-        owner_points, owner_points_total: Points of the owner that has most, and of all.
+        owner_points, owner_points_total: Points of the largest owner, and of all.
         spread, drift: `hushbid.plan.setting.PlanSetting`, as `sources`.
-        target: The consumer's release of D_v; the curator's, where that has a finer one than `target_owners`.
+        target: The consumer's release of D_v; the curator's, if that has a finer one than `target_owners`.
         summary: The curator's last release of the summary.
-        rehearsal: What was played; None without data.
-        bytes: What parties send and receive.
-        noise_values: Values of noise that all parties draw together, by distribution.
-        seconds: How long it takes by `speed`, which was measured on this machine.
-        round_trip: Seconds that a frame and its answer are under way.
-        theory: What the paper's theorems ask; None: nobody asked.
+        rehearsal: The rehearsal; None without data.
+        bytes: Bytes that parties send and receive.
+        noise_values: Noise values that all parties together draw, by distribution.
+        seconds: Its duration by `speed`, which was measured on this machine.
+        round_trip: Seconds that a frame and its answer are in transit.
+        theory: The conditions of the paper's theorems; None: not requested.
         submissions: What an owner submits; None for a session in rounds.
     """
 
@@ -103,13 +103,13 @@ class Plan(Figures, Mapping[str, Any]):
 
     @property
     def called(self) -> str:
-        """The verdict as people read it: of the rule of thumb, that it knows no data."""
+        """The verdict as people read it; the rule of thumb's is marked as ignoring the data."""
         by_rule = self.verdict_by == "the rule of thumb"
         return BY_RULE.get(self.verdict, self.verdict) if by_rule else self.verdict
 
     @property
     def parsimony(self) -> float | None:
-        """Distinct raw points that the curator is handed, over p + m."""
+        """Distinct raw points that the curator receives, over p + m."""
         accessed = self.points_accessed_curator
         return None if accessed is None else accessed / (self.points + self.validation)
 
@@ -139,7 +139,7 @@ def make_plan(
         setting: The planned setting.
         speed, cores: Of the machine that runs it (`measure_speed`); no cores: this machine's.
         round_trip: Seconds for a frame and its answer (`batches`).
-        wanted: The share of the owners' points that are like the target, in (0, 1]; None: unknown.
+        wanted: The share of the owners' points that resemble the target, in (0, 1]; None: unknown.
         theory: Whether to include the conditions and promises of DPDS's theorems.
         played: The rehearsal, if there are data (`hushbid.plan.with_data`); None: it was left out.
 
@@ -161,7 +161,7 @@ def make_plan(
     if wanted is not None:
         drowned = judged.verdict == "hopeless"
         share = wanted_of(wanted, points=setting.p, available=available, drowned=drowned)
-    # Where sessions were played, the MMD² of other batches is in proportion to the outcome.
+    # If sessions were played, the MMD² of other batches is proportional to their outcome.
     scale = expected.span.expected / predicted.expected
     rows = () if refused else batches(setting, speed, cores=cores, round_trip=round_trip)
     return Plan(

@@ -61,8 +61,8 @@ class PlanSetting:
             a total on average.
         mmd2_uniform: MMD² of p points drawn at random.
         data: The parties' data, on which the last three were measured; None: they are assumed.
-        drawn: Whether the seed set of these is drawn within the bounds.
-        model: The consumer's model, likewise.
+        drawn: Whether the seed set of `data` is drawn within the bounds.
+        model: The consumer's model in `data`.
         sources: The source of each size: the file, the command line, or "assumed".
         refusal: Why the acquisition rule is not for this session; empty if it is.
     """
@@ -120,16 +120,16 @@ class PlanSetting:
 def plan_setting(
     path: Path | None, flags: PlanFlags, *, data: Path | None = None, outside: Outside | None = None
 ) -> PlanSetting:
-    """The setting by a session file or a cluster file, if any, and the command line, which goes before.
+    """The setting by a session file or a cluster file, if any, and the command line, which takes precedence.
 
     Args:
         path: The file.
         flags: The command line.
-        data: Where a cluster file's dataset lies, in place of the file's own path.
-        outside: What becomes of rows of its tables that do not fit, in place of the file's own words.
+        data: Directory of a cluster file's dataset, in place of the file's own path.
+        outside: Treatment of rows of its tables that do not fit, in place of the file's own.
 
     Raises:
-        ConfigError: A value that is missing, unknown or out of range.
+        ConfigError: A value is missing, unknown or out of range.
         DataError: A cluster file's data cannot be used.
     """
     values = None if path is None else read_toml(path := found_cluster(path))
@@ -162,10 +162,10 @@ def plan_setting(
 def setting_of(
     file: SessionFile, *, validation: int, seed_points: int, owner_points: int | None = None
 ) -> PlanSetting:
-    """A session as its consumer can plan it, which knows |D_v| and |D_init|, and perhaps an owner's points.
+    """A session as its consumer can plan it, knowing |D_v| and |D_init|, and perhaps an owner's points.
 
     Raises:
-        ConfigError: A value that cannot be planned with.
+        ConfigError: A value cannot be planned with.
     """
     values = file.model_dump() | {"roster": names_only(list(file.roster.owners)), "network": no_network()}
     flags = PlanFlags(validation=validation, seed_points=seed_points, owner_points=owner_points)
@@ -196,9 +196,7 @@ def _assembled(
 ) -> PlanSetting:
     tables = with_flags(tables, flags)
     if tables["roster"].get("owners") == {}:
-        raise ConfigError(
-            f"{where}: no owner is on its roster yet.", advice="Say how many there will be: --owners K."
-        )
+        raise ConfigError(f"{where}: no owner is on its roster yet.", advice="Give their number: --owners K.")
     file = _without_wishes(validated(SessionFile, tables, where=where))
     sources = sources | dict.fromkeys(flags.given(), _COMMAND)
     m = flags.validation or (len(data.validation) if data is not None else None)
@@ -229,7 +227,7 @@ def _assembled(
 
 
 def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
-    """The setting with simulated noise if it has Laplace noise, of which there is no secure kind."""
+    """The setting with simulated noise if it has Laplace noise, which has no secure source."""
     session = setting.session()
     draws = (*session.target.draws(0), *session.summary.draws(setting.rounds - 1))
     if not session.noise_protects or all(draw.distribution != "laplace" for draw in draws):
@@ -239,7 +237,7 @@ def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
 
 
 def _without_wishes(file: SessionFile) -> SessionFile:
-    """The file without its wishes, once they are checked: no figure of a plan depends on them."""
+    """Check the file's wishes and remove them: no figure of a plan depends on them."""
     check_wishes(file)
     session = file.session.model_copy(update={"distinct": file.distinct})
     return file if file.wishes is None else file.model_copy(update={"wishes": None, "session": session})
@@ -254,7 +252,7 @@ def _refusal(file: SessionFile, owners: int) -> str:
             section.rule, section.parameters, owners=owners, rounds=file.rounds, delta=session.delta
         )
     except ConfigError as error:
-        RULES.chosen(section.rule, section.parameters)  # else it is the keys that are wrong
+        RULES.chosen(section.rule, section.parameters)  # otherwise the keys are wrong
         return error.what
     return ""
 
@@ -266,7 +264,7 @@ def _measured(setting: PlanSetting, data: ClusterData) -> PlanSetting:
     seeds = hash_seed_set(feature_map, data.seed_set.features).sum(axis=0, dtype=np.int64)
     prior = Prior.of_total(seeds, len(data.seed_set))
     clipped = Statistic(session.space.dimension, prior.centre, prior.radius)
-    setting.file.check_wanted_labels(data.validation)  # names its file, as the map cannot
+    setting.file.check_wanted_labels(data.validation)  # this names its file, as the map cannot
     drift = clipped.of(hash_dataset(feature_map, data.validation)).mean(axis=0) * FEATURE_UNIT
     sizes = {name: len(dataset) for name, dataset in data.owners.items()}
     drawn = uniform(sizes, setting.p, np.random.default_rng(0))

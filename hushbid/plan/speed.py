@@ -1,4 +1,4 @@
-"""How long a session takes: a cost model whose figures are measured on this machine when a plan is made."""
+"""A session's duration: a cost model with figures measured on this machine when a plan is made."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hushbid.protocol.wire.messages import SealedCandidate
 __all__ = ["Speed", "Times", "measure_speed", "times"]
 
 SMALL, LARGE = 1_000, 20_000
-"""Rows of the two passes from which the time of any number follows."""
+"""Rows of the two passes that determine the time of any number of rows."""
 
 HASHED: Final = 256
 REPEATS: Final = 5
@@ -42,7 +42,7 @@ class Speed(Figures):
         release: A release without its noise.
         pass_start, pass_row: A scoring pass over features: its start, and each point.
         hash_point: φ of a point.
-        seal: Sealing and signing a candidate; 0 where nothing is sealed.
+        seal: Sealing and signing a candidate; 0 if nothing is sealed.
         owner_messages: An owner's reading of a broadcast and writing of a bid.
         curator_messages: The curator's reading and checking of one bid, and writing of one broadcast.
         sync: Making a record durable.
@@ -61,13 +61,13 @@ class Speed(Figures):
 
 @figures(frozen=True, slots=True, kw_only=True)
 class Times(Figures):
-    """Seconds of a session, without any for networks.
+    """Seconds of a session, not counting networks.
 
     Attributes:
         rounds: All rounds, each owner on a machine of its own like this one.
         rounds_here: All rounds, with all parties on this machine's cores.
         hashing: The largest owner's points, once before the first round.
-        noise: All noise, drawn on a core of its own while rounds go on.
+        noise: All noise, drawn on a core of its own during the rounds.
     """
 
     rounds: float
@@ -77,13 +77,13 @@ class Times(Figures):
 
 
 def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
-    """The cost model: the steps of a round, one after the other, times the number of rounds.
+    """The cost model: the sum of a round's steps, times the number of rounds.
 
     An owner reads a broadcast, scores its points, seals the best ones, writes a bid and makes it durable. The
     curator then reads K bids, scores the pool (half full on average), releases, and makes that durable. A
     blind curator scores nothing: the consumer opens the best boxes, which takes about as long as sealing
     them, hashes the points and releases; both make their steps durable. Noise is drawn ahead, so that a round
-    takes no less than its noise. A fixed cadence alone decides how long a round takes.
+    takes at least as long as its noise. A fixed cadence alone determines a round's duration.
     """
     owners, rounds, batch = len(setting.owner_points), setting.rounds, setting.file.batch
     largest = max(setting.owner_points)
@@ -159,7 +159,7 @@ def _sealing(session: Session) -> tuple[float, float]:
     if not session.rule.sealed:
         return 0.0, 0.0
     consumer, owner = Identity(bytes(range(32))), Identity(bytes(range(1, 33)))
-    # A byte a column always fits the box, and sealing takes as long as the box is.
+    # One byte per column always fits the box, and the box's length determines the sealing time.
     point = np.zeros(min(session.space.columns, max(1, session.box_bytes // 2)), dtype=np.uint8)
     features = np.zeros(session.space.dimension, dtype=np.int16)
 
@@ -205,7 +205,7 @@ def _sync() -> float:
 
 
 def _fastest(action: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Seconds of the fastest of some runs: the machine's speed when nothing else runs."""
+    """Seconds of the fastest of several runs: the machine's speed when nothing else runs."""
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()

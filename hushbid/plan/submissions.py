@@ -1,4 +1,4 @@
-"""How many points an owner submits under `tender`, and what fewer of them cost and save."""
+"""The number of points that an owner submits under `tender`, and the costs and savings of fewer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hushbid.protocol.figures import Figures
 __all__ = ["Submissions", "Submitted", "submissions"]
 
 ALIKE: Final = 4
-"""Owners that hold alike lose nothing with so many times p/K points each (docs/experiments.md)."""
+"""Owners that hold similar points lose nothing at this many times p/K points each (docs/experiments.md)."""
 
 
 @figures(frozen=True, slots=True)
 class Submitted(Figures):
-    """A number of points, and the bytes that an owner sends and the curator receives by it."""
+    """A number of points, and the resulting bytes that an owner sends and the curator receives."""
 
     points: int
     owner_sent: int
@@ -31,7 +31,7 @@ class Submissions(Figures):
 
     Attributes:
         points, messages: Of the session.
-        proposed, why: How many points are proposed, and the reason.
+        proposed, why: The proposed number of points, and the reason.
         rows: Other numbers of points, the smallest first.
     """
 
@@ -43,7 +43,7 @@ class Submissions(Figures):
 
 
 def submissions(setting: PlanSetting) -> Submissions | None:
-    """What is submitted, what is proposed, and the bytes of other numbers; None for a session in rounds."""
+    """Submitted and proposed numbers, and the bytes of other numbers; None for a session in rounds."""
     file, p, owners = setting.file, setting.p, len(setting.owner_points)
     if not file.herds:
         return None

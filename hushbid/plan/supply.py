@@ -1,4 +1,4 @@
-"""How many points of the owners are for sale, and whether that leaves a choice."""
+"""The number of the owners' points for sale, and whether that leaves a choice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def all_sold(file: SessionFile, rows: Mapping[str, int]) -> int | None:
     """The number of points for sale, if every one of them is bought; None if there is something to choose.
 
     Args:
-        rows: How many points each owner has.
+        rows: Number of points of each owner.
     """
     wishes = file.wishes
     caps = {} if wishes is None or not file.herds else wishes.caps
@@ -26,6 +26,6 @@ def all_sold(file: SessionFile, rows: Mapping[str, int]) -> int | None:
 
 
 def offer(available: int, rows: Mapping[str, int]) -> str:
-    """What owners have together, in words, of which so much is for sale."""
+    """The owners' points together, in words, and how many of them are for sale."""
     have = "have" if available == sum(rows.values()) else "may sell"
     return f"The owners {have} {available:,} points"

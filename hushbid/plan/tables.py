@@ -44,7 +44,7 @@ _SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
 
 
 def _rule_of(flags: PlanFlags) -> str:
-    """The rule where no file and no flag names one. What only rounds have asks for `sealed`."""
+    """The default rule of a plan without a file or flag. Options that only rounds have call for `sealed`."""
     rounds = (
         flags.epsilon_of("owners", charged=False) is not None
         or flags.batch is not None
@@ -54,20 +54,20 @@ def _rule_of(flags: PlanFlags) -> str:
 
 
 def default_rule(points: int) -> str:
-    """The rule where nobody names one: `tender`, or `sealed` for more points than a tender can choose."""
+    """The default rule: `tender`, or `sealed` for more points than a tender can choose."""
     return Tender.name if points <= MOST_HERDED else Sealed.name
 
 
 def whole_tables(flags: PlanFlags) -> dict[str, Any]:
-    """The tables of a session file where there is no file.
+    """The tables of a session file when there is no file.
 
     Raises:
-        ConfigError: No number of owners, or of points.
+        ConfigError: The number of owners, or of points, is missing.
     """
     for name, flag in (("owners", "--owners K"), ("points", "--points p")):
         if getattr(flags, name) is None:
             raise ConfigError(
-                "Neither a file nor the command line says what is planned.",
+                "Neither a file nor the command line describes a session to plan.",
                 advice=f"Name a session file or a cluster file, or give {flag}.",
             )
     return {
@@ -86,17 +86,17 @@ def whole_tables(flags: PlanFlags) -> dict[str, Any]:
 
 
 def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
-    """The tables of a session file with what the command line says in place of theirs.
+    """The tables of a session file with the command line's values in place of theirs.
 
     Raises:
-        ConfigError: A table or an ε that is missing, or a mechanism that does not go with what is given.
+        ConfigError: A table or an ε is missing, or a mechanism does not fit the other values.
     """
     tables = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
     if "summary" not in tables and isinstance(tables.get("target"), dict):
         tables["summary"] = summary_like(tables["target"])
     _need_tables(tables)
     session, features = tables["session"], tables["features"]
-    # Whatever protects nobody is planned too: the statements say so.
+    # Settings that protect nobody are planned too: the statements say so.
     session |= {"allow_nonprivate": True}
     session |= {key: flags.given()[key] for key in _SESSION_KEYS if key in flags.given()}
     if flags.dimension is not None:
@@ -104,12 +104,12 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
     if flags.columns is not None and flags.columns != features.get("columns"):
         features |= {"columns": flags.columns, "lower": 0.0, "upper": 1.0}
     if flags.owners is not None:
-        tables.pop("wishes", None)  # they are of owners by name
+        tables.pop("wishes", None)  # these are owners by name
         tables["roster"] = names_only([f"owner-{number + 1:05}" for number in range(flags.owners)])
         if isinstance(session.get("min_owners"), int):
             session["min_owners"] = min(session["min_owners"], flags.owners)
     tables["acquisition"] = _rule_table(tables["acquisition"], flags)
-    # Only the rule decides whether the map is secret; the plan needs no particular one.
+    # Only the rule decides whether the map is secret; the plan needs no particular map.
     rule = RULES.get(str(tables["acquisition"].get("rule")))
     features["seed"] = None if rule is not None and rule.sealed else 0
     herds = rule is not None and rule.herds
@@ -118,7 +118,7 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
         ("summary", "--epsilon owners=E", flags.epsilon_of("owners", charged=not herds)),
     ):
         if name == "summary" and herds and epsilon is None:
-            tables[name] = summary_like(tables["target"])  # none is released
+            tables[name] = summary_like(tables["target"])  # nothing is released
         else:
             tables[name] = _with_release(name, tables[name], flags.release, epsilon, flag)
     return tables
@@ -128,7 +128,7 @@ def _need_tables(tables: Mapping[str, Any]) -> None:
     for name in ("session", "features", "target", "summary", "acquisition"):
         if not isinstance(tables.get(name), dict):
             raise ConfigError(
-                f"The file has no [{name}].", advice="Name a session file, or a cluster file, that is whole."
+                f"The file has no [{name}].", advice="Name a complete session file or cluster file."
             )
 
 
@@ -164,7 +164,7 @@ def _with_release(
     if release is None and table:
         if table.get("calibration") == "published":
             raise ConfigError(
-                f"[{name}]: the published calibration has an ε for each step, and none for all together.",
+                f"[{name}]: the published calibration has an ε per step, and no total ε.",
                 advice=f"Leave {flag} out, or give --release mwem for the sound calibration.",
             )
         kept = {key: table[key] for key in table if key not in ("sigma", "step_epsilon", "first_epsilon")}

@@ -31,7 +31,7 @@ _CALIBRATED: Final = (
     ("sound", "Laplace scale", "laplace_scale"),
     ("sound", "sound ε", "epsilon"),
 )
-"""Rows of what `mwem` has by each calibration."""
+"""Table rows for `mwem` by each calibration."""
 
 
 def render(plan: Plan, console: Console) -> None:

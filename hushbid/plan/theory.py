@@ -1,6 +1,6 @@
-"""What the theorems of DPDS ask of a session and promise it: Theorems 2 and 3 and Lemma 5, as printed.
+"""The conditions and guarantees of DPDS's theorems for a session: Theorems 2 and 3 and Lemma 5, as printed.
 
-Constants that the paper hides in O(·) are taken as 1, in its favour. docs/errata.md has what does not hold.
+Constants that the paper hides in O(·) are taken as 1, in its favour. docs/errata.md lists what does not hold.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class TheorySetting(Figures):
 
 @figures(frozen=True, slots=True, kw_only=True)
 class Theory(Figures):
-    """What the theorems ask of a session, beside what it has, and what they promise.
+    """The theorems' conditions on a session, beside its actual values, and their guarantees.
 
     Attributes:
         steps: T = d² of each release.
-        validation_needed, seed_points_needed: Of Theorem 2, with ε_v as it is printed there.
+        validation_needed, seed_points_needed: Of Theorem 2, with ε_v as printed there.
         validation_needed_proof: The same with the ε_v of its proof, which is √(16T) times larger.
         dimension_needed: For an additive error a = 1.
         dimension_for_error: The least power of two for which log p·√(ln d/d) is below 1.
         additive_error: Δ of Theorem 2 at the smallest a that d allows.
         target_error, summary_error: Theorem 3, of the last round.
-        zero_error: What zeros have in their place, √(2/d).
+        zero_error: The error of zeros in their place, √(2/d).
         points_accessed, points_accessed_corrected: Lemma 5 as printed, and corrected.
         met, unmet: Conditions of Theorem 2, by name.
     """
@@ -87,7 +87,7 @@ class Theory(Figures):
 
     @property
     def guarantee(self) -> bool:
-        """Whether all conditions are met, so that Δ leaves any."""
+        """Whether all conditions are met and Δ leaves a guarantee."""
         return not self.unmet
 
 
@@ -108,7 +108,7 @@ def coordinate_error(count: float, dimension: int, epsilon: float) -> float:
 
 
 def asked(setting: TheorySetting) -> Theory:
-    """What the theorems ask of a session and promise it."""
+    """The theorems' conditions on a session, and their guarantees."""
     d, p = setting.dimension, max(setting.points, 2)
     log_p, log_d, log_delta = math.log(p), math.log(d), math.log(1.0 / setting.delta)
     steps = d * d
@@ -155,11 +155,11 @@ def _least_dimension(log_p: float) -> int:
 
 
 ASSUMED_EPSILON: Final = 1.0
-"""Of a release that has none in its table, as `exact` and `mwem`."""
+"""The ε of a release that has none in its table, such as `exact` and `mwem`."""
 
 
 def theory_of(setting: PlanSetting) -> Theory:
-    """`asked` of a planned session."""
+    """`asked` for a planned session."""
     file = setting.file
     epsilons = [section.parameters.get("epsilon", ASSUMED_EPSILON) for section in (file.summary, file.target)]
     return asked(

@@ -1,4 +1,4 @@
-"""Bytes on the wire, and raw points that the curator is handed."""
+"""Bytes on the wire, and raw points that the curator receives."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ NAME = "owner-00001"
 
 @figures(frozen=True, slots=True, kw_only=True)
 class Traffic(Figures):
-    """Bytes of a session's frames, without ZeroMQ's own, signs of life and acknowledgements.
+    """Bytes of a session's frames, without ZeroMQ's own, heartbeats and acknowledgements.
 
     Attributes:
         owner_sent, owner_received: Bytes of one owner, on average.
@@ -88,10 +88,10 @@ class Traffic(Figures):
 
 
 def points_accessed(setting: PlanSetting) -> float | None:
-    """Distinct raw points that the curator is handed, in expectation (DESIGN §3); None: the rule is refused.
+    """Expected distinct raw points that the curator receives (DESIGN §3); None: the rule is refused.
 
     0 for sealed rules; K·p if bids carry their points; `AcquisitionRule.expected_points` for rules that ask;
-    and no more than owners have.
+    and at most the owners' points.
     """
     if setting.refusal:
         return None
@@ -124,7 +124,7 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     maps = limits.MAP_BOX_BYTES * owners if session.rule.sealed else 0
     target = frame_of(_target(setting, maps))
     bought = min(p, sum(setting.owner_points))
-    # One part with one point, from which the whole is reckoned: a little more than it will be.
+    # One part with one point, scaled up to the whole: slightly more than the actual bytes.
     purchase = Purchase(owner=NAME, round=p, bid_round=p, handle=fixed(1), candidate=candidate)
     delivery = bought * frame_of(Delivery(part=1, parts=1, purchases=(purchase,)))
     return Traffic(
@@ -136,7 +136,7 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
 
 
 def _committing(session: Session) -> tuple[int, int]:
-    """Bytes of an owner's commitment, and of what the consumer is told of all; 0 where they do not commit."""
+    """Bytes of an owner's commitment, and of all of them sent to the consumer; 0 without commitments."""
     if not session.commitment_depth:
         return 0, 0
     commitment = Commitment(root=bytes(ROOT_BYTES), signature=bytes(SIGNATURE_BYTES))
@@ -144,7 +144,7 @@ def _committing(session: Session) -> tuple[int, int]:
 
 
 def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
-    """The same with a blind curator, which each broadcast and each award passes."""
+    """The same with a blind curator, through which each broadcast and each award passes."""
     rounds, owners = setting.rounds, len(setting.owner_points)
     bid, broadcast = (frame_of(message) for message in round_messages(setting, session))
     secret = frame_of(SecretMap(box=bytes(limits.MAP_BOX_BYTES)))
@@ -183,9 +183,9 @@ def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
 
 
 def _unlinked_traffic(session: Session, candidate: BlindCandidate, broadcast: int) -> tuple[int, int]:
-    """Bytes of a round to the consumer and from it, where the curator asks which boxes it chose.
+    """Bytes of a round to the consumer and from it, when the curator asks which boxes it chose.
 
-    A round is opened with the places of what was bought, of which there are half in the middle round.
+    A round is opened with the places of the points bought so far, half of them in the middle round.
     """
     rounds, batch = session.rounds, session.batch
     chosen = Chosen(owner=NAME, place=fixed(1), score=bytes(MASK_BYTES))

@@ -1,7 +1,7 @@
-"""The verdict before a session: shown first, and refused if noise would choose.
+"""The verdict before a session: shown first, and a refusal if noise would choose.
 
-`run`, `simulate` and `consumer` come to it here before anything is made, connected or charged. Only the word
-and its meaning are shown; the figures follow from D_v, and are in the consumer's result.
+`run`, `simulate` and `consumer` obtain it here before anything is made, connected or charged. Only the word
+and its meaning are shown; the figures depend on D_v, and are in the consumer's result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _FIRST_SECONDS: Final = 1.0
-"""What a rehearsal takes before anything is said of how far it is."""
+"""Duration of a rehearsal before its progress is reported."""
 _NEXT_SECONDS: Final = 5.0
 _START: Final = (
     "one over twice the median squared distance of two rows, on columns scaled to [0, 1], is a good start."
@@ -60,12 +60,12 @@ def _silent(_line: str) -> None:
 
 
 class Sets(NamedTuple):
-    """The consumer's own sets, with which a session is rehearsed.
+    """The consumer's own sets, used to rehearse a session.
 
     Attributes:
         validation: D_v.
         seed_set: D_init.
-        drawn: Whether that is drawn within the bounds.
+        drawn: Whether D_init is drawn within the bounds.
         model: The consumer's model (`hushbid.consumer.learners.MODELS`).
     """
 
@@ -80,12 +80,12 @@ class Rehearsing:
     """How a verb rehearses.
 
     Attributes:
-        wanted: Whether it does.
+        wanted: Whether it rehearses at all.
         anyway: Whether a hopeless session goes on.
-        anyway_by: How whoever started it says so.
-        drawn: Whether the seed set was drawn before, by who made its file.
-        schema: What rows are, where the session has no columns that say it; None: it does, or nobody does.
-        say: Gets the verdict, and how far the rehearsal is, in lines for people without a figure of D_v.
+        anyway_by: The caller's way of requesting that, in words.
+        drawn: Whether the seed set was already drawn, by whoever made its file.
+        schema: The rows' columns, if the session's do not state them; None: they do, or nobody does.
+        say: Receives the verdict and a rehearsal's progress, in lines for people without a figure of D_v.
         training: Trains the models of own rows.
     """
 
@@ -98,11 +98,11 @@ class Rehearsing:
     training: Training = train_here
 
     def verdict(self, session: Session, sets: Callable[[], Sets]) -> Verdict:
-        """Rehearse a session with `sets()`, unless it is passed over whatever these are, and say the verdict.
+        """Rehearse a session with `sets()`, unless any sets would be passed over, and report the verdict.
 
         Raises:
-            Hopeless: It is, and is not to go on anyway.
-            HushbidError: `sets` raises it, or D_v has not the labels that the choice looks at.
+            Hopeless: The session is hopeless, and is not to go on anyway.
+            HushbidError: `sets` raises it, or D_v lacks the labels that the selection uses.
         """
         if not self.wanted:
             return Verdict(why="it was to be left out")
@@ -112,7 +112,7 @@ class Rehearsing:
             given = sets()
             found = self.measured(session, given)
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(_NOTHING_CHARGED)  # said with the word that it was interrupted
+            interrupt.add_note(_NOTHING_CHARGED)  # reported along with the word that it was interrupted
             raise
         if found.refused:
             if not self.anyway:
@@ -126,12 +126,12 @@ class Rehearsing:
         return found
 
     def measured(self, session: Session, given: Sets) -> Verdict:
-        """What is said of a session, whatever it is, and whatever was to be left out.
+        """The verdict on a session, even if the rehearsal was to be left out.
 
         Raises:
-            DataError: D_v has not the labels that the choice looks at.
+            DataError: D_v lacks the labels that the selection uses.
         """
-        session.file.check_wanted_labels(given.validation)  # else nothing could be played
+        session.file.check_wanted_labels(given.validation)  # otherwise nothing could be played
         played = self._played(session, given)
         return (
             played if played.refused else replace(played, prospect=prospect_of(session, given, self.training))
@@ -165,7 +165,7 @@ class Rehearsing:
         return Verdict(replace(looked, expected=prediction.drowned), why)
 
     def progress(self, what: str = "Rehearsing the session") -> Callable[[float], None]:
-        """Something to call with the share that is done: it is said after a second, and now and then."""
+        """A callback for the completed share: it reports after a second, and then occasionally."""
         due = time.monotonic() + _FIRST_SECONDS
 
         def tell(share: float) -> None:
@@ -178,7 +178,7 @@ class Rehearsing:
 
 
 def prospect_of(session: Session, given: Sets, training: Training = train_here) -> Prospect:
-    """What D_v's own rows tell of the model that the session's purchase would make. Nothing is random."""
+    """What D_v's own rows tell about a model trained on the session's purchase. Nothing is random."""
     scaled = session.space.scale(given.validation.features)
     if given.validation.known is None:
         training = train_here  # nothing is trained
@@ -199,7 +199,7 @@ def warn(session: Session, rows: Mapping[str, int], say: Callable[[str], object]
     """Say before a session of all parties that nothing is chosen, or that an ε protects nobody.
 
     Args:
-        rows: How many points each owner has.
+        rows: Number of points of each owner.
     """
     for line in (nothing_to_choose(session, rows), *weak_lines(session.privacy())):
         if line and say is not None:
@@ -207,10 +207,10 @@ def warn(session: Session, rows: Mapping[str, int], say: Callable[[str], object]
 
 
 def nothing_to_choose(session: Session, rows: Mapping[str, int]) -> str:
-    """What to say where all that owners may sell is bought; empty if there is something to choose.
+    """The warning when all points for sale are bought; empty if there is something to choose.
 
     Args:
-        rows: How many points each owner has.
+        rows: Number of points of each owner.
     """
     available = all_sold(session.file, rows)
     if available is None:
@@ -232,7 +232,7 @@ def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tupl
         verdict: The verdict of its rehearsal.
 
     Returns:
-        A sentence without its stop, and advice; neither has a figure.
+        A sentence without its full stop, and advice; neither contains a figure.
     """
     found, gamma = verdict.rehearsal, session.space.gamma
     assert found is not None, "asked of a verdict"

@@ -15,7 +15,7 @@ RARE_SHARE: Final = 0.02
 """Share of wanted points in the one measured case in which private selection clearly paid."""
 
 COMMON_SHARE: Final = 0.11
-"""What is wanted from here on as in the cases in which it paid in effective points alone: 0.115 and 0.20."""
+"""Share of wanted points from which it paid in effective points alone: measured at 0.115 and 0.20."""
 
 _SAYS: Final = {
     "drowned": "No: the choice is expected to follow noise, and to be no better than a random one.",
@@ -30,14 +30,14 @@ _SAYS: Final = {
 
 @figures(frozen=True, slots=True)
 class Wanted(Figures):
-    """What a share of wanted points comes to.
+    """The consequences of a share of wanted points.
 
     Attributes:
-        share: Share of the owners' points that are like the target, as the caller says.
-        at_random: Wanted points among p that are bought at random, on average. Weighed, the p have about as
-            many effective points: 1.3 and 1.4 times that in the two measured cases.
-        case: The case of `says`: ``rare``, ``between`` or ``common`` by the share; ``drowned``: whatever the
-            share, the choice is expected to follow noise.
+        share: Share of the owners' points that resemble the target, given by the caller.
+        at_random: Expected wanted points among p bought at random. Weighed, the p have about as many
+            effective points: 1.3 and 1.4 times that in the two measured cases.
+        case: The case of `says`: ``rare``, ``between`` or ``common`` by the share; ``drowned``: the choice is
+            expected to follow noise, whatever the share.
         says: Whether it pays, by measured cases. Nothing in it is fitted.
     """
 
@@ -48,15 +48,15 @@ class Wanted(Figures):
 
 
 def check_share(share: float) -> None:
-    """Refuse what is no share of points that are wanted.
+    """Refuse an invalid share of wanted points.
 
     Raises:
         ConfigError: It is not in (0, 1].
     """
     if not 0.0 < share <= 1.0:
         raise ConfigError(
-            f"--wanted is {share:g}, and a share lies above 0 and is 1 at most.",
-            advice="Give 0.02 where one point in fifty is wanted, or leave it out.",
+            f"--wanted is {share:g}, and a share must be above 0 and at most 1.",
+            advice="Give 0.02 if one point in fifty is wanted, or leave it out.",
         )
 
 

@@ -1,8 +1,8 @@
-"""A plan's rehearsal where there are data: the consumer's own, and the session with the owners' points.
+"""A plan's rehearsal if there are data: the consumer's own, and the session with the owners' points.
 
-The verdict is that of `hushbid.plan.verdict`, which `preflight`, `consumer`, `run` and `simulate` have
-too: what the consumer can know beforehand. The operator of a demonstration has the owners' points
-besides, and so the range of what will come out.
+The verdict is that of `hushbid.plan.verdict`, which `preflight`, `consumer`, `run` and `simulate` share: what
+the consumer can know beforehand. The operator of a demonstration also has the owners' points, and so the
+range of outcomes.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _LEFT_OUT: Final = "it was to be left out"
 
 @figures(frozen=True, slots=True)
 class Rehearsed(Figures):
-    """What was played.
+    """The outcomes of the played sessions.
 
     Attributes:
         verdict: The consumer's, who knows no owner's points.
-        owners: What came out with the owners' own points, on average; None: they were not played with.
-        without_noise: The same of a session without noise; None likewise.
-        why: Why they were not; empty if they were.
+        owners: The average outcome with the owners' own points; None: they were not played with.
+        without_noise: The same of a session without noise; None in the same case.
+        why: The reason why the owners' points were not played with; empty if they were.
     """
 
     FLAT: ClassVar[frozenset[str]] = frozenset({"verdict"})
@@ -51,13 +51,13 @@ class Rehearsed(Figures):
     why: str = ""
 
     def expected(self, prediction: Prediction) -> Expected:
-        """What came out with the owners' points; what is predicted where they were not played with."""
+        """The outcome with the owners' points; or the prediction, if they were not played with."""
         if self.owners is None or self.without_noise is None:
             return prediction.told()
         return came_out(self.owners, self.without_noise)
 
     def said(self) -> str:
-        """What came out with the owners' points, for people, or why it is not known."""
+        """The outcome with the owners' points, for people, or why it is not known."""
         if self.owners is None or self.without_noise is None:
             return f"What the owners' data can give at best is not known: {self.why}."
         found, least = self.owners, self.without_noise
@@ -78,14 +78,13 @@ NOT_REHEARSED: Final = Rehearsed(Verdict(why=_LEFT_OUT), why=_LEFT_OUT)
 
 
 def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
-    """Rehearse a planned session; None where there are no data.
+    """Rehearse a planned session; None if there are no data.
 
-    A session that is refused whatever the data are, or has nothing to choose, is not played. A hopeless one
-    is.
+    A session that is refused with any data, or has nothing to choose, is not played. A hopeless one is.
 
     Raises:
-        DataError: An owner's labels, or the validation set's, are not those of the choice: the session would
-            be refused.
+        DataError: An owner's labels, or the validation set's, are not those of the selection: the session
+            would be refused.
     """
     data = setting.data
     if data is None:
@@ -115,10 +114,10 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
 
 
 def judge(setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.Verdict]) -> quality.Verdict:
-    """The verdict of a plan with data: the consumer's, beside what came out with the owners' own points.
+    """The verdict of a plan with data: the consumer's, beside the outcome with the owners' own points.
 
-    Without one it is that of the rule of thumb, which does not know the best that the owners' data can give:
-    ``hopeless``, or ``uncertain`` for all else.
+    Without the latter it is that of the rule of thumb, which does not know the best possible outcome with the
+    owners' data: ``hopeless``, or ``uncertain`` for everything else.
     """
     if refused := quality.refusal(setting):
         return refused
@@ -137,7 +136,7 @@ def judge(setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.
 
 
 def _why_not(setting: PlanSetting, data: ClusterData, rehearsing: Rehearsing) -> str:
-    """Why the data do not show what is planned; empty if they do."""
+    """Why the data do not represent the planned session; empty if they do."""
     if setting.refusal:
         return "its rule is not for this session"
     if not rehearsing.wanted:

@@ -1,4 +1,4 @@
-"""The checks in their order, and how they are made: all of them, whatever comes of one."""
+"""The checks and their order. All of them are made, whatever the outcome of one."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Check:
     """A check, and the roles that it is for.
 
     Attributes:
-        run: Makes it: what is well, what to be warned of, or why it was not made; raises what is not well.
-        needs: Checks without whose success it says nothing.
+        run: Makes the check: returns what is well, a warning, or why it was not made; raises a problem.
+        needs: Checks that must succeed first; without them it says nothing.
         asks_network: Whether ``--offline`` leaves it out.
     """
 
@@ -48,10 +48,10 @@ class Finding(Figures):
     """The outcome of a check.
 
     Attributes:
-        said: What is well, what to be warned of, or why it was not made; empty for a problem.
-        fix: What to do about a problem, or a warning.
-        problem: What is not well.
-        exit_code: What that would end the party with.
+        said: What is well, a warning, or why the check was not made; empty for a problem.
+        fix: The remedy for a problem or a warning.
+        problem: The problem.
+        exit_code: The exit code with which the problem would end the party.
     """
 
     check: str
@@ -83,7 +83,7 @@ CHECKS: Final = (
     Check("state", _ALL, state),
     Check("disk", _ALL, disk, needs=("state",)),
 )
-"""Every check, in the order in which it is made."""
+"""All checks, in order."""
 
 
 def preflight(open_subject: Callable[[], Subject]) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
-"""A party's data: readable, as the session wants them, and with privacy left to spend.
+"""A party's data: readable, valid for the session, and with privacy budget left.
 
-Nothing here says how many rows there are: that is what one record more or less would change.
+No message here states the number of rows: one record more or less would change it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from hushbid.consumer.learners import check_model
 from hushbid.consumer.machine import ConsumerMachine
-from hushbid.consumer.party import check_disjoint
+from hushbid.consumer.party import check_disjoint, consumer_machine
 from hushbid.consumer.process import kept_target
 from hushbid.owner.machine import OwnerMachine
 from hushbid.preflight.subject import NotChecked, Subject, Warned
@@ -40,7 +40,7 @@ _MANY_LOST: Final = (
 
 
 def data(subject: Subject) -> str | Warned:
-    """Whether all files can be read, have the right columns and nothing out of bounds; and the model."""
+    """Whether all files can be read and have the right columns within bounds; also the model."""
     for dataset in subject.datasets.values():
         subject.session.file.check_points(dataset, sold=dataset is not _start_of(subject))
     kind = subject.session.file.session.labels
@@ -81,7 +81,7 @@ def data(subject: Subject) -> str | Warned:
 
 
 def _start_of(subject: Subject) -> Dataset | None:
-    """The seed set of a consumer that has one beside D_v: nobody buys it, or matches it."""
+    """Check the seed set of a consumer that has one beside D_v: nobody buys it, or matches it."""
     alone = isinstance(subject.file, ConsumerFile) and subject.seed_set is not subject.validation
     return subject.seed_set if alone else None
 
@@ -96,9 +96,9 @@ def boxes(subject: Subject) -> str | NotChecked:
 
 
 def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
-    """Whether the session fits into what is left of the budget, by the ledger; `warn` logs mere warnings."""
+    """Whether the session fits into the remaining budget, by the ledger; `warn` logs mere warnings."""
     try:
-        _ = subject.datasets  # a ledger is that of its rows
+        _ = subject.datasets  # a ledger belongs to its rows
     except HushbidError:
         return NotChecked("only once the data can be read")
     file = cast(OwnerFile | ConsumerFile, subject.file)
@@ -106,7 +106,7 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         raise ConfigError(
             f"{path}: the ledger of the data cannot be kept there.",
-            advice="Name one in a directory that is there and that this user can write to.",
+            advice="Name one in an existing directory that this user can write to.",
         )
     if path.exists():
         kept = _budget(subject, file, path)
@@ -131,7 +131,7 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
 def _check_without_a_ledger(
     subject: Subject, file: OwnerFile | ConsumerFile, path: Path, *, warn: bool
 ) -> tuple[Cap | None, Path | None]:
-    """Check against an empty ledger elsewhere: that of the data begins when it is charged."""
+    """Check against an empty ledger elsewhere: the data's own ledger begins with its first charge."""
     with tempfile.TemporaryDirectory() as place:
         empty = Path(place) / "ledger"
         try:
@@ -147,7 +147,7 @@ def _budget(subject: Subject, file: OwnerFile | ConsumerFile, ledger: Path) -> D
     if subject.role == "owner":
         machine, statement = OwnerMachine(session, name=subject.name), statements[0]
     else:
-        machine, statement = ConsumerMachine(session), statements[1]
+        machine, statement = consumer_machine(session), statements[1]
     kept = file.model_copy(update={"ledger": ledger})
     dataset, *_ = subject.datasets.values()
     return dataset_budget(
@@ -162,7 +162,7 @@ def _budget(subject: Subject, file: OwnerFile | ConsumerFile, ledger: Path) -> D
 
 
 def _paid_as(subject: Subject) -> str:
-    """The charge on record of a release that the consumer uses again; empty if it makes its own."""
+    """The charge on record of a release that the consumer reuses; empty if it makes a new one."""
     if not isinstance(subject.file, ConsumerFile) or subject.file.target_file is None:
         return ""
     target = subject.file.target_file

@@ -13,14 +13,14 @@ _NO_KEYS = "the session is insecure: it has no keys, and is for this machine alo
 
 
 def roster(subject: Subject) -> str:
-    """The roster; with a missing key, or a key that another party has, there is no session."""
+    """Check the roster; with a missing key, or a key that another party has, there is no session."""
     count = len(subject.session.file.owners)
     owners = f"{count} owner{'s' if count > 1 else ''}"
     return f"complete: the curator, the consumer and {owners}; this is {subject.name}"
 
 
 def key(subject: Subject) -> str | NotChecked | Warned:
-    """Whether the key file is the party's alone, and its key the one that the roster gives it."""
+    """Whether the key file is readable by the party alone, and its key is the roster's."""
     pair = subject.pair
     if pair is None:
         return NotChecked(_NO_KEYS)

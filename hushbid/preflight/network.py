@@ -1,4 +1,4 @@
-"""The way to the curator, and the curator's own address."""
+"""The connection to the curator, and the curator's own address."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from hushbid.protocol.runtime.network.transport import parse_address, resolved
 __all__ = ["address", "connection", "handshake", "listen"]
 
 CONNECT_SECONDS: Final = 3.0
-"""For TCP to answer at one address."""
+"""Time for TCP to answer at one address."""
 HANDSHAKE_SECONDS: Final = 10.0
 
 
 def listen(subject: Subject) -> str:
-    """Whether the curator can bind its address, now."""
+    """Whether the curator can bind its address now."""
     with RouterEndpoint(subject.listen, pair=subject.pair, roster={}) as endpoint:
         return f"{endpoint.address} can be bound; the others are told {subject.session.file.network.address}"
 
 
 def address(subject: Subject) -> str:
-    """Whether the curator's host has an address."""
+    """Whether the curator's host name resolves."""
     where = parse_address(subject.session.file.network.address)
     if not where.is_name:
         return f"{where.text} is numeric"
@@ -63,7 +63,7 @@ def connection(subject: Subject) -> str:
 
 
 def handshake(subject: Subject) -> str:
-    """Whether the answering peer is the curator of the roster, and knows our key. It does not enrol."""
+    """Whether the answering peer is the roster's curator and knows our key. This does not enrol."""
     where = subject.session.file.network.address
     with DealerEndpoint(where, pair=subject.pair, server_key=subject.curator) as endpoint:
         happening = _first(endpoint)
@@ -82,7 +82,7 @@ def handshake(subject: Subject) -> str:
 
 
 def _first(endpoint: DealerEndpoint) -> Happening | None:
-    """The first thing that happens to a connection; None if nothing does."""
+    """The first event of a connection; None if there is none."""
     give_up = time.monotonic() + HANDSHAKE_SECONDS
     poller = zmq.Poller()
     poller.register(endpoint.monitor, zmq.POLLIN)

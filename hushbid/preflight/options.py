@@ -13,25 +13,27 @@ __all__ = ["PartyOptions"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartyOptions(Owner):
-    """What a party is given when it starts: an owner's options, and those of the curator and the consumer."""
+    """The options that a party is started with: an owner's, and those of the curator and the consumer."""
 
-    listen: str | None = option(str | None, help="A curator's option of this name.", envvar="HUSHBID_LISTEN")
+    listen: str | None = option(
+        str | None, help="A curator's option of the same name.", envvar="HUSHBID_LISTEN"
+    )
     validation: Path | None = option(
-        Path | None, help="The consumer's option of this name.", envvar="HUSHBID_VALIDATION"
+        Path | None, help="The consumer's option of the same name.", envvar="HUSHBID_VALIDATION"
     )
     seed_set: Path | None = option(
-        Path | None, help="The consumer's option of this name.", envvar="HUSHBID_SEED_SET"
+        Path | None, help="The consumer's option of the same name.", envvar="HUSHBID_SEED_SET"
     )
-    seed_points: int | None = option(int | None, help="The consumer's option of this name.")
-    test: Path | None = option(Path | None, help="The consumer's option of this name.")
+    seed_points: int | None = option(int | None, help="The consumer's option of the same name.")
+    test: Path | None = option(Path | None, help="The consumer's option of the same name.")
     offline: bool = option(
-        bool, "--offline", default=False, help="Ask nothing of the network, and bind nothing."
+        bool, "--offline", default=False, help="Make no network requests, and bind no address."
     )
     rehearsal: bool = option(
         bool,
         "--rehearsal/--no-rehearsal",
         default=True,
-        help="For the consumer: play the session with owners made of the validation set.",
+        help="For the consumer: play the session with owners made from the validation set.",
         envvar="HUSHBID_REHEARSAL",
     )
     anyway: bool = option(

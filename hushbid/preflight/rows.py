@@ -1,4 +1,4 @@
-"""What a party may want to look at in its own rows, though a session takes them: no count is told."""
+"""Oddities in a party's own rows that a session accepts but the party should look at; no count is stated."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ _UNLABELLED = "Name the label's column (`--label`), or have the session say that
 
 
 def rows(subject: Subject) -> str | Warned:
-    """Whether rows repeat, columns say nothing, bounds are far too wide, or labels are missing."""
+    """Whether rows repeat, columns are constant, bounds are far too wide, or labels are missing."""
     found = [*_found(subject)]
     if found:
-        return Warned(
-            "; ".join(found), "Look at the file, and at the session's columns: it may be as it should be."
-        )
+        return Warned("; ".join(found), "Check the file and the session's columns: this may be intended.")
     file, (dataset, *_) = subject.session.file, subject.datasets.values()
     if file.labels is None and file.session.labels is None:
         if subject.role == "owner" and dataset.labels is None:

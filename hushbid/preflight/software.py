@@ -1,4 +1,4 @@
-"""The software and the clock that a party runs by."""
+"""The software and the clock that a party depends on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_AHEAD_SECONDS: Final = 60.0
 
 
 def versions(_subject: Subject) -> str | Warned:
-    """Whether the packages are those that hushbid is tested with, and encryption is among them."""
+    """Whether the packages are the tested versions, and support encryption."""
     if not zmq.has("curve"):
         raise ConfigError(
             f"libzmq {zmq.zmq_version()} was built without CURVE: nothing could be encrypted.",
@@ -43,7 +43,7 @@ def versions(_subject: Subject) -> str | Warned:
     if refused:
         raise ConfigError(
             f"hushbid {__version__} is installed with {', '.join(refused)}.",
-            advice="Install it anew with pip, which keeps to these.",
+            advice="Reinstall it with pip, which respects these versions.",
         )
     tested = _tested()
     others = [
@@ -54,7 +54,7 @@ def versions(_subject: Subject) -> str | Warned:
     if others:
         return Warned(
             f"hushbid {__version__} runs with {', '.join(others)}: the same seed may give other bytes",
-            f"To have the tested ones: `pip install --constraint {_LOCK} hushbid`.",
+            f"To install the tested versions: `pip install --constraint {_LOCK} hushbid`.",
         )
     return (
         f"hushbid {__version__}, Python {platform.python_version()}, numpy {_there('numpy')}, "
@@ -63,13 +63,13 @@ def versions(_subject: Subject) -> str | Warned:
 
 
 def installed() -> dict[str, str]:
-    """Versions of everything that results depend on: hushbid, Python, libzmq, and the packages it needs."""
+    """Versions of everything that results depend on: hushbid, Python, libzmq, and the required packages."""
     found = {"hushbid": __version__, "python": platform.python_version(), "libzmq": zmq.zmq_version()}
     return found | {each.name: _there(each.name) or "none" for each in _required()}
 
 
 def _required() -> list[Requirement]:
-    """The packages that hushbid needs, then the extra's, which have a marker; none if it is not installed."""
+    """The required packages, then the extra's, which have a marker; none if hushbid is not installed."""
     try:
         texts = importlib.metadata.requires("hushbid") or []
     except importlib.metadata.PackageNotFoundError:
@@ -79,7 +79,7 @@ def _required() -> list[Requirement]:
 
 
 def _tested() -> dict[str, str]:
-    """The versions of requirements.lock, which hushbid has beside its modules."""
+    """The versions of requirements.lock, which is installed beside hushbid's modules."""
     lines = _LOCK.read_text(encoding="utf-8").splitlines() if _LOCK.exists() else []
     pins = [line.partition("==") for line in lines if not line.startswith("#")]
     return {canonicalize_name(name): version for name, _, version in pins}
@@ -93,7 +93,7 @@ def _there(name: str) -> str | None:
 
 
 def clock(subject: Subject) -> str:
-    """Whether the clock runs evenly, and is not behind what this machine wrote before.
+    """Whether the clock runs evenly, and is not behind this machine's earlier files.
 
     The curator's clock does not matter: the party that sets a limit measures it, on a clock that cannot be
     set (`hushbid.protocol.runtime.clock`), and no party compares times with another.
@@ -103,21 +103,21 @@ def clock(subject: Subject) -> str:
     apart = abs(_wall_ahead() - began)
     if apart > MOST_APART_SECONDS:
         raise ConfigError(
-            f"The wall clock went {apart:.2f} s astray within {WATCHED_SECONDS} s: it is being set.",
-            advice="Wait until the machine's time is synchronised; ledgers are dated by it.",
+            f"The wall clock drifted {apart:.2f} s within {WATCHED_SECONDS} s: it is being set.",
+            advice="Wait until the machine's time is synchronised: its clock dates ledgers.",
         )
     own = [subject.transcript, *([subject.file.key] if subject.file.key else [])]
     ahead = max((path.stat().st_mtime - time.time() for path in own if path.exists()), default=0.0)
     if ahead > MOST_AHEAD_SECONDS:
         raise ConfigError(
             f"The clock is behind: a file of this party was written {ahead:.0f} s from now.",
-            advice="Set the machine's clock; ledgers are dated by it.",
+            advice="Set the machine's clock: it dates ledgers.",
         )
     return "runs evenly and is not behind this party's files (that of the curator is not compared: no need)"
 
 
 def _wall_ahead() -> float:
-    """The wall clock less the steady one, in seconds, by the reading that a busy machine disturbed least."""
+    """The wall clock minus the steady one, in seconds, by the reading least disturbed by a busy machine."""
     readings = []
     for _ in range(5):
         before, wall, after = time.monotonic(), time.time(), time.monotonic()

@@ -1,4 +1,4 @@
-"""The state directory, and the room that its disk has."""
+"""The state directory, and the free space on its disk."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ OWNERS_ROUND_BYTES: Final = 1400
 CONSUMERS_ROUND_BYTES: Final = 700
 CURATORS_ROUND_BYTES: Final = 2500
 BID_BYTES: Final = 450
-"""A round's records in each role's transcript beside arrays and boxes, and each bid in the curator's:
+"""A round's records in each role's transcript without arrays and boxes, and each bid in the curator's:
 measured, and rounded up.
 """
 POINT_BYTES: Final = 100
-"""One point among several, beside its features and itself."""
+"""The overhead of one point among several, beyond its features and the point itself."""
 PATH_BYTES: Final = 300
 """A submitted point's path and place, once as bytes and once in the record of its purchase."""
 SPARE_BYTES: Final = 2**20
 
 
 def state(subject: Subject) -> str | Warned:
-    """Whether the transcript can be begun, or the one that is there gone on with."""
+    """Whether the transcript can be begun, or an existing one continued."""
     directory = subject.file.state
     there = next(path for path in (directory, *directory.parents) if os.path.exists(path))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(
             f"{directory}: this user cannot make or write the state directory.",
-            advice=f"See to the owner and the mode of {there}, or name another with `state`.",
+            advice=f"Correct the owner and the mode of {there}, or name another directory with `state`.",
         )
     path = subject.transcript
     if not beginning(path):
@@ -51,7 +51,7 @@ def state(subject: Subject) -> str | Warned:
     came = "well" if code is ExitCode.DONE else f"with exit code {code.value}"
     return Warned(
         f"{path} is of this session, which is over for this party and ended {came}: nothing is left to do",
-        "Started again, it says so and what came of it. Another session needs another `session.nonce`.",
+        "Started again, it reports that and its outcome. Another session needs another `session.nonce`.",
     )
 
 
@@ -85,32 +85,32 @@ def disk(subject: Subject) -> str:
 
 
 def expected_bytes(session: Session, role: Role) -> int:
-    """About how much a party's state takes if every round is run: an upper estimate, not a bound."""
+    """Estimated size of a party's state if every round is run: an upper estimate, not a bound."""
     file = session.file
     dimension, rounds, owners = session.space.dimension, session.rounds, len(file.owners)
-    # A point travels in its box, or as it is, at 8 bytes a column at most.
+    # A point travels in its box, or unboxed, at 8 bytes a column at most.
     point = session.box_length if session.rule.sealed else 8 * session.space.columns
     if session.rule.blind:
         return rounds * _blind_round_bytes(session, role, point) + SPARE_BYTES
     handed_over = session.messages * session.batch
     if role == "curator":
-        # A box lies in a file of its own.
+        # Each box is kept in a file of its own.
         bid = BID_BYTES + handed_over * (8 * dimension + POINT_BYTES + point)
         one = 4 * dimension + CURATORS_ROUND_BYTES + owners * bid
     elif role == "owner":
-        # A box stands in what was made and in what was sent.
+        # A box is stored in the record that made it and in the one that sent it.
         one = OWNERS_ROUND_BYTES + handed_over * (8 * dimension + POINT_BYTES + 2 * point)
     else:
         # In the transcript, and opened.
         bought = session.bought_in(1)
-        if session.rule.herds:  # each point has its path, and there is but one round beside the target
+        if session.rule.herds:  # each point has its path, and there is only one round beside the target
             point += PATH_BYTES
         one = CONSUMERS_ROUND_BYTES + bought * (5 * dimension + POINT_BYTES + 2 * point)
     return rounds * one + SPARE_BYTES
 
 
 def _blind_round_bytes(session: Session, role: Role, point: int) -> int:
-    """A round of the middle, where the curator is blind: a bid has a score of each box so far."""
+    """A middle round, if the curator is blind: a bid has a score of each box so far."""
     dimension, owners, batch = session.space.dimension, len(session.file.owners), session.batch
     digests = DIGEST_BYTES * (batch + 1)
     bid = BID_BYTES + batch * (POINT_BYTES + point) + digests + MASK_BYTES * batch * (session.rounds + 1) // 2
@@ -118,13 +118,13 @@ def _blind_round_bytes(session: Session, role: Role, point: int) -> int:
     if role == "curator":
         return CURATORS_ROUND_BYTES + 4 * dimension * (owners + 1) + owners * bid + award
     if role == "owner":
-        # The weight and the bid stand in a frame, and beside it.
+        # The weight and the bid are stored in a frame, and beside it.
         return OWNERS_ROUND_BYTES + 8 * dimension + 2 * bid
     return CONSUMERS_ROUND_BYTES + 24 * dimension + award + batch * (5 * dimension + POINT_BYTES + point)
 
 
 def _written(directory: Path) -> int:
-    """Bytes that a session to be resumed has taken already."""
+    """Bytes that a session to be resumed already occupies."""
     if not directory.is_dir():
         return 0
     return sum(path.stat().st_size for path in directory.iterdir() if path.is_file())

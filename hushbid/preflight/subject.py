@@ -43,7 +43,7 @@ class NotChecked(NamedTuple):
 
 
 class Warned(NamedTuple):
-    """A party can take part, and yet should know, or change, something."""
+    """A warning: the party can take part, but should know, or change, something."""
 
     said: str
     fix: str
@@ -55,10 +55,10 @@ class Subject:
 
     Attributes:
         file: Its own file.
-        offline: Whether nothing is to be asked of the network.
+        offline: Whether to make no network requests.
         rehearse: Whether the consumer rehearses the session.
-        anyway: Whether a hopeless one would go on.
-        held: Its data by their files, where these are not to be read; else None.
+        anyway: Whether a hopeless session would go on.
+        held: Its data by their files, if these are not to be read; else None.
     """
 
     role: Role
@@ -102,7 +102,7 @@ class Subject:
 
     @cached_property
     def datasets(self) -> Mapping[Path, Dataset]:
-        """Its data, by their files: of a seed set that is yet to be drawn, where it will be kept.
+        """Its data by their files; a seed set not yet drawn is listed under its future file.
 
         Raises:
             ConfigError: No seed set can be drawn.
@@ -142,18 +142,18 @@ class Subject:
 
     @cached_property
     def looked(self) -> Rehearsal:
-        """What the kernel tells the consumer of its sets."""
+        """What the kernel tells the consumer about its sets."""
         rows, seeds = (each.features.astype(np.float64) for each in (self.validation, self.seed_set))
         return looked_at(self.session, rows, seeds, drawn=self.drawn)
 
     @property
     def drawn(self) -> bool:
-        """Whether its seed set is drawn; until the session begins, one like it is looked at."""
+        """Whether its seed set is drawn; until the session begins, a similar one is looked at."""
         return isinstance(self.file, ConsumerFile) and self.file.seed_points is not None
 
     @property
     def data_files(self) -> tuple[Path, ...]:
-        """Where its data lie; first those that its budget is for."""
+        """The files of its data, first those that its budget is for."""
         if isinstance(self.file, OwnerFile):
             return (self.file.data,)
         if isinstance(self.file, ConsumerFile):
@@ -166,7 +166,7 @@ def open_subject(options: PartyOptions) -> Subject:
     """The party that files and options describe. Its role is that of its own file.
 
     Raises:
-        HushbidError: They cannot be read, make no session, or are those of nobody on its roster.
+        HushbidError: They cannot be read, form no session, or belong to nobody on its roster.
     """
     role = _role(options)
     file: PartyFile
@@ -210,7 +210,7 @@ def _consumer(options: PartyOptions) -> Consumer:
 
 
 def _curator_files(options: PartyOptions) -> tuple[SessionFile, CuratorFile]:
-    assert options.config is not None, "else the role is another"
+    assert options.config is not None, "otherwise the role is another"
     invitation = path_of(options.invitation)
     given = read_session(path_of(options.session), invitation)
     if given.invited not in (None, CURATOR):
@@ -226,7 +226,7 @@ def _curator_files(options: PartyOptions) -> tuple[SessionFile, CuratorFile]:
 
 
 def _role(options: PartyOptions) -> Role:
-    """The role of the given private file; without one, that of who is invited."""
+    """The role of the given private file; without one, the invited party's role."""
     if options.config is None:
         invitation = path_of(options.invitation)
         invited = None if invitation is None or options.session else read_session(None, invitation).invited

@@ -1,6 +1,6 @@
-"""Checks of bounds, γ and seed set by D_v before a session, and a rehearsal.
+"""Checks of bounds, γ and seed set against D_v before a session, and a rehearsal.
 
-Every line here is a function of the consumer's validation set, for the consumer alone, and says so.
+Every message here depends on the consumer's validation set, is for the consumer alone, and says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NARROW: Final = 0.01
 """Share of its bounds that a column's values should span."""
 
 _VARIED: Final = 0.05
-"""Share of rows that differ from their column's median in one that tells rows apart."""
+"""Share of rows that differ from the median in a column that distinguishes rows."""
 _OWN: Final = "This follows from the validation set: keep it to yourself"
 _KERNEL_FIRST: Final = "put right what `kernel` says first: these figures say nothing"
 _FAR: Final = (
@@ -57,7 +57,7 @@ def bounds(subject: Subject) -> str | Warned:
     rows = subject.validation.features.astype(np.float64)
     width = np.broadcast_to(np.asarray(features.upper) - np.asarray(features.lower), rows.shape[1])
     span = np.ptp(rows, axis=0)
-    # Where almost all rows are equal, as in a pixel at the edge, a column tells little within any bounds.
+    # If almost all rows are equal, as in a pixel at the edge, a column says little within any bounds.
     varied = (rows != np.median(rows, axis=0)).mean(axis=0) >= _VARIED
     narrow = np.flatnonzero(varied & (span < NARROW * width)).tolist()
     if not narrow:
@@ -88,7 +88,7 @@ def kernel(subject: Subject) -> str | Warned:
 
 
 def seed_set(subject: Subject) -> str | NotChecked | Warned:
-    """How far the seed set lies from D_v, beside what chance gives."""
+    """The distance of the seed set from D_v, beside its distance by chance."""
     validation, seeds = subject.validation.features, subject.seed_set.features
     if subject.looked.blind:
         return NotChecked(_KERNEL_FIRST)
@@ -110,7 +110,7 @@ _MORE_ROWS: Final = "More labelled rows of one's own would tell"
 
 
 def _by_model(found: Verdict) -> str:
-    """What to do where own rows decide, and do not speak for buying."""
+    """The advice if own rows decide, and speak against buying."""
     if found.word == "hopeless":
         return _NOT_FOR_THE_MODEL
     if found.prospect is not None and found.prospect.rows > FEW:
@@ -119,14 +119,14 @@ def _by_model(found: Verdict) -> str:
 
 
 def rehearsal(subject: Subject) -> str | NotChecked | Warned:
-    """A rehearsal: the session's purchase from owners made of D_v."""
+    """A rehearsal: the session's purchase from owners made from D_v."""
     found = Rehearsing(wanted=subject.rehearse, anyway=True).verdict(subject.session, lambda: subject.sets)
     played = found.rehearsal
     if found.word is None:
         return NotChecked(found.why)
     lines = [] if played is None else played.lines()
     own = [found.summary()] if found.by_model else []
-    word = () if found.by_model else (found.word,)  # own rows' summary begins with it
+    word = () if found.by_model else (found.word,)  # the summary of own rows begins with it
     said = "\n".join((*word, *own, *([found.why] if found.why else []), *lines, _OWN))
     if found.word == "good":
         return said

@@ -25,13 +25,13 @@ from hushbid.race.staged import Budget, Reading, Staged, fit_stages
 __all__ = ["RaceClassifier"]
 
 _LEAST_GAIN: Final = 0.5
-"""Least gain of a used reading over the largest class, in standard deviations of the noise."""
+"""Minimum gain of a used reading over the largest class, in standard deviations of the noise."""
 _SURE_GAIN: Final = 2.0
-"""Least gain without a warning: of three readings the one with the luckiest noise is kept."""
+"""Minimum gain without a warning: among three readings the one with the luckiest noise is kept."""
 
 
 def _streams(estimator: RaceClassifier) -> bool:
-    """Refuse to add points to a fit in stages, which reads its data more than once, by a ConfigError."""
+    """Raise a ConfigError if points are added to a fit in stages, which reads its data more than once."""
     if estimator.in_stages:
         raise ConfigError(
             "A classifier that chooses its own size reads its data more than once, and has no partial_fit.",
@@ -54,8 +54,8 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     the paper; streams, and sketches that are merged later, need `rows`.
 
     Args:
-        classes: All possible labels. They are public, and must not be taken from private labels: without them
-            there is no private fit.
+        classes: All possible labels. They are public, and must not be taken from private labels. A private
+            fit requires them.
         rule: ``likelihood``: the class with the largest likelihood, whatever its size; ``map``: the likeliest
             class. ``auto``: ``map`` for a fit in stages, or the largest class alone if that is as accurate;
             ``likelihood`` for kernel sums, as wide kernels leave ``map`` to the largest class.
@@ -76,7 +76,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         accuracy_: Share of the fitted points that it classifies correctly, as released; None after one
             release.
         accuracy_error_: Standard deviation of the noise on that; None likewise.
-        n_clipped_: How many data rows were clipped. It is private.
+        n_clipped_: Number of clipped data rows. It is private.
         n_features_in_: Columns.
     """
 
@@ -95,7 +95,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Sketch the points of each class alone.
 
-        A fit in stages that is no better than the largest class gives a `PoorModelWarning`.
+        A fit in stages that is no better than the largest class issues a `PoorModelWarning`.
 
         Args:
             X: Shape (n, columns), finite.
@@ -103,14 +103,14 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
 
         Raises:
             ConfigError: A parameter out of its range, or no classes for a private fit.
-            DataError: Points out of bounds, with `out_of_bounds` "refuse", or a label that is no class.
+            DataError: Points out of bounds, with `out_of_bounds` "refuse", or an unknown label.
             ValueError: From scikit-learn.
         """
         return self._add(X, y, self.classes, reset=True, stream=False)
 
     @property
     def in_stages(self) -> bool:
-        """Whether `fit` is in stages: rows, bandwidth, family and power are the defaults."""
+        """Whether `fit` works in stages: rows, bandwidth, family and power have their defaults."""
         return (
             self.rows is None and self.bandwidth is None and self.family == L2Family.name and self.power == 1
         )
@@ -119,11 +119,11 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
         """Add points to the sketches; the first call is a `fit` of one release.
 
-        There is no such method if `fit` is in stages (`in_stages`). A private stream needs `rows`.
+        The method does not exist if `fit` works in stages (`in_stages`). A private stream needs `rows`.
 
         Args:
             X, y: As `fit`, which raises.
-            classes: All possible labels, for a first call without those of the constructor.
+            classes: All possible labels, for a first call if the constructor got none.
         """
         first = not hasattr(self, "sketches_") or self._staged is not None
         return self._add(X, y, self.classes if classes is None else classes, reset=first, stream=True)
@@ -131,15 +131,15 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     def _add(self, X: Any, y: Any, classes: Sequence[Any] | None, *, reset: bool, stream: bool) -> Self:
         if self.rule not in ("auto", "map", "likelihood"):
             raise ConfigError(
-                f"Classes were to be told by {self.rule!r}.", advice='Use "auto", "map" or "likelihood".'
+                f"Classes cannot be predicted by {self.rule!r}.", advice='Use "auto", "map" or "likelihood".'
             )
         points, clipped, labels = self._read(X, y=y, reset=reset)
         check_classification_targets(labels)
         if reset:
             if classes is None and self.epsilon is not None:
                 raise ConfigError(
-                    "A classifier was to be private, and its classes were not given.",
-                    advice="Name all classes there can be: taken from the labels, they would give some away.",
+                    "A private classifier needs its classes.",
+                    advice="Name all possible classes: derived from the labels, they would leak some.",
                 )
             if classes is not None and not len(classes):
                 raise ConfigError(
@@ -149,7 +149,8 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         unknown = np.count_nonzero(~np.isin(labels, self.classes_))
         if unknown:
             raise DataError(
-                f"{unknown} of {len(labels)} labels are of no class.", advice="Name all classes there can be."
+                f"{unknown} of {len(labels)} labels belong to no class.",
+                advice="Name all classes there can be.",
             )
         if reset:
             self.n_clipped_ = 0
@@ -207,7 +208,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
                 self.accuracy_error_ = staged.share_error
         elif len(self.classes_) > 1 and self.epsilon is not None:
             warnings.warn(
-                "One class alone has more points than noise hides, and is told for every point.",
+                "One class alone has more points than noise hides, and is predicted for every point.",
                 PoorModelWarning,
                 stacklevel=3,
             )
@@ -266,6 +267,6 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         return shares
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The label of the largest probability of each x of X, shape (m,) (`predict_proba`, which raises)."""
+        """The most probable label for each x of X, shape (m,); raises as `predict_proba`."""
         check_is_fitted(self)
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

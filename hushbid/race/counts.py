@@ -1,4 +1,4 @@
-"""How many points fall into each cell of each row: exact counts, made on all cores (RACE, Algorithm 1)."""
+"""Exact counts of points in each cell of each row, computed on all cores (RACE, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Counts = npt.NDArray[np.int64]
 """Counts of every cell, row after row: int64 of shape (family.cells.sum(),)."""
 
 CHUNK_CODES: Final = 2**18
-"""Hash codes that a thread holds at a time: 2 MiB, with which a core's cache keeps up. Eight times as many
-took 1.1 to 4 times as long, for 2,667 to 10⁷ cells.
+"""Hash codes that a thread holds at a time: 2 MiB, which fit a core's cache. Eight times as many took 1.1 to
+4 times as long, for 2,667 to 10⁷ cells.
 """
 
 
 def row_starts(family: HashFamily) -> Counts:
-    """Where each row's cells start among those of all rows, and their number: int64 of shape (rows + 1,)."""
+    """Start of each row's cells among all cells, and their total: int64 of shape (rows + 1,)."""
     return np.concatenate([[0], np.cumsum(family.cells)])
 
 
@@ -36,7 +36,7 @@ def count_cells(family: HashFamily, points: Points, *, threads: int | None = Non
     Args:
         family: Hash functions.
         points: float64 of shape (n, columns), within the public bounds.
-        threads: How many; None: one for each core that the process may use.
+        threads: Number of threads; None: one per core that the process may use.
 
     Returns:
         Exact counts, which are private until noise is added.
@@ -56,7 +56,7 @@ def count_cells(family: HashFamily, points: Points, *, threads: int | None = Non
             counts += np.bincount(codes.ravel(), minlength=len(counts))
         return counts
 
-    # Each thread has counts of its own, and numpy lets go of the interpreter's lock.
+    # Each thread has its own counts, and numpy releases the interpreter's lock.
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         parts = list(pool.map(count, [chunks[first::threads] for first in range(threads)]))
     return np.asarray(np.sum(parts, axis=0), dtype=np.int64)

@@ -19,9 +19,9 @@ from hushbid.race.estimator import RaceSketch
 __all__ = ["RaceDensity"]
 
 STARTS: Final = 1024
-"""Points at which the search for modes begins."""
+"""Number of starting points of the search for modes."""
 CLIMBS: Final = 4
-"""Climbs from them for each wanted mode."""
+"""Number of climbs for each wanted mode."""
 
 
 class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
@@ -32,11 +32,11 @@ class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
     """
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002 scikit-learn's signature
-        """Mean of `score_samples`, which raises."""
+        """Mean of `score_samples`; raises as that."""
         return float(self.score_samples(X).mean())
 
     def anomaly_scores(self, X: Any) -> npt.NDArray[np.float64]:
-        """Minus `score_samples`, which raises; at least 0 apart from noise, and larger for strange points."""
+        """Minus `score_samples`, which raises: at least 0 apart from noise, larger for unusual points."""
         return -self.score_samples(X)
 
     def sample_diverse(
@@ -79,11 +79,11 @@ class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
         that is not much above `Sketch.noise_deviation` is not a mode.
 
         Args:
-            count: Most modes, at least 1.
+            count: Maximum number of modes, at least 1.
             starts: Where to begin, shape (n, columns); None: `STARTS` points of a Sobol sequence within the
                 public bounds, which are sparse in many columns.
-            apart: Least distance of two modes; None: the bandwidth, or without one a tenth of the diagonal of
-                the bounds.
+            apart: Minimum distance of two modes; None: the bandwidth, or without one a tenth of the diagonal
+                of the bounds.
 
         Returns:
             Modes, shape (k, columns) with 1 ≤ k ≤ count, and their kernel sums, the largest first.
@@ -131,7 +131,7 @@ class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
 
 
 def _apart(places: Points, count: int, distance: float) -> Points:
-    """The first places, at most `count`, that are farther than `distance` from those chosen before."""
+    """The first places, at most `count`, that are farther than `distance` from all earlier chosen ones."""
     chosen: list[npt.NDArray[np.float64]] = []
     for place in places:
         if all(np.linalg.norm(place - other) > distance for other in chosen):

@@ -1,4 +1,4 @@
-"""How many points a regression needs, by public values alone."""
+"""The number of points that a regression needs, from public values only."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Method: TypeAlias = Literal["moments", "sketch"]
 """What a model is fitted to: sums of products, or a sketch."""
 
 MOST_FEATURES: Final = {"moments": 1000, "sketch": 64}
-"""Most features of a regression. With 64 a sketch's reference has 2,210 parameters, and a fit takes minutes
-and 2 GB; time grows with the fourth power of their number."""
+"""Maximum features of a regression. With 64 a sketch's reference has 2,210 parameters, and a fit takes
+minutes and 2 GB; time grows with the fourth power of the number of features."""
 POINTS_PER_PARAMETER: Final = 30
-"""Points at ε = 1 for each parameter of a reference, below which the mean is as good. Of models of 2 to 8
-normal features half were worse than the mean at 30, and a sixth at 60 (`add-remove-one`, 30 models each)."""
+"""Points per parameter of a reference at ε = 1 below which the mean is as good. Of models of 2 to 8 normal
+features half were worse than the mean at 30, and a sixth at 60 (`add-remove-one`, 30 models each)."""
 SURE: Final = 4.0
-"""How many times as many points a sketch has without a warning. Of ten models of 14 features, on five kinds
-of data at ε = 1, eight were no better than the mean with `least_points`, three with twice as many, and none
-with four times as many."""
+"""Multiple of `least_points` from which a sketch gives no warning. Of ten models of 14 features, on five
+kinds of data at ε = 1, eight were no better than the mean with `least_points`, three with twice as many, and
+none with four times as many."""
 LARGEST_SHIFT: Final = 0.25
-"""Most that the noise of a histogram moves a column's mean by, in half widths of the bounds: about a standard
+"""Maximum shift of a column's mean by a histogram's noise, in half widths of the bounds: about a standard
 deviation. With more, single models of 1 to 5 features had several times the mean's error."""
 
 
@@ -40,7 +40,7 @@ def least_points(
     delta: float = 0.0,
     steps: int = 33,
 ) -> int:
-    """Points below which a regression is no better than the mean, from public values alone.
+    """Number of points below which a regression is no better than the mean, from public values only.
 
     Of ``moments``: as many as the sums of products need (`fewest_points`), and as many as the histograms
     need: without the columns' scales, products say nothing. A histogram's noise moves the mean of a column

@@ -1,4 +1,4 @@
-"""RACE sketches as scikit-learn estimators: what they share, and the sketch itself."""
+"""RACE sketches as scikit-learn estimators: the common base, and the sketch itself."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from hushbid.race.sketch import How, Sketch, empty_sketches
 __all__ = ["RaceSketch", "Sketching", "make_family"]
 
 MOST_ROWS: Final = 1000
-"""Rows where neither noise nor `rows` sets a limit."""
+"""Number of rows if neither noise nor `rows` limits it."""
 DEFAULT_BANDWIDTH: Final = 1.0 / 8.0
 """The default bandwidth, as a share of the diagonal of the bounds."""
 
 LEAST_POINTS = 0.5
-"""Least kernel sum whose logarithm is taken: noise can make it negative."""
+"""Smallest kernel sum for logarithms: noise can make a sum negative."""
 
 
 def make_family(
@@ -44,7 +44,7 @@ def make_family(
 ) -> HashFamily:
     """Hash functions of a family by its name (`hushbid.protocol.space.lsh.FAMILIES`); see `HashFamily`.
 
-    The families of an angle have no bandwidth, and ignore it.
+    The angular families ignore the bandwidth.
 
     Raises:
         ConfigError: No such family, or an argument out of its range.
@@ -119,7 +119,7 @@ class Sketching(PrivateEstimator):
 
         Args:
             classes: How many; 1 for a single sketch.
-            sizes: How many points of each class will be added, from which the number of rows follows if
+            sizes: Number of points that will be added to each class, which determines the number of rows if
                 `rows` is None; None: unknown, as in a stream.
         """
         if self.epsilon is None:
@@ -142,7 +142,7 @@ class Sketching(PrivateEstimator):
     def _sized(
         self, classes: int, sizes: Sequence[int] | None, relation: Neighbours, epsilon: float
     ) -> tuple[Sketch, ...]:
-        """As `_empty`, after a release of sizes that are not public; rows follow from the least of them."""
+        """As `_empty`, after a release of private sizes; the smallest of them determines the rows."""
         if sizes is None:
             raise ConfigError(
                 "A private stream was begun without a number of rows, which would follow from its size.",
@@ -174,7 +174,7 @@ class Sketching(PrivateEstimator):
         return empty_sketches(family, classes, calibration, source, sizes=on_sizes.tolist())
 
     def _read(self, X: Any, *, reset: bool, y: Any = None) -> tuple[Points, int, Any]:
-        """Points within the public bounds, how many rows were clipped, and y as it was given.
+        """Points within the public bounds, the number of clipped rows, and y unchanged.
 
         Raises:
             ConfigError: Another `out_of_bounds`.
@@ -211,17 +211,17 @@ class RaceSketch(Sketching):
         rows: R. More rows average over more hash functions, and need more noise. None: `optimal_rows` of the
             size, which is public or is released first, and at most `MOST_ROWS`. Private streams need a
             number, and so do sketches that are merged later.
-        width: Most cells of a row.
+        width: Maximum cells per row.
         bandwidth: Bandwidth of the distances, in the points' unit; ``srp`` has none. None:
             `DEFAULT_BANDWIDTH` of the diagonal of the bounds.
-        power: Hash functions that are joined into one; kernels are to that power.
+        power: Number of hash functions joined into one; the kernel is raised to that power.
         sampling: ``sobol``: rows are spread evenly, and their mean errs less; ``independent``: as in the
             paper, and as its Theorem 4 needs.
         threads: As `count_cells`.
 
     Attributes:
         sketch_: The release: noisy counts, size, hash functions and guarantee.
-        n_clipped_: How many data rows were clipped. It is private, and not a part of the release.
+        n_clipped_: Number of clipped data rows. It is private, and not part of the release.
         n_features_in_: Columns.
     """
 
@@ -246,7 +246,7 @@ class RaceSketch(Sketching):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 scikit-learn's signature
-        """Add X to the sketch; the first call is a `fit`, for which a private stream needs `rows`."""
+        """Add X to the sketch; the first call is a `fit`, which needs `rows` for a private stream."""
         if not hasattr(self, "sketch_"):
             return self._begin(X, stream=True)
         points, clipped, _ = self._read(X, reset=False)
@@ -255,7 +255,7 @@ class RaceSketch(Sketching):
         return self
 
     def merge(self, other: RaceSketch, *, records: Records) -> Self:
-        """Add the sketch of another fitted estimator to this one, as `Sketch.merge`, which raises."""
+        """Add the sketch of another fitted estimator to this one; raises as `Sketch.merge`."""
         check_is_fitted(self)
         check_is_fitted(other)
         self.sketch_ = self.sketch_.merge(other.sketch_, records=records)
@@ -290,11 +290,11 @@ class RaceSketch(Sketching):
     def score_samples(self, X: Any) -> npt.NDArray[np.float64]:
         """The logarithm of the mean kernel value at each x of X, shape (m, columns).
 
-        It is no log density: the families' kernels have no finite integral over the whole space. Differences
-        and the order of scores have a meaning.
+        It is not a log density: the families' kernels have no finite integral over the whole space. Only
+        differences and the order of scores are meaningful.
 
         Returns:
-            float64 of shape (m,). A kernel sum below `LEAST_POINTS` counts as that.
+            float64 of shape (m,). Kernel sums below `LEAST_POINTS` count as `LEAST_POINTS`.
 
         Raises:
             DataError: As `kernel_sums`.

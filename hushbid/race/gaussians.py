@@ -26,13 +26,13 @@ Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
 FULL_COLUMNS: Final = 16
-"""Most columns with fitted covariances; with more columns variances alone are fitted."""
+"""Maximum columns with fitted covariances; with more, only variances are fitted."""
 _MISFIT: Final = 0.1
 """Points are not Gaussian: the expected error of a cell's share p is this times √p."""
 _OWN_DEVIATION: Final = 0.3
 """Prior standard deviation of a class's own mean and factor about the shared ones, in deviations."""
 _LEAST_VARIANCE: Final = 1e-4
-"""Added to each variance before densities are taken, in the points' own unit squared."""
+"""Added to each variance before densities are computed, in the points' unit squared."""
 _STEPS: Final = 40
 _TRIES: Final = 8
 _ENOUGH: Final = 1e-4
@@ -279,8 +279,8 @@ def _minimise(
 class Scores:
     """Log densities of points under Gaussian classes, up to a constant.
 
-    They are the same to the last bit whatever points are scored together: projections are exact, and squares
-    are added up one after the other. So a record changes no other record's class in the ballot.
+    They are the same to the last bit whichever points are scored together: projections are exact, and squares
+    are added sequentially. So a record changes no other record's class in the ballot.
 
     Args:
         classes: The laws.

@@ -62,28 +62,29 @@ BITS: Final = 12
 DIAGONAL: Final = 5
 OFF_DIAGONAL: Final = 7
 LEAST_REACH: Final = 4.0
-"""Least B: of few columns a smaller one would move most records, whose weights follow from the target too."""
+"""Smallest B: with few columns a smaller one would move most records, whose weights also depend on the
+target."""
 
 LARGEST_NOISE: Final = 0.125
 """Noise of a covariance, times √features, over the number of points, up to which a line is worth it. With 14
 features models at 0.12 had 0.4 to 0.9 of the mean's error, and models at 0.3 had 0.9 to 1.2 of it
 (docs/race.md)."""
 _FLOOR: Final = 2.0
-"""Least eigenvalue that is divided by, in noise·√features: about the largest one of the noise."""
+"""Smallest eigenvalue used as a divisor, in noise·√features: about the largest one of the noise."""
 _CAUTION: Final = 1.0
-"""Standard errors by which an estimated gain is taken to be smaller."""
+"""Number of standard errors subtracted from an estimated gain."""
 _PENALTIES: Final = np.geomspace(1e-4, 1e2, 61)
 _CHUNK: Final = 2**15
 """Records whose products are summed at a time, exactly in float64: see `_sums`."""
 
 
 def reach(coordinates: int) -> float:
-    """B, the largest squared length of a record's vector of so many coordinates: about half of the mean."""
+    """B, the largest squared length of a record's vector of that dimension: about half of the mean."""
     return max(LEAST_REACH, coordinates / 2.0)
 
 
 def sensitivity(coordinates: int, neighbours: Neighbours) -> tuple[float, float]:
-    """What one record changes the sum by at most: L1 and L2, in units of the whole numbers (above).
+    """The largest change of the sum by one record: L1 and L2, in units of the whole numbers (above).
 
     Args:
         coordinates: D.
@@ -131,7 +132,7 @@ def calibrate_products(
 
 
 def fewest_points(features: int, calibration: Calibration) -> int:
-    """Points below which a line is likely no better than the mean, from public values alone.
+    """Number of points below which a line is likely no better than the mean, from public values only.
 
     The noise of a covariance is that of a sum of products over the number of points. Of a matrix of them the
     largest eigenvalue grows with √features: where that is more than `LARGEST_NOISE` of a variance, slopes are
@@ -275,4 +276,4 @@ def fit_line(products: Products) -> Line:
 
 
 _LONGEST: Final = 3.0
-"""Largest mean of a standardised column: beyond it there is noise."""
+"""Largest plausible mean of a standardised column; anything beyond is noise."""

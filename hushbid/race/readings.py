@@ -1,4 +1,4 @@
-"""Readings of classes. A point's scores have the same bits whatever points are scored with it."""
+"""Readings of classes. A point's scores have the same bits whichever points are scored with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["REACH", "RowScores", "Whitening", "scaled"]
 Reals = npt.NDArray[np.float64]
 
 REACH: Final = 12.0
-"""Most deviations of a point from the middle; points farther out are moved there."""
+"""Maximum deviations of a point from the middle; points farther out are moved there."""
 _LOG_UNIT: Final = 2.0**20
 """Logarithms of counts are rounded to multiples of one over it, so that their sums are exact."""
 

@@ -44,13 +44,13 @@ def parameter_count(features: int) -> int:
 def in_ball(points: Points) -> Points:
     """Points of the unit ball; outer ones are moved to its surface, towards the middle."""
     lengths = np.sqrt(squared_lengths(points))[:, None]
-    # A length that is rounded down would leave a coordinate just above 1.
+    # A length rounded down would leave a coordinate just above 1.
     return np.asarray(np.clip(points / np.maximum(lengths, 1.0), -1.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Points in place of the data.
+    """Points that stand in for the data.
 
     Attributes:
         points: Features and target, each less its marginal mean and in its marginal standard deviations:
@@ -133,7 +133,7 @@ class _Model:
         normal, noise = self.normal[:, :-1], self.normal[:, -1:]
         inverse = np.linalg.inv(factor)
         pulled = normal @ inverse
-        # By L, entry by entry; then along each row, which is its scale, and across it, which turns it.
+        # By L, entry by entry; then along each row (its scale), and across it (its rotation).
         entries = pulled[:, :, None] * normal[:, None, :] - inverse.T
         along = np.einsum("nij,ij->ni", entries, factor)
         across = (entries - along[:, :, None] * factor) / lengths

@@ -29,7 +29,7 @@ from hushbid.race.surrogate import CELLS, fit_surrogate
 __all__ = ["MOST_ROWS_PER_PARAMETER", "ROWS_PER_POINT", "RaceRegressor"]
 
 MOST_ROWS_PER_PARAMETER: Final = 6
-"""Most rows of a sketch for each parameter of its reference, without `rows`; the least is one."""
+"""Maximum rows of a sketch per parameter of its reference, if `rows` is not set; the minimum is one."""
 ROWS_PER_POINT: Final = 1.0 / 250.0
 """Rows for each point at ε = 1 between the two. A cell's share of the points then has noise of a standard
 deviation of 0.006. The precision of a parameter is as 1/rows, until the rows suffice for the misfit."""
@@ -106,8 +106,8 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         products_, sketch_: What the model is fitted to; the other one does not exist, and neither does if the
             number of points left the mean alone.
         privacy_: The guarantee for both releases together; None without noise.
-        n_clipped_: How many data rows were clipped. It is private.
-        n_target_clipped_: In how many of them it was the target. It is private.
+        n_clipped_: Number of clipped data rows. It is private.
+        n_target_clipped_: Number of those rows with a clipped target. It is private.
         n_features_in_: Features.
     """
 
@@ -166,7 +166,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
                 f"A regression on {columns - 1} features has {len(features)} points. At epsilon = "
                 f"{self.epsilon:g} it says no more than the mean below {least}. Nothing was released.",
                 advice=f"Use more points, fewer features or a larger epsilon; {_ALTERNATIVES[method]}. "
-                "Set rows to have a sketch nonetheless.",
+                "Set rows to get a sketch anyway.",
             )
         source = None if self.epsilon is None else self.noise()
         for_marginals = self._calibration(columns, self.steps * columns, self.marginals_share)
@@ -215,13 +215,13 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         )
 
     def _least_points(self, features: int, method: Method) -> int:
-        """`least_points` of this fit; 0 if it does not apply."""
+        """`least_points` for this fit; 0 if it does not apply."""
         if self.epsilon is None or self.rows is not None or not self.assisted:
             return 0
         if self.neighbours not in tuple(Neighbours) or not (
             self.epsilon > 0.0 and 0.0 < self.marginals_share < 1.0 and 0.0 <= self.delta < 1.0
         ):
-            return 0  # `_calibration` refuses these
+            return 0  # `_calibration` refuses these.
         return least_points(
             features,
             self.epsilon,
@@ -332,7 +332,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             privacy = calibration.privacy(source)
         self._set_privacy(spent, privacy)
         half = (self.target_upper - self.target_lower) / 2.0
-        # A size that its noise hides is likely larger, and would put the mean at a bound.
+        # A size hidden by its noise is likely larger, and would put the mean at a bound.
         hidden = 0.0 if spent is None else 2.0 * math.sqrt(spent.size_variance)
         mean = min(1.0, max(-1.0, (total / max(marginals.size, hidden) + shift) / _MEAN_UNIT))
         self.model_ = "mean"
@@ -342,7 +342,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self.trust_ = 0.0
 
     def _set_privacy(self, spent: SketchPrivacy | None, privacy: SketchPrivacy | None) -> None:
-        """The guarantee for both releases: a record is in both, so that costs add up."""
+        """Set the guarantee for both releases: a record is in both, so costs add up."""
         self.privacy_ = None
         if spent is not None and privacy is not None:
             self.privacy_ = spent.merged(privacy, "shared")
@@ -407,7 +407,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         )
 
     def _products_calibration(self, columns: int) -> Calibration:
-        """Noise of the products of so many columns and the constant, for the histograms' rest of ε and δ."""
+        """Noise of the products of that many columns and the constant, for the ε and δ left by histograms."""
         return calibrate_products(
             columns + 1,
             neighbours=Neighbours(str(self.neighbours)),
@@ -445,10 +445,10 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
 
 def _outside(outside: npt.NDArray[np.bool_], names: Any) -> DataError:
-    """The error for rows out of bounds, which says whether features lie there, or the target, or both.
+    """The error for rows out of bounds, which says whether features, the target or both are out of bounds.
 
     Args:
-        outside: Which values lie there, shape (n, features + 1), the target last.
+        outside: Which values are out of bounds, shape (n, features + 1), the target last.
         names: The features' names, or None.
     """
     rows, target = len(outside), int(np.count_nonzero(outside[:, -1]))

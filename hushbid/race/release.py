@@ -46,7 +46,7 @@ Records = Literal["disjoint", "shared"]
 """Whether one record can be in both of two datasets."""
 
 CHANGED: Final = {Neighbours.ADD_REMOVE_ONE: 1, Neighbours.SUBSTITUTE_ONE: 2}
-"""Most cells of a row that differ by one between neighbours."""
+"""Maximum number of cells of a row that differ by one between neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class SketchPrivacy:
 
     Attributes:
         neighbours: The datasets that it compares.
-        epsilon, delta: As the accountant states them for `costs`.
+        epsilon, delta: The accountant's statement for `costs`.
         costs: The costs that a ledger charges.
         cells: The draws on the cells: one, or one for each merged sketch.
         sizes: The draws on the size; none if it is public.
         sources: Names of the noise sources, sorted.
-        protects: Whether all noise came from sources that protect; otherwise nothing here holds.
+        protects: Whether all noise came from protecting sources; otherwise nothing here holds.
     """
 
     neighbours: Neighbours
@@ -183,8 +183,8 @@ def calibrate(
     Args:
         rows: R.
         cells: Cells of all rows and all classes.
-        sizes: Classes; 1 for a single sketch. A record is of one class; a substituted one may change it. 0:
-            sizes are public or were released before, and all of ε goes to the cells.
+        sizes: Number of classes; 1 for a single sketch. A record has one class; a substitution may change it.
+            0: sizes are public or were released before, and all of ε goes to the cells.
         neighbours: The datasets that the guarantee compares.
         epsilon: Positive.
         delta: In [0, 1).
@@ -221,7 +221,7 @@ def calibrate(
 
 
 def check_noise(calibration: Calibration | None, source: NoiseSource | None) -> None:
-    """Raise a LocalProtocolError for one without the other, which would release exact counts."""
+    """Raise a LocalProtocolError if only one of the two is given, which would release exact counts."""
     if (calibration is None) is not (source is None):
         raise LocalProtocolError("Counts were to be released with half of what makes them private.")
 

@@ -21,14 +21,14 @@ from hushbid.race.release import Calibration, Records, SketchPrivacy, check_nois
 __all__ = ["GROUPS", "How", "Sketch", "empty_sketches"]
 
 How: TypeAlias = Literal["huber", "mean", "median-of-means"]
-"""How the rows' estimates become one (`Sketch.kernel_sums`)."""
+"""How to combine the rows' estimates (`Sketch.kernel_sums`)."""
 
 GROUPS: Final = 9
 """Groups of a median of means: with 8·ln(1/β) of them Theorem 4's bound fails with probability β."""
 CHUNK_ESTIMATES: Final = 2**17
 """Rows' estimates held at a time: 1 MiB, which stays in a core's cache."""
 STEPS: Final = 50
-"""Most Newton steps of Huber's estimate; a handful is enough."""
+"""Maximum Newton steps of Huber's estimate; a handful is enough."""
 TOLERANCE: Final = 1e-4
 """Largest last step, as a share of N̂."""
 
@@ -67,7 +67,7 @@ class Sketch:
         return empty_sketches(family, 1, calibration, source)[0]
 
     def add(self, points: Points, *, threads: int | None = None) -> Sketch:
-        """The sketch with more points counted; points and threads as `count_cells`, which raises."""
+        """The sketch with more points counted; points, threads and errors as in `count_cells`."""
         counts = self.counts + count_cells(self.family, points, threads=threads)
         return replace(self, counts=counts, size=self.size + len(points))
 
@@ -96,7 +96,7 @@ class Sketch:
 
     @cached_property
     def starts(self) -> Counts:
-        """Where each row starts in `counts`: int64 of shape (rows + 1,)."""
+        """Start of each row in `counts`: int64 of shape (rows + 1,)."""
         return row_starts(self.family)
 
     @cached_property
@@ -119,7 +119,7 @@ class Sketch:
         """N̂: `size_estimate`, or a DataError if it is not positive: too few points for the noise."""
         if not self.size_estimate > 0.0:
             raise DataError(
-                "A sketch says that it has no points: it has none, or fewer than its noise hides.",
+                "A sketch's size is not positive: it has no points, or fewer than its noise hides.",
                 advice="Sketch more points, or raise epsilon.",
             )
         return self.size_estimate

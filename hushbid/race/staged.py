@@ -3,12 +3,12 @@
 1. The classes' sizes, from which the number of useful rows follows.
 2. A small sketch of each class, the *pilot*, which shows where points lie and how they vary together.
 3. A sketch of each class in coordinates in which points vary alike in every direction. Rows of raw columns
-   hardly see a direction of little variation, and often such a direction separates classes.
-4. The *ballot*: how many of the fitted points each reading of the sketches classifies correctly.
+hardly see directions of little variation, which often separate classes.
+4. The *ballot*: the number of fitted points that each reading of the sketches classifies correctly.
 
 Use of an earlier release costs nothing, and the costs of the four add up. A record changes one size, one cell
 of each row of the sketches and one cell of the ballot; under substitution it changes two of each. The ballot
-counts every record alone: its reading has the same bits whatever other records there are.
+counts every record separately: its reading has the same bits whichever other records there are.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BALLOT_SHARE: Final = 0.1
 MOST_ROWS_PER_PARAMETER: Final = 2.0
 LEAST_MOST_ROWS: Final = 32
 LARGEST_NOISE: Final = 1.0 / 6.0
-"""Most noise of a cell, as a share of the smallest class: about the share in its fullest cells."""
+"""Maximum noise of a cell, as a share of the smallest class: about the share in its fullest cells."""
 
 _PRESENT: Final = 2.0
 """Standard deviations of the noise that the noisy size of a present class exceeds."""

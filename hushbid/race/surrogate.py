@@ -1,4 +1,4 @@
-"""The model of a regression sketch: the slope with the least surrogate of its loss (RACE §4).
+"""The model of a regression sketch: the slope with the smallest surrogate loss (RACE §4).
 
 All of it is post-processing of released counts.
 """

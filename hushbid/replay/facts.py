@@ -13,7 +13,20 @@ from typing import Any, Final
 from hushbid.protocol.finite import finite
 from hushbid.protocol.session.odometer import Odometer
 
-__all__ = ["ALL_OWNERS", "NOBODY", "Chosen", "Closeness", "Copy", "Facts", "Knowledge", "Steps", "Track"]
+__all__ = [
+    "ALL_OWNERS",
+    "NOBODY",
+    "Chosen",
+    "Closeness",
+    "Cloud",
+    "Copy",
+    "Facts",
+    "Knowledge",
+    "PointPicture",
+    "ScoreCourse",
+    "Steps",
+    "Track",
+]
 
 NOBODY: Final = -1
 """Stands for a party that this copy does not name."""
@@ -116,6 +129,67 @@ class Closeness:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cloud:
+    """The points of one kind that are drawn, as columns, by their place on the two components.
+
+    Attributes:
+        of: How many points of the kind there are, drawn or not.
+        at: The step from which each is there; none for points that are there from the start.
+        round: The round that it belongs to, likewise.
+    """
+
+    of: int
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    at: tuple[int, ...] = ()
+    round: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointPicture:
+    """Points by the first two principal components of φ of those that are drawn.
+
+    Attributes:
+        explained: Each component's part of their variance.
+        mean: Where the released mean of the validation set is; None: nobody here has it.
+        wanted: Rows of the validation set.
+        offered: Points that owners handed over.
+        bought: Points that were chosen.
+        means: Where the mean of all chosen points is once each of `bought` is there.
+        told: Whose each kind is, and what cannot be shown, in sentences.
+    """
+
+    explained: tuple[float, float]
+    mean: tuple[float, float] | None
+    wanted: Cloud
+    offered: Cloud
+    bought: Cloud
+    means: tuple[tuple[float, float], ...]
+    told: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreCourse:
+    """How good the consumer's model is with the first of its bought points, as columns.
+
+    Attributes:
+        metric: ``accuracy`` or ``r2``.
+        points: How many undisputed points it learned from; 0 of own rows alone.
+        round: The round in which the last of them was chosen; 0 with none.
+        value, low, high: The figure and its 95 % interval; None: nothing could be learned from so few.
+        told: What it learned from, how it was judged, and how it stands to the results, in sentences.
+    """
+
+    metric: str
+    points: tuple[int, ...]
+    round: tuple[int, ...]
+    value: tuple[float | None, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    told: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Knowledge:
     """What a role gets to know under the session's rule, and what it does not, in sentences."""
 
@@ -134,6 +208,7 @@ class Facts:
         planned: Rounds that the session has.
         copies: Party → its transcript, for those that are here.
         knowledge: Role → what it knows.
+        points_drawn, scores: A picture's; or why there is none, in a sentence.
         odometers: ε by rounds, of the session file; none for data that are promised nothing.
     """
 
@@ -153,10 +228,18 @@ class Facts:
     copies: Mapping[str, Copy]
     chosen: Chosen | None
     closeness: Closeness | None
+    points_drawn: PointPicture | str
+    scores: ScoreCourse | str
     knowledge: Mapping[str, Knowledge]
     odometers: tuple[Odometer, ...]
     disclaimers: tuple[str, ...]
     """What these transcripts do not tell, in sentences."""
+
+    @property
+    def from_files(self) -> bool:
+        """Whether the consumer's files tell a part of it, beside transcripts."""
+        drawn = isinstance(self.points_drawn, PointPicture) and bool(self.points_drawn.wanted.x)
+        return drawn or isinstance(self.scores, ScoreCourse)
 
     def as_json(self) -> dict[str, Any]:
         """The facts as JSON can hold them."""

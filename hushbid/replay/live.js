@@ -11,8 +11,10 @@
   document.getElementById("live").append(state, table, notices);
   let version = 0;
   let failed = 0;
+  let over = false;
 
   function show(told) {
+    over = told.over;
     const now = told.over ? "The session is over." : told.begun ? "The session runs." : "No party has begun yet.";
     if (state.textContent !== now) state.textContent = now; // a screen reader says what changes
     const cells = (tag, row) => make("tr", {}, ...row.map((text) => make(tag, {}, text)));
@@ -31,26 +33,26 @@
     const answer = await fetch(`facts?since=${version}`, { cache: "no-store" });
     if (!answer.ok) throw new Error(`the server says ${answer.status}`);
     failed = 0;
-    if (answer.status === 204) return false;
+    if (answer.status === 204) return;
     const told = await answer.json();
     if (told.facts !== null && told.facts.session !== session) {
       window.location.reload(); // the page waited; now it has something to show
-      return true;
+      return;
     }
     version = told.version;
     show(told);
     if (told.facts !== null) document.dispatchEvent(new CustomEvent("facts", { detail: told.facts }));
-    return told.over;
   }
 
   async function askAgain() {
     const drawn = session === "" || document.documentElement.dataset.drawn !== undefined;
     try {
-      if (drawn && (await ask())) return;
+      if (drawn) await ask();
     } catch (error) {
       failed += 1;
       if (failed >= TRIES) {
-        state.textContent = `Nothing new can be asked for (${error.message}): this is what was known last.`;
+        const last = `Nothing new can be asked for (${error.message}): this is what was known last.`;
+        state.textContent = over ? `The session is over. ${last}` : last;
         return;
       }
     }

@@ -16,10 +16,13 @@ from hushbid.protocol.session.odometer import odometers
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header, Record
-from hushbid.replay.facts import ALL_OWNERS, NOBODY, Chosen, Closeness, Copy, Facts, Steps, Track
+from hushbid.replay.facts import ALL_OWNERS, NOBODY, Chosen, Closeness, Copy, Facts, ScoreCourse, Steps, Track
 from hushbid.replay.knowledge import MEANINGS, knowledge_of
 from hushbid.replay.ordering import Placed, Told, on_one_course
+from hushbid.replay.own import OwnFiles, own_files
+from hushbid.replay.points import points_of
 from hushbid.replay.reading import ENDING, Reading
+from hushbid.replay.scores import scores_of
 from hushbid.report.rounds import shortened
 from hushbid.transcripts.replay import opened_session, replayed
 
@@ -56,15 +59,18 @@ class Recording:
         return _step(told, ends[min(record, len(ends) - 1)]) if ends else 0
 
 
-def facts_of(paths: Sequence[Path]) -> Facts:
-    """The facts that the transcripts of one session tell; raises what `recording_of` does."""
-    return recording_of(paths).facts
+def facts_of(paths: Sequence[Path], own: Path | None = None) -> Facts:
+    """The facts that the transcripts of one session tell; takes and raises what `recording_of` does."""
+    return recording_of(paths, own).facts
 
 
-def recording_of(paths: Sequence[Path]) -> Recording:
+def recording_of(paths: Sequence[Path], own: Path | None = None) -> Recording:
     """Read the transcripts of one session.
 
     A transcript that does not hold to its end is taken up to its last good record, and the facts say so.
+
+    Args:
+        own: The consumer's state directory, for what its own files tell; None: transcripts alone tell.
 
     Raises:
         ConfigError: They are of several sessions, or two are one party's.
@@ -82,18 +88,19 @@ def recording_of(paths: Sequence[Path]) -> Recording:
                 advice="Give one transcript of each party; `hushbid transcript diff` compares two.",
             )
     assert session is not None, "the verb asks for at least one"
-    return recording_of_told(session, list(told.values()))
+    return recording_of_told(session, list(told.values()), own)
 
 
-def recording_of_told(session: Session, told: Sequence[Told]) -> Recording:
+def recording_of_told(session: Session, told: Sequence[Told], own: Path | None = None) -> Recording:
     """The facts of transcripts that were read; their rows and places are written to.
 
     Args:
         session: As one of them has it.
         told: At least one, each of another party of the session, without places yet.
+        own: As `recording_of` takes it.
     """
     ordered = sorted(told, key=lambda each: (_ORDER.get(each.reading.header.role, 3), each.party))
-    return Recording(_facts(session, ordered), {each.party: each for each in ordered})
+    return Recording(_facts(session, ordered, own), {each.party: each for each in ordered})
 
 
 def _read(path: Path, first: Told | None, session: Session | None) -> tuple[Told, Session]:
@@ -185,7 +192,7 @@ def _without_path(what: str, path: Path) -> str:
 # -- one course --------------------------------------------------------------------------------------------
 
 
-def _facts(session: Session, told: Sequence[Told]) -> Facts:
+def _facts(session: Session, told: Sequence[Told], state: Path | None) -> Facts:
     first = next((each for each in told if not each.reading.redacted), told[0])
     placed = on_one_course(first, told)
     parties = (CURATOR, CONSUMER, *session.file.owners)
@@ -194,6 +201,7 @@ def _facts(session: Session, told: Sequence[Told]) -> Facts:
     steps = writer.steps(placed)
     chosen = _chosen(session, told, parties)
     consumer = next((each for each in told if isinstance(each.reading.machine, ConsumerMachine)), None)
+    own = _own(session, consumer, state)
     return Facts(
         name=printable(session.file.session.name),
         session=told[0].reading.header.session,
@@ -211,6 +219,8 @@ def _facts(session: Session, told: Sequence[Told]) -> Facts:
         copies={each.party: _copy(each) for each in told},
         chosen=chosen,
         closeness=None if consumer is None else _closeness(consumer),
+        points_drawn=points_of(session, told, chosen, own, steps.round),
+        scores=_scores(session, consumer, own),
         knowledge=knowledge_of(session.rule.name),
         odometers=odometers(session, session.rounds, settled=False),
         disclaimers=tuple(_disclaimers(session, told, parties)),
@@ -347,6 +357,33 @@ def _closeness(consumer: Told) -> Closeness | None:
     return Closeness(
         mmd2=tuple(shortened(float(value)) for value in machine.mmd2),
         round=tuple(readable[: len(machine.mmd2)]),
+    )
+
+
+def _own(session: Session, consumer: Told | None, state: Path | None) -> OwnFiles | str:
+    """The consumer's own files; or why they are not known, in a clause."""
+    if consumer is None:
+        return "the consumer’s transcript is not here, or is redacted"
+    if state is None:
+        return "transcripts alone were given"
+    machine = consumer.reading.machine
+    assert isinstance(machine, ConsumerMachine)
+    return own_files(state, session, consumer.reading.data, machine.delivered)
+
+
+def _scores(session: Session, consumer: Told | None, own: OwnFiles | str) -> ScoreCourse | str:
+    if consumer is not None and isinstance(own, OwnFiles):
+        machine = consumer.reading.machine
+        assert isinstance(machine, ConsumerMachine)
+        found = scores_of(session, machine.delivered, own)
+    else:
+        found = own if isinstance(own, str) else ""
+    if isinstance(found, ScoreCourse):
+        return found
+    return (
+        f"No transcript has the score, and it cannot be worked out: {found}. A replay of a run’s directory, "
+        "or of the consumer’s state directory, trains the model: it needs labels of bought points, and of "
+        "test rows or of own ones."
     )
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from hushbid.protocol.names import CURATOR
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
-from hushbid.replay.reading import Key, Reading, Row
+from hushbid.replay.reading import Reading
+from hushbid.replay.rows import Key, Row
 
 __all__ = ["Placed", "Told", "on_one_course"]
 

@@ -29,7 +29,7 @@ _LIVE_POLICY: Final = f"{_POLICY}; connect-src 'self'"
 """Of a page that asks the server that it is from, and nobody else, for what is new."""
 _NAMED: Final = 12
 _PACKAGE: Final = "hushbid.replay"
-_SCRIPTS: Final = ("parts.js", "session.js", "page.js")
+_SCRIPTS: Final = ("parts.js", "pictures.js", "session.js", "page.js")
 """In this order: each takes what those before it have."""
 _SYMBOLS: Final = (
     "K owners offer points, p of which are bought; the validation set has m rows. φ are a point's features: "
@@ -213,12 +213,14 @@ def _notices(facts: Facts) -> Iterable[Html]:
         yield notice("A transcript does not hold to its end: what follows is not shown.", broken, alert=True)
     private = [party for party, each in facts.copies.items() if not each.redacted]
     if private:
+        whose = listed(private, _NAMED, rest="party")
+        files = " and the consumer's files" if facts.from_files else ""
         yield notice(
             "Private values are in this page.",
             [
-                f"They are of {listed(private, _NAMED, rest='party')}, from their own transcripts. Who was "
-                "asked and chosen, and how many points there were, follows from their data. Keep the page as "
-                "private as the transcripts."
+                f"They are of {whose}, from their own transcripts{files}. Who was asked and chosen, and how "
+                "many points there were, follows from their data. Keep the page as private as the "
+                "transcripts."
             ],
             alert=False,
         )

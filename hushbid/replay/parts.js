@@ -49,18 +49,20 @@ const parts = (() => {
     return odometer.epsilon[place < 0 ? odometer.epsilon.length - 1 : place];
   }
 
+  const odometerOf = ({ odometers }, neighbours) => odometers.find((each) => each.neighbours === neighbours);
+
   const short = (text, pixels) => {
     const most = Math.max(4, Math.floor(pixels / 7.5));
     return text.length > most ? `${text.slice(0, most - 1)}…` : text;
   };
 
-  // A line over 0 … `most`, of which the part up to `upto` is strong; `high` is a height that has to fit, too.
-  function curve(width, xs, ys, upto, most, label, high = 0) {
+  // A line over 0 … `most`, of which the part up to `upto` is strong; `low` and `high` are heights that have to fit.
+  function curve(width, xs, ys, upto, most, label, { low = 0, high = 0 } = {}) {
     const height = 150;
     const left = 46;
-    const top = Math.max(...ys, high, 1e-12);
+    const top = Math.max(...ys, high, low + 1e-12);
     const x = (value) => left + ((width - left - 8) * value) / Math.max(most, 1);
-    const y = (value) => height - 22 - ((height - 34) * value) / top;
+    const y = (value) => height - 22 - ((height - 34) * (value - low)) / (top - low);
     const point = (i) => `${x(xs[i]).toFixed(1)},${y(ys[i]).toFixed(1)}`;
     const path = (count) => xs.slice(0, count).map((_, i) => `${i ? "L" : "M"}${point(i)}`).join("");
     let count = 0;
@@ -68,10 +70,10 @@ const parts = (() => {
     const drawing = make(
       "svg:svg",
       { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label, class: "curve" },
-      make("svg:line", { class: "axis", x1: left, x2: width - 8, y1: y(0), y2: y(0) }),
-      make("svg:line", { class: "axis", x1: left, x2: left, y1: 8, y2: y(0) }),
+      make("svg:line", { class: "axis", x1: left, x2: width - 8, y1: y(low), y2: y(low) }),
+      make("svg:line", { class: "axis", x1: left, x2: left, y1: 8, y2: y(low) }),
       make("svg:text", { x: left - 4, y: 16, "text-anchor": "end" }, top.toPrecision(2)),
-      make("svg:text", { x: left - 4, y: y(0) + 4, "text-anchor": "end" }, "0"),
+      make("svg:text", { x: left - 4, y: y(low) + 4, "text-anchor": "end" }, low === 0 ? "0" : low.toPrecision(2)),
       make("svg:text", { x: width - 8, y: height - 6, "text-anchor": "end" }, grouped(most)),
       make("svg:path", { class: "all", d: path(xs.length) }),
       make("svg:path", { class: "part", d: path(count) }),
@@ -86,5 +88,5 @@ const parts = (() => {
     return Array.from({ length: most }, (_, i) => Math.round((i * (count - 1)) / (most - 1)));
   }
 
-  return { bytes, curve, epsilonAt, grouped, make, plural, short, thinned, unpack, valueOf, write };
+  return { bytes, curve, epsilonAt, grouped, make, odometerOf, plural, short, thinned, unpack, valueOf, write };
 })();

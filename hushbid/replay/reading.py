@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.consumer.events import TargetReleased
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.curator.ledger import Ledger
 from hushbid.curator.machine import CuratorMachine
@@ -26,6 +29,7 @@ from hushbid.protocol.machine.machine import (
     Restarted,
     Returned,
     Send,
+    Started,
     TimerFired,
 )
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -36,8 +40,10 @@ from hushbid.protocol.transcript.replay import filler_box
 from hushbid.protocol.wire.codec import encode_message, read_message, said_to
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, with_boxes
 from hushbid.protocol.wire.values import unpack_value
+from hushbid.replay.offers import BRINGING, HandedPoints
+from hushbid.replay.rows import Key, Row
 
-__all__ = ["ENDING", "HIDDEN", "Key", "Reading", "Row"]
+__all__ = ["ENDING", "HIDDEN", "Reading"]
 
 ENDING: Final = 2**31
 """Stands for the round of what comes after the last: the delivery, and the end."""
@@ -49,40 +55,12 @@ _NOTED: Final = frozenset({"refused", "delivery", "close"})
 _TOLD_TIMERS: Final = frozenset({"enrolment", "round", "pause", "delivery", "closing"})
 
 
-class Key(NamedTuple):
-    """What one message, or one group of messages, has in all transcripts that tell it."""
-
-    sender: str
-    receiver: str
-    what: tuple[Any, ...]
-
-
 class _Finding(NamedTuple):
     """Something that a party noted about others, or itself, in a step."""
 
     what: str
     parties: Sequence[str]
     note: str
-
-
-@dataclass(slots=True)
-class Row:
-    """A step as one transcript tells it. `peers` are at its other end than the curator."""
-
-    round: int
-    seconds: float
-    kind: str
-    sender: str
-    receiver: str
-    event: bool = False
-    size: int | None = None
-    count: int = 1
-    note: str = ""
-    again: bool = False
-    late: bool = False
-    arrived: bool = True
-    key: Key | None = None
-    peers: list[str] = field(default_factory=list)
 
 
 class Reading:
@@ -108,6 +86,13 @@ class Reading:
         """For each point that was chosen, or delivered, the row from which the party knew."""
         self.ends: list[int] = []
         """Rows there are after each record; later ones do not move them."""
+        self.offers = HandedPoints()
+        self.data = b""
+        """The digest of the party's data, in its first record."""
+        self.embedding: npt.NDArray[np.float64] | None = None
+        """The consumer's released mean embedding; None where there is none."""
+        self.map_seed = b""
+        """The seed of the map that it drew; empty where the map is public."""
         self._began = 0.0
         self._ending = False
         self._sent: dict[str, int] = {}
@@ -154,6 +139,12 @@ class Reading:
             self._happened(kind, str(item.private.get("peer", "")), seconds)
         elif kind == Restarted.KIND:
             self._happened(kind, self.header.party, seconds)
+        elif kind == Started.KIND:
+            self.data = _bytes(item.private.get("data"))
+        elif kind == TargetReleased.KIND:
+            embedding = item.private.get("embedding")
+            self.embedding = embedding if isinstance(embedding, np.ndarray) else None
+            self.map_seed = _bytes(item.private.get("map_seed"))
         elif kind == Offended.KIND:
             told = item.private
             why = f"{told['offence']!s}: {told['detail']!s}" if "detail" in told else ""
@@ -197,10 +188,12 @@ class Reading:
             arrived=not sent,
             peers=[peer if own == CURATOR else own],
         )
-        self._add(row, frame["sequence"], body)
+        shown = self._add(row, frame["sequence"], body)
+        if kind in BRINGING and not row.again:
+            self.offers.take(shown, fields)
 
-    def _add(self, row: Row, sequence: int | None = None, body: bytes = b"") -> None:
-        """Append a row, or add its message to its group's."""
+    def _add(self, row: Row, sequence: int | None = None, body: bytes = b"") -> Row:
+        """Append a row, or add its message to its group's; returns the row that has it."""
         if sequence is None:
             what: tuple[Any, ...] = (row.kind, row.round)
         elif self.grouped:
@@ -212,7 +205,7 @@ class Reading:
         if not self.grouped:
             row.key = None if sequence is None else Key(row.sender, row.receiver, what)
             self.rows.append(row)
-            return
+            return row
         up = row.receiver == CURATOR
         far = "" if "" in (row.sender, row.receiver) else "consumer" if CONSUMER in row.peers else "owners"
         row.key = Key(far, "", what) if up else Key("", far, what)
@@ -220,10 +213,11 @@ class Reading:
         if group is None:
             self._groups[row.key] = row
             self.rows.append(row)
-            return
+            return row
         group.count += 1
         group.size = None if group.size is None or row.size is None else group.size + row.size
         group.peers += row.peers
+        return group
 
     def _number(self) -> int:
         return ENDING if self._ending else self.round
@@ -350,6 +344,11 @@ def _note(kind: str, fields: Mapping[str, Any]) -> str:
         return str(fields.get("outcome"))
     purchases = fields.get("purchases") or ()
     return f"part {fields.get('part')} of {fields.get('parts')}, {len(purchases)} points"
+
+
+def _bytes(value: Any) -> bytes:
+    """A private field that may have been taken out."""
+    return value if isinstance(value, bytes) else b""
 
 
 def _integer(value: Any) -> int:

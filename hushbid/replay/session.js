@@ -1,15 +1,14 @@
 // Draws a session at one place in its steps, `at`, from which all of it follows. Only the steps around it are drawn.
 // Every text of the facts goes into the page as text. Where two sessions are on a page, `other` has the other's facts,
-// whose curves and bars have the same scale, and the ids of one end in `mark`.
+// and the ids of one end in `mark`.
 const sessionOf = (facts, { mark = "", other = null } = {}) => {
-  const { bytes, curve, epsilonAt, grouped, make, plural, short, thinned, valueOf, write } = parts;
+  const { bytes, epsilonAt, grouped, make, odometerOf, plural, short, valueOf, write } = parts;
   const NOBODY = -1;
   const ALL_OWNERS = -2;
   const ROW = 30; // pixels between two steps
   const HEAD = 44; // above the first
   const NARROW = 640;
   const LANE = 84; // least pixels between two lanes
-  const MOST_BARS = 12;
   const BESIDE = 960; // pixels from which two sessions stand beside each other, as in the style sheet
   let at = 0; // steps that are played
 
@@ -79,20 +78,8 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
     return some.includes(party) ? Math.round(steps.count[step] / some.length) : 0;
   }
 
-  const ofOwners = (odometers) => odometers.find((each) => each.neighbours === "add-remove-one");
-  const ownersOdometer = ofOwners(facts.odometers);
-  const targetOdometer = facts.odometers.find((each) => each.neighbours === "substitute-one");
-  const charging = Object.values(copies)
-    .map((copy) => copy.tracks.charged_rounds)
-    .find((track) => track?.value.length > 1);
-
-  const chosenBy = (at) => {
-    if (!facts.chosen) return 0;
-    let count = 0;
-    while (count < facts.chosen.at.length && facts.chosen.at[count] < at) count += 1;
-    return count;
-  };
-
+  const ownersOdometer = odometerOf(facts, "add-remove-one");
+  const targetOdometer = odometerOf(facts, "substitute-one");
   const where = make("p", { id: `where${mark}`, class: "where" });
   const now = make("p", { id: `now${mark}`, class: "said-now" });
   const stage = make("svg:svg", { id: `stage${mark}`, role: "img", "aria-labelledby": `now${mark}` });
@@ -105,7 +92,7 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
   if (own > 0) chosenOwner.value = String(own);
   chosenOwner.addEventListener("change", () => draw(at));
   const cards = make("div", { class: "cards" });
-  const pictures = make("div", { class: "pictures" });
+  const { chosenBy, draw: drawPictures, pictures } = picturesOf(facts, { mark, other });
 
   // -- drawing ---------------------------------------------------------------------------------------------
 
@@ -124,7 +111,7 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
     }
     drawStage();
     drawCards();
-    drawPictures();
+    drawPictures(at, roundAt());
   }
 
   // The lanes that there is room for: owners each, or all of them as one.
@@ -316,103 +303,6 @@ const sessionOf = (facts, { mark = "", other = null } = {}) => {
       for (let i = 0; i < known; i += 1) sold += facts.chosen.owner[i] === party ? 1 : 0;
       yield ["points sold", `${grouped(sold)} (by the ${parties[facts.chosen.teller]}’s transcript)`];
     }
-  }
-
-  // -- pictures --------------------------------------------------------------------------------------------
-
-  function drawPictures() {
-    const width = Math.max(240, Math.min(420, pictures.clientWidth || 360));
-    pictures.replaceChildren(closeness(width), shares(width), odometer(width));
-  }
-
-  // A measure of the other session, whose pictures have this one's scale: 0 where there is none.
-  const theirs = (of) => (other && of(other)) || 0;
-  const highest = (values) => Math.max(...thinned(values.length).map((i) => values[i]));
-
-  function countedBy(chosen) {
-    const all = new Map();
-    for (const owner of chosen.owner) all.set(owner, (all.get(owner) ?? 0) + 1);
-    return all;
-  }
-
-  function figure(id, title, drawing, caption) {
-    const parts = drawing ? [drawing] : [];
-    return make("figure", { id: `${id}${mark}` }, make("h3", {}, title), ...parts, make("figcaption", {}, caption));
-  }
-
-  function closeness(width) {
-    const title = "Distance to the validation set (MMD²)";
-    const found = facts.closeness;
-    if (!found) return figure("closeness", title, null, "Not in these transcripts: only the consumer’s has it.");
-    const known = chosenBy(at);
-    const number = known ? facts.chosen.round[known - 1] : 0;
-    let points = 0;
-    while (points < found.round.length && found.round[points] <= number) points += 1;
-    const places = thinned(found.mmd2.length);
-    const [xs, ys] = [places.map((i) => i + 1), places.map((i) => found.mmd2[i])];
-    const most = Math.max(found.mmd2.length, theirs(({ closeness }) => closeness?.mmd2.length));
-    const high = theirs(({ closeness }) => closeness && highest(closeness.mmd2));
-    const drawing = curve(width, xs, ys, points, most, title, high);
-    const reached = points
-      ? `${found.mmd2[points - 1].toPrecision(3)} after ${plural(points, "point")}.`
-      : "No point was chosen yet.";
-    const who =
-      "Lower is closer. Only the consumer can work it out, from the points that it got. What owners are sent has " +
-      "noise, so it need not fall in every round.";
-    return figure("closeness", title, drawing, `${reached} ${who}`);
-  }
-
-  function shares(width) {
-    const title = "Points by owner";
-    if (!facts.chosen) {
-      const who = "Not in these transcripts: the curator’s has it, and the consumer’s after the delivery.";
-      return figure("shares", title, null, who);
-    }
-    const known = chosenBy(at);
-    const sold = new Map();
-    const all = countedBy(facts.chosen);
-    facts.chosen.owner.forEach((owner, i) => {
-      if (i < known) sold.set(owner, (sold.get(owner) ?? 0) + 1);
-    });
-    const places = parties.map((_, i) => i).slice(2);
-    const sales = (owner) => all.get(owner) ?? 0;
-    const order = places.length > MOST_BARS ? places.sort((a, b) => sales(b) - sales(a)).slice(0, MOST_BARS) : places;
-    const top = Math.max(1, ...all.values(), theirs(({ chosen }) => chosen && Math.max(...countedBy(chosen).values())));
-    const height = order.length * 22 + 4;
-    const size = { viewBox: `0 0 ${width} ${height}`, width, height };
-    const drawing = make("svg:svg", { ...size, role: "img", "aria-label": title });
-    const room = Math.min(130, width * 0.36);
-    order.forEach((owner, i) => {
-      const count = sold.get(owner) ?? 0;
-      const long = ((width - room - 56) * count) / top;
-      drawing.append(
-        write(short(parties[owner], room), 0, i * 22 + 15, "start"),
-        make("svg:rect", { class: "bar", x: room, y: i * 22 + 3, width: Math.max(0, long), height: 15 }),
-        make("svg:text", { x: room + long + 6, y: i * 22 + 15 }, count),
-      );
-    });
-    const more = places.length > order.length ? ` The ${order.length} of ${owners} that sold most are shown.` : "";
-    const teller = parties[facts.chosen.teller];
-    const counted = `${grouped(known)} of ${plural(facts.chosen.at.length, "point")} chosen`;
-    return figure("shares", title, drawing, `${counted}, by the ${teller}’s transcript.${more}`);
-  }
-
-  function odometer(width) {
-    const title = "ε of owners’ data, from each other";
-    const without = (words) => figure("odometer", title, null, words);
-    if (!ownersOdometer) return without("This session promises owners no ε towards each other.");
-    const { rounds, epsilon } = ownersOdometer;
-    const whole = epsilon[epsilon.length - 1];
-    if (whole === 0) return without("ε = 0: nothing that owners are sent follows from other owners’ data.");
-    const releases = charging ? valueOf(charging, at) ?? 0 : Math.min(roundAt(), facts.planned);
-    const places = thinned(rounds.length);
-    const [xs, ys] = [places.map((i) => rounds[i]), places.map((i) => epsilon[i])];
-    const most = Math.max(facts.planned, theirs(({ planned }) => planned));
-    const high = theirs(({ odometers }) => ofOwners(odometers)?.epsilon.at(-1));
-    const drawing = curve(width, xs, ys, releases, most, title, high);
-    const spent = releases ? epsilonAt(ownersOdometer, releases) : 0;
-    const told = `ε = ${spent.toPrecision(3)} of ${whole.toPrecision(3)}`;
-    return figure("odometer", title, drawing, `${told}, after ${plural(releases, "release")}.`);
   }
 
   return { cards, chosenOwner, draw, last, now, pictures, roundOf, stage, starts, total, where };

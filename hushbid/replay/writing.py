@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from hushbid.replay.beside import Beside, beside_of
 from hushbid.replay.facts import Facts
 from hushbid.replay.merging import recording_of
+from hushbid.replay.own import ReplayFiles
 from hushbid.replay.page import FIRST_BYTES, page_of, sessions_of
 from hushbid.report.html import SESSION
 from hushbid.text_files import check_page_session, page_there, write_page
@@ -19,14 +19,13 @@ _WHAT: Final = "replay"
 
 
 def write_replay(
-    transcripts: Sequence[Path], output: Path, beside: Sequence[Path] = ()
+    given: ReplayFiles, output: Path, beside: ReplayFiles | None = None
 ) -> tuple[Facts, Beside | None]:
     """Make a replay of the transcripts of one session, or of two side by side.
 
     Args:
-        transcripts: At least one.
         output: Where to write it, readable by its owner only; an older replay of the session is replaced.
-        beside: The transcripts of another session, or of another recording of this one; empty: there is none.
+        beside: Another session, or another recording of this one; None: there is none.
 
     Returns:
         What the page shows, and what it shows beside it.
@@ -38,8 +37,9 @@ def write_replay(
         TranscriptDamaged: The first record of one does not hold.
     """
     old = page_there(output, FIRST_BYTES, _WHAT)
-    recording = recording_of(transcripts)
-    compared = beside_of(recording, recording_of(beside)) if beside else None
+    recording = recording_of(given.transcripts, given.own)
+    other = None if beside is None else recording_of(beside.transcripts, beside.own)
+    compared = None if other is None else beside_of(recording, other)
     check_page_session(old, output, SESSION, sessions_of(recording.facts, compared), _WHAT)
     write_page(output, page_of(recording.facts, compared), _WHAT)
     return recording.facts, compared

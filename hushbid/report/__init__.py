@@ -1,1 +1,1 @@
-"""`hushbid report`: what the transcripts of one session tell, as a page to read and to print."""
+"""`hushbid report`: the content of one session's transcripts, as a page to read and to print."""

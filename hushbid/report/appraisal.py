@@ -1,4 +1,4 @@
-"""Figures about a purchase by the consumer alone, and by an operator, as a report has them."""
+"""Figures about a purchase that the consumer alone, or an operator, computed, in a report's form."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hushbid.protocol.finite import finite
 __all__ = ["Appraisal", "Choice", "appraisal_of"]
 
 _TOLD: Final = frozenset({"mmd2", "weighted", "baselines", "label_shares", "by_owner"})
-"""Fields that an appraisal has."""
+"""Fields of an appraisal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A choice of points or a baseline, and how good it is (`hushbid.consumer.appraisal.Quality`)."""
+    """A choice of points or a baseline, and its quality (`hushbid.consumer.appraisal.Quality`)."""
 
     name: str
     mmd2: float | None
@@ -37,7 +37,7 @@ class Appraisal:
     Attributes:
         choices: Choices of points, the purchase first.
         own: The consumer's own.
-        model: Whether its model gets better; None in results of older versions.
+        model: Whether its model improves; None in results of older versions.
     """
 
     choices: tuple[Choice, ...]
@@ -45,7 +45,7 @@ class Appraisal:
     model: ModelFigures | None = None
 
     def earlier_names(self) -> dict[str, Any]:
-        """The two as JSON, where their fields have the names of earlier versions too."""
+        """The two as JSON, with the fields' earlier names as well."""
         own, shares, model = self.own.as_json(), self.own.label_shares.as_json(), self.model
         majority = own["baselines"]["majority"]
         for each in filter(None, (own["baselines"]["validation_only"], majority)):
@@ -61,12 +61,12 @@ class Appraisal:
 
 
 def appraisal_of(values: Mapping[str, Any]) -> Appraisal:
-    """Read a consumer's result, or what `hushbid run` leaves for a report.
+    """Read a consumer's result, or the evaluation that `hushbid run` leaves for a report.
 
     That is a judgement and `OwnFigures.as_json`; with ``choices``, the operator's judgements of others.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError: It is none.
+        ValueError, KeyError, TypeError, AttributeError: It is neither.
     """
     if finite(values) != values or not values.keys() >= _TOLD:
         raise ValueError("a figure is missing, or not finite")

@@ -1,4 +1,4 @@
-"""Facts about each round from a transcript's records that its replayed machine does not keep."""
+"""Facts about each round that a transcript's records have and its replayed machine does not keep."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ROUND_MARKS: Final = {
     "owner": (Scored.KIND, BlindScored.KIND),
     "consumer": (WeightsComputed.KIND,),
 }
-"""The first record of a round in a party's transcript; its round is public. A blind curator's passes the
-weight on before, which is private.
+"""The first record of a round in a party's transcript; its round is public. A blind curator passes the weight
+on earlier, which is private.
 """
 _CONNECTION_KINDS: Final = (Lost.KIND, Returned.KIND, Restarted.KIND)
 
@@ -36,16 +36,16 @@ class Connection:
 
     what: str
     round: int
-    """The round that was under way; 0: none yet."""
+    """The current round; 0: none yet."""
     seconds: float
     """Since the transcript's first record."""
     peer: str
-    """Empty where it is not known."""
+    """Empty if unknown."""
 
 
 @dataclass
 class Course:
-    """The course of a session as one party's records tell it, taken in one by one.
+    """The course of a session by one party's records, taken in one by one.
 
     A redacted transcript shows only times, kinds and the end.
 
@@ -55,16 +55,16 @@ class Course:
     Attributes:
         head: The chain's digest after the records so far.
         private_fields: Private fields that were committed to.
-        redacted_fields: Those of them whose values were taken out.
+        redacted_fields: Private fields whose values were removed.
         began: The party's clock at the first record.
         started: Round → the clock when it began there.
-        ended: The clock when the last round was over; None where the records do not tell.
+        ended: The clock when the last round was over; None if the records do not say.
         asked: Round → owners that were asked for their point in it.
         raw: Round → owners that handed a raw point over in it.
-        sealed: Round → the same for sealed points; of a blind curator, for boxes, with those of nothing.
-        sizes: |D_v| and |D_init|; None where the records do not tell.
+        sealed: Round → the same for sealed points; with a blind curator, for boxes, including empty ones.
+        sizes: |D_v| and |D_init|; None if the records do not say.
         finish: How the party ended: ``code``, ``reason``, ``advice``; None if it had not. The last two are
-            private, and None where they were taken out.
+            private, and None if they were removed.
     """
 
     header: Header
@@ -92,8 +92,8 @@ class Course:
         """Take in the next record.
 
         Raises:
-            KeyError, TypeError: It lacks a public field, or has one of another type. No party records that,
-                but a redacted file cannot be checked by its party's machine.
+            KeyError, TypeError: It lacks a public field, or has one of another type. No party records
+                that, but a redacted file cannot be checked by its party's machine.
         """
         if not self.records:
             self.began = record.now
@@ -140,7 +140,7 @@ class Course:
             return
         if kind == Send.KIND and self._was_sent(frame):
             return
-        # An owner's own frames are of itself, whoever the peer is.
+        # An owner's own frames concern itself, whoever the peer is.
         owner = frame["peer"] if self.header.role == "curator" else self.header.party
         if not to_curator:
             ask = cast(Ask, decode_message(Direction.CURATOR_TO_OWNER, frame["body"]))

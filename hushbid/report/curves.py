@@ -1,4 +1,4 @@
-"""MMD² of the first points of a choice: the session's own, and the baselines' where they are given."""
+"""MMD² of the first points of a choice: the session's own, and the baselines' if they are given."""
 
 from __future__ import annotations
 
@@ -33,17 +33,16 @@ BASELINES: Final = ("mmd2_greedy", "mmd2_uniform")
 """The keys of an evaluation file: MMD² of the first 1, 2, … points of the greedy and the uniform choice."""
 
 APPRAISAL: Final = "appraisal"
-"""Another function has the figures that consumer and operator computed without a transcript (`appraisal_of`).
-"""
+"""The key of the figures that consumer and operator computed without a transcript (`appraisal_of`)."""
 
 
 DISPLAY: Final = "display"
-"""The key of owners' names as people have them, by those of the roster."""
+"""The key of owners' display names, by those of the roster."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """MMD² of the first points of a choice against D_v, by how many (`shortened`); `last` is that of all."""
+    """MMD² of the first points of a choice against D_v, by their number (`shortened`); `last`: of all."""
 
     points: tuple[int, ...]
     mmd2: tuple[float, ...]
@@ -52,14 +51,14 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Quality:
-    """How close a summary came to D_v, point by point. What the files do not tell is None.
+    """How close the purchase came to D_v, point by point. Figures that the files lack are None.
 
     Attributes:
         session: MMD² of the points that the consumer got and can read, in their order; it is the consumer's.
         greedy: MMD² of a choice among all owners' points with nothing private.
         uniform: MMD² of points drawn at random from each owner.
         seed_distance, course: The consumer's, too.
-        appraisal: What no transcript tells, of the evaluation.
+        appraisal: Figures of the evaluation that no transcript has.
     """
 
     session: Curve | None
@@ -72,11 +71,11 @@ class Quality:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What an evaluation file tells (`read_evaluation`), or nothing.
+    """The content of an evaluation file (`read_evaluation`), or nothing.
 
     Attributes:
-        greedy, uniform, appraisal: As `Quality` has them.
-        display: Owners' names as people have them, by those of the roster.
+        greedy, uniform, appraisal: As in `Quality`.
+        display: Owners' display names, by those of the roster.
     """
 
     greedy: Curve | None = None
@@ -100,12 +99,12 @@ def quality_of(sources: Sequence[Source], evaluation: Evaluation) -> Quality:
 
 
 def read_evaluation(path: Path, session: str) -> Evaluation:
-    """The greedy and the uniform curve of an evaluation file, and what it tells besides.
+    """The greedy and the uniform curve of an evaluation file, and its other content.
 
     Args:
-        session: The session's identifier, which a consumer's own result has to have, if it has one.
+        session: The session's identifier, which a consumer's own result must match, if it has one.
 
-    A consumer's own result is one too, without the curves, which no party can compute.
+    A consumer's own result is accepted too, without the curves, which no party can compute.
 
     Raises:
         DataError: The file cannot be read, or is not of this kind.
@@ -122,7 +121,7 @@ def read_evaluation(path: Path, session: str) -> Evaluation:
     if isinstance(found, dict) and found.get("role") == "consumer":
         if found.get("identifier", session) != session:
             raise DataError(
-                f"{path} is the result of another session than the transcripts are of.",
+                f"{path} is the result of another session than the transcripts.",
                 advice="Name the `result.json` of the consumer's state directory of this session.",
             )
         return Evaluation(appraisal=_appraisal(path, found), display=_display(path, found))
@@ -144,7 +143,7 @@ def _display(path: Path, evaluation: Mapping[str, Any]) -> dict[str, str]:
 
 def _appraisal(path: Path, values: Any) -> Appraisal | None:
     if isinstance(values, dict) and "baselines" not in values:
-        return None  # of a consumer of an older version
+        return None  # from a consumer of an older version
     try:
         return appraisal_of(values)
     except (KeyError, TypeError, ValueError, AttributeError):

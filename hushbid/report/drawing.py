@@ -1,6 +1,7 @@
 """The plots of a page and the program that draws them, as elements of the page.
 
-The program is Bokeh's, packed: a third of its size. page.js unpacks it, and draws every plot in its place.
+The program is Bokeh's, compressed to a third of its size. page.js unpacks it, and draws every plot in its
+place.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
-"""What a page with plots may do: nothing but run the scripts that are in it, and show what they draw."""
+"""The permissions of a page with plots: run its own scripts, and show their drawings, and nothing else."""
 _PACKAGE: Final = "hushbid.report"
 
 
 def drawing(plots: Mapping[str, LayoutDOM]) -> Html:
-    """What draws plots in the elements ``#plot-NAME``, to stand after them.
+    """The script that draws plots in the elements ``#plot-NAME``, to be placed after them.
 
     Args:
         plots: By name. They belong to this page afterwards: make others for another.

@@ -1,7 +1,7 @@
 """The figures of a report, computed from transcripts: plain values, without any markup.
 
-docs/report.md says of each field what it is, its formula, and whose transcript it takes. A figure that the
-given transcripts do not tell is None, and `Figures.missing` says what would be needed.
+docs/report.md gives each field's meaning, its formula, and the transcript that it needs. A figure that the
+given transcripts lack is None, and `Figures.missing` says which file would have it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Figures:
     transcripts: tuple[TranscriptFacts, ...]
     quality: Quality
     verdict: Verdict | None
-    """On record beside the consumer's transcript, where that is not redacted."""
+    """On record beside the consumer's transcript, if that is not redacted."""
     rounds: RoundFigures
     owners: OwnerFigures
     settlement_terms: SettlementTerms
@@ -91,21 +91,21 @@ class Figures:
     incidents: Incidents
     missing: tuple[Missing, ...]
     pictures: Pictures | None = None
-    """Figures of the consumer's private rows, where it has asked for them."""
+    """Figures of the consumer's private rows, if it requested them."""
 
     @property
     def sentences(self) -> tuple[str, str]:
-        """Whether the model got better than with own rows; and what protects whom, at what ε."""
+        """Whether the model improved on own rows alone; and which guarantee protects whom, at what ε."""
         appraisal = self.quality.appraisal
         return judged((None if appraisal is None else appraisal.model) or _UNTOLD, self.privacy)
 
     @property
     def blind(self) -> bool:
-        """Whether the session's curator orders what it cannot read."""
+        """Whether the session's curator orders boxes that it cannot read."""
         return RULES[self.session.acquisition["rule"]].blind
 
     def as_json(self) -> dict[str, Any]:
-        """The figures as JSON can hold them: what is not finite is null."""
+        """The figures in JSON's types: non-finite values are null."""
         pictures = None if self.pictures is None else asdict(replace(self.pictures, pixels=()))
         if pictures is not None:
             del pictures["pixels"]  # the page shows them, and does not list them
@@ -131,7 +131,7 @@ def figures_of(
 
     Args:
         evaluation: The baselines' curves (`hushbid.report.curves.read_evaluation`).
-        rows: The consumer's own, which pictures are made of.
+        rows: The consumer's own rows, for the pictures.
 
     Raises:
         DataError: The evaluation cannot be used.
@@ -139,7 +139,7 @@ def figures_of(
     session = sources[0].session
     told = Evaluation() if evaluation is None else read_evaluation(evaluation, sources[0].header.session)
     rounds, quality = rounds_of(sources), quality_of(sources, told)
-    # How many rounds there were, a consumer that does not weigh learns with its delivery.
+    # A consumer that does not weigh learns the number of rounds with its delivery.
     counted = rounds.run > 0 or any(source.header.role != "consumer" for source in sources)
     found = Figures(
         session=_session_facts(sources),
@@ -169,7 +169,7 @@ def _verdict(sources: Sequence[Source]) -> Verdict | None:
 
 
 def _settled(sources: Sequence[Source], rounds: int) -> bool:
-    """Whether the session settled; where the curator does not tell, it did so after the last round."""
+    """Whether the session settled; without the curator's transcript, whether all rounds were run."""
     session = sources[0].session
     machine = next((source.curator for source in sources if source.curator is not None), None)
     if session.settlement is None or machine is None:

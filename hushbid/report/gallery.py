@@ -22,11 +22,11 @@ from hushbid.report.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, Figure
 __all__ = ["OWNERS_ROWS", "PRIVATE_ROWS", "picture_plots", "pictures"]
 
 PRIVATE_ROWS: Final = (
-    "This page shows rows of the consumer's validation set and of what was bought. They are as private here "
-    "as in the files that they are from: the page is the consumer's alone, and is not to be passed on."
+    "This page shows rows of the consumer's validation set and of its purchase. They are as private here "
+    "as in their files: the page is for the consumer alone. Do not pass it on."
 )
 OWNERS_ROWS: Final = (
-    "Its map shows where owners' rows lie, exactly: it is for whoever runs all parties, and not for the "
+    "Its map shows the exact places of owners' rows: it is for whoever runs all parties, and not for the "
     "consumer."
 )
 
@@ -101,7 +101,7 @@ def _sheets(found: Pictures) -> Iterable[Html]:
 
 def _sheet(sheet: Sheet, pixels: npt.NDArray[np.uint8], column: int) -> Html:
     name = "sheet-wanted" if sheet.rounds is None else f"sheet-{sheet.rounds[0]}"
-    if column:  # the first has the names that it has always had
+    if column:  # the first keeps its original name
         name = f"{name}-of-{column + 1}"
     images = [element("img", src=_png(image), alt="") for image in pixels]
     box = element("div", *images, class_="sheet", role="img", aria_labelledby=name)
@@ -109,7 +109,7 @@ def _sheet(sheet: Sheet, pixels: npt.NDArray[np.uint8], column: int) -> Html:
 
 
 def _png(pixels: npt.NDArray[np.uint8]) -> str:
-    """Pixels, of (height, width) or (height, width, 3), as the address of a PNG."""
+    """Pixels, of (height, width) or (height, width, 3), as the data URL of a PNG."""
     file = BytesIO()
     PixelImage.fromarray(pixels).save(file, "PNG")
     return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
@@ -141,8 +141,8 @@ def _columns(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
     yield element("h3", "Column by column")
     yield element(
         "p",
-        "What part of the wanted rows, of the bought points, and of their weights has which values. Where "
-        "there are many numbers, the outermost bars also have the hundredth of the rows that lies beyond "
+        "Shares of the wanted rows, of the bought points, and of their weights, by value. For many different "
+        "numbers, the outermost bars also contain the hundredth of the rows that lies beyond "
         f"them.{left}",
     )
     names = (element("span", name, class_=f"key {name.replace(' ', '-')}") for name, _, _ in kinds)
@@ -186,7 +186,7 @@ def _percent(share: float) -> str:
 
 
 def _column(column: Distribution) -> Figure:
-    # One legend above all of them says what is what, and there is no room for a toolbar.
+    # One legend above all of them explains the colours, and there is no room for a toolbar.
     return _words(column) if column.edges is None else _intervals(column, column.edges)
 
 
@@ -275,7 +275,7 @@ def _map_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
         f"{_percent(sum(found.map.explained))} of the variance: as far as that goes, what the kernel "
         f"takes for near lies near. {thinned}"
         + (
-            "Points that were offered and not bought are not in it: the consumer has none."
+            "It does not show points that were offered and not bought: the consumer has none."
             if offered is None
             else f"{len(offered):,} offered points, with those that were bought, lie by the same components."
         ),

@@ -1,7 +1,7 @@
-"""HTML of plain values: whatever is not `Html` already is text, and is escaped.
+"""HTML from plain values: everything that is not yet `Html` is text, and is escaped.
 
-Names, labels and reasons in a transcript are other parties' words. This is the one place where they become
-markup, and in which unprintable characters become escapes.
+Names, labels and reasons in a transcript are other parties' words. Only here do they become markup, with
+unprintable characters as escapes.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = [
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
 """The first line of a report, and of no other page."""
 SESSION: Final = b'<meta name="hushbid-session" content="'
-"""What a report, or a replay, names its session after."""
+"""The prefix of the session's name in a report's or a replay's title."""
 _VOID: Final = frozenset({"br", "img", "meta"})
 
 
 class Html(str):
-    """Text that is markup and not to be escaped again. Only this module, and constants, make it."""
+    """Text that is markup and must not be escaped again. Only this module, and constants, make it."""
 
     __slots__ = ()
 
@@ -74,8 +74,8 @@ def table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str | Html
     """A table.
 
     Args:
-        columns: The title of each, and its class: ``number`` for what is aligned to the right, or ``text``.
-            Without any title there is no head.
+        columns: The title of each, and its class: ``number`` for right-aligned columns, or ``text``. Without
+            any title there is no head.
         rows: The cells of each row, in the order of the columns.
     """
     titles = tuple(columns)
@@ -91,7 +91,7 @@ def table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str | Html
 
 
 def plot(name: str, plots: Collection[str], *caption: str | Html, kind: str = "plot") -> Iterable[Html]:
-    """The place of a plot, if there is one of that name, with a caption for those who do not see it, too."""
+    """The place of a plot, if there is one of that name, with a caption for blind readers, too."""
     if name in plots:
         about = {"role": "img", "aria_labelledby": f"about-{name}"}
         box = element("div", class_=kind, id=f"plot-{name}", **about)
@@ -99,14 +99,14 @@ def plot(name: str, plots: Collection[str], *caption: str | Html, kind: str = "p
 
 
 def section(title: str, parts: Iterable[Html], *lead: str | Html) -> Iterable[Html]:
-    """A section, unless there is nothing in it."""
+    """A section, unless it is empty."""
     content = tuple(parts)
     if content:
         yield element("section", element("h2", title), element("p", *lead) if lead else "", *content)
 
 
 def notice(title: str, lines: Iterable[str], *, alert: bool) -> Html:
-    """A box with something that must not be overlooked."""
+    """A box for a warning that must not be overlooked."""
     items = [element("li", line) for line in lines]
     return element(
         "div",
@@ -132,5 +132,5 @@ def packed_script(identifier: str, data: bytes) -> Html:
 
 
 def own_file(package: str, name: str) -> Html:
-    """A style sheet or script of ours, which lies in a package."""
+    """A style sheet or script of ours, from a package."""
     return Html((resources.files(package) / name).read_text(encoding="utf-8"))

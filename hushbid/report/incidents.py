@@ -13,12 +13,12 @@ from hushbid.report.sources import Source
 __all__ = ["Incident", "Incidents", "incidents_of"]
 
 SHOWN_INCIDENTS: Final = 1_000
-"""Most incidents that are listed; how many there were is said whatever it is."""
+"""Most incidents in the list; their total is always given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """Something that should not have been.
+    """An incident: something that should not have happened.
 
     Attributes:
         what: lost or returned (a connection), restarted (a process), fault or dispute (of a point), or
@@ -26,7 +26,7 @@ class Incident:
         told_by: The party whose transcript says so.
         round: 0: none had begun; None: not on record.
         seconds: Since that transcript's first record; None: not on record.
-        party: Whom it concerns; None where the name was taken out.
+        party: The party concerned; None if its name was removed.
     """
 
     what: str
@@ -61,7 +61,7 @@ def incidents_of(sources: Sequence[Source]) -> Incidents:
 def _connections(source: Source) -> Iterable[Incident]:
     name = source.header.party
     for entry in source.course.connections:
-        # A consumer's transcript tells no rounds, unless it weighs.
+        # A consumer's transcript records no rounds, unless it weighs.
         tells = source.header.role != "consumer" or source.session.rule.blind
         number = entry.round if tells else None
         party = name if entry.what == "restarted" else entry.peer or None

@@ -24,7 +24,7 @@ _ONLY_BY_THE_ORIGINAL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """Figures that are not shown, why not, and what would tell them."""
+    """Figures that are not shown, why not, and which file has them."""
 
     what: str
     why: str

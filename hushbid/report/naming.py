@@ -1,4 +1,4 @@
-"""Owners in a report by their names as people have them."""
+"""Owners in a report by their display names."""
 
 from __future__ import annotations
 

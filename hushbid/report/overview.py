@@ -23,11 +23,11 @@ _ENDINGS: Final = {
     ExitCode.USAGE: "a configuration or data could not be used",
     ExitCode.BUG: "there was a bug in hushbid",
 }
-"""The meaning of exit codes: a redacted transcript has no other reason for a party's end."""
+"""The meaning of exit codes: a redacted transcript gives no other reason for a party's end."""
 
 
 def judgement(figures: Figures) -> tuple[Html, ...]:
-    """The judgement in two sentences, what was said before the session, and what to do next."""
+    """The judgement in two sentences, the verdict before the session, and what to do next."""
     model, privacy = figures.sentences
     said = [element("p", *_coded(model), class_="judgement"), element("p", privacy, class_="judgement")]
     if figures.verdict is not None and figures.verdict.word is not None:
@@ -37,13 +37,13 @@ def judgement(figures: Figures) -> tuple[Html, ...]:
 
 
 def _coded(text: str) -> Iterable[str | Html]:
-    """The text, with what stands between backticks as code."""
+    """The text with everything between backticks as code."""
     for place, part in enumerate(text.split("`")):
         yield element("code", part) if place % 2 else part
 
 
 def _next(figures: Figures) -> str:
-    """What to do with what was bought."""
+    """The advice on using the purchase."""
     if figures.session.bought is None:
         return "read the consumer's report, which has the purchase."
     appraisal = figures.quality.appraisal
@@ -63,7 +63,7 @@ def _next(figures: Figures) -> str:
 
 
 def notices(figures: Figures) -> tuple[Html, ...]:
-    """The end of the session in a sentence, then what stands against reading the figures plainly."""
+    """The end of the session in a sentence, then reservations about the figures."""
     found = [element("p", _ending(figures), class_="lead")]
     unprotected = [statement for statement in figures.privacy if _against(statement)]
     if unprotected:
@@ -99,7 +99,7 @@ def _ending(figures: Figures) -> str:
 
 
 def _against(statement: PrivacyStatement) -> bool:
-    """Whether something stands against a guarantee that the session could have given."""
+    """Whether anything weakens a guarantee that the session could have given."""
     return statement.against != TRUSTED and bool(statement.why)
 
 
@@ -132,7 +132,7 @@ def _tile(name: str, value: str, more: str = "") -> Html:
 
 
 def _model(figures: Figures) -> Iterable[Html]:
-    """Accuracy or R² with what was bought, beside own rows alone."""
+    """Accuracy or R² with the purchase, beside own rows alone."""
     appraisal = figures.quality.appraisal
     model = None if appraisal is None else appraisal.model
     if model is None or (both := model.own_and_bought or model.bought) is None:
@@ -188,10 +188,10 @@ def _seen(figures: Figures) -> Iterable[Html]:
 def _epsilon(figures: Figures, protects: str, what: str) -> Iterable[Html]:
     stated = [each for each in figures.privacy if each.protects == protects and each.against != TRUSTED]
     for statement in stated:
-        # Where there are several, the consumer's release for the curator is another than that for owners.
+        # If there are several, the consumer's release for the curator differs from that for owners.
         name = f"{what} from {statement.against}" if len(stated) > 1 else what
         if statement.epsilon is None or statement.why:
-            # Of simulated noise too: what secret noise would give is no guarantee.
+            # Also for simulated noise: its nominal ε is no guarantee.
             yield _tile(name, "none", "simulated noise" if _simulated(statement) else "see Privacy")
         else:
             yield _tile(

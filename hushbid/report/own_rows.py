@@ -22,14 +22,14 @@ from hushbid.tables.delivery import read_delivered
 __all__ = ["Image", "ImageColumn", "OwnRows", "Wanted", "own_rows", "read_image"]
 
 _DELIVERED: Final = "delivered.npz"
-"""Beside the consumer's transcript: what was delivered, with its weights."""
+"""The file beside the consumer's transcript with the delivered points and their weights."""
 _CLOSE: Final = 1e-9
 """Largest difference between two MMD² of the same rows."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """How many pixels an image has, line by line from the top, and how many numbers a pixel: 1 or 3."""
+    """The size of an image in pixels, line by line from the top, and the numbers per pixel: 1 or 3."""
 
     width: int
     height: int
@@ -38,7 +38,7 @@ class Image:
 
 @dataclass(frozen=True)
 class ImageColumn:
-    """An image that every row has: a column's, from a row's `first` number on, or without a name the row."""
+    """An image in every row: that of a column, from a row's `first` number on, or without a name the row."""
 
     name: str | None
     image: Image
@@ -52,7 +52,7 @@ class Wanted:
     Attributes:
         validation: The file of D_v.
         columns: Which of its columns are features, as in the consumer's own file.
-        image: What grey image a row is; None: it is none.
+        image: The size of a row's grey image; None: rows are no images.
         offered: Owners' files, which whoever runs all parties has; their columns are named as D_v's are.
     """
 
@@ -70,10 +70,10 @@ class OwnRows:
         names: Names of the columns in the consumer's file; None: it gives none.
         wanted: D_v, shape (m, columns).
         bought: The points that are not disputed, in the order of delivery, float64, shape (n, columns).
-        rounds: In which each was chosen, shape (n,).
+        rounds: The round in which each was chosen, shape (n,).
         weights: Weight of each, with sum 1; None: there are none, for the reason of `no_weights`.
-        images: The session's columns of images, or what grey image a row is.
-        offered: What owners offered, shape (n, columns); None: their files were not given.
+        images: The session's columns of images, or the grey image that a row is.
+        offered: The points that owners offered, shape (n, columns); None: their files were not given.
     """
 
     session: Session
@@ -88,7 +88,7 @@ class OwnRows:
 
 
 def read_image(text: str) -> Image:
-    """The image that a text like 28x28 names, width first.
+    """The image size in a text like 28x28, width first.
 
     Raises:
         ConfigError: It is none.
@@ -102,13 +102,13 @@ def read_image(text: str) -> Image:
 
 
 def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
-    """The rows of a consumer whose transcript alone a report is made of.
+    """The rows of a consumer, for a report made from its transcript alone.
 
     Raises:
-        ConfigError: The transcripts are not the consumer's alone, or its private fields were taken out; rows
+        ConfigError: The transcripts are not the consumer's alone, or its private fields were removed; rows
             are no images of that size.
-        DataError: D_v cannot be read, or is not what the session was held against; an owner's file cannot be
-            read, or has no points of the session; nothing was bought.
+        DataError: D_v cannot be read, or is not the session's; an owner's file cannot be read, or has no
+            points of the session; nothing was bought.
     """
     source, machine = _consumers(sources)
     session = source.session
@@ -188,7 +188,7 @@ def _check_image(session: Session, image: Image) -> None:
         raise ConfigError(
             f"--image {image.width}x{image.height} has {image.width * image.height} pixels, and a row of the "
             f"session {space.columns} columns.",
-            advice="Give the width and the height of the images that rows are.",
+            advice="Give the width and height of the images in the rows.",
         )
     if np.ptp(space.lower) or np.ptp(space.range):
         raise ConfigError(
@@ -208,7 +208,7 @@ def _stacked(points: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
 
 
 def _weights(path: Path, points: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64] | None, str]:
-    """The weights of these points that lie beside the transcript; None, and why there are none."""
+    """The weights of these points in the file beside the transcript; None, and why there are none."""
     try:
         arrays = read_delivered(path)
     except DataError:

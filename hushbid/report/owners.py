@@ -16,10 +16,10 @@ __all__ = ["OwnerFigures", "owners_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class OwnerFigures:
-    """Columns with an entry for each owner of the roster; those that the transcripts do not tell are None.
+    """Columns with an entry for each owner of the roster; those that the transcripts lack are None.
 
-    An entry of `standard_error` and `paid` is None where a release does not tell its noise; of `asked`, `raw`
-    and `sealed`, for an owner that nobody tells of.
+    An entry of `standard_error` and `paid` is None if a release does not reveal its noise; of `asked`, `raw`
+    and `sealed`, for an owner on which there is no transcript.
     """
 
     name: tuple[str, ...]
@@ -38,7 +38,7 @@ class OwnerFigures:
 
 
 def owners_of(sources: Sequence[Source]) -> OwnerFigures:
-    """The owners' columns, as the transcripts of one session tell them."""
+    """The owners' columns, by the transcripts of one session."""
     names = sources[0].session.file.owners
     wins = wins_of(sources)
     curator = next((source for source in sources if source.curator is not None), None)

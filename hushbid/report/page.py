@@ -1,6 +1,6 @@
-"""The report as one HTML file: sections, tables and plots of its figures, and all that it takes to show them.
+"""The report as one HTML file: its figures as sections, tables and plots, and everything needed to show them.
 
-The page loads nothing: what draws is in it, and its content security policy forbids the rest.
+The page loads nothing: its scripts are in it, and its content security policy forbids the rest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The figures of a report's pictures: what was bought beside what is wanted, by the consumer alone.
+"""The figures of a report's pictures: the purchase beside the wanted rows, for the consumer alone.
 
-All of them are of private rows, exact and without noise.
+All of them describe private rows, exact and without noise.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _GROUPS: Final = 8
 _TAIL: Final = 0.01
 """Share of the rows on either side that goes into the outermost bars."""
 _NO_SPREAD: Final = 1e-12
-"""Variance of a point in feature space below which all are one."""
+"""Variance in feature space below which all points count as one."""
 _HARDLY: Final = 0.01
-"""Below this share of an equal weight a point hardly counts."""
+"""Share of an equal weight below which a point hardly counts."""
 
 Shares = tuple[float, ...]
 Place = tuple[float, float]
@@ -60,8 +60,8 @@ class Distribution:
 
     Attributes:
         edges: Edges of the bars, one more than there are bars; None: each is one of `values`.
-        values: What each bar stands for, in words; None: an interval.
-        others: How many values the last of `values` stands for, where there are too many; 0: each for one.
+        values: The meaning of each bar, in words; None: an interval.
+        others: Number of values that the last of `values` stands for, if there are too many; 0: each for one.
         means: Means of wanted, bought and weighted rows; None: values are words.
         apart: Half of the sum of differences between wanted and bought shares, from 0 to 1.
     """
@@ -80,7 +80,7 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True)
 class PrincipalMap:
-    """Points by the first two kernel principal components of those that are wanted and bought.
+    """Wanted and bought points by their first two kernel principal components.
 
     `explained` has each component's part of the variance of these in feature space.
     """
@@ -93,7 +93,7 @@ class PrincipalMap:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFigures:
-    """How the weights of bought points are spread: points by bars, in shares of an equal weight, 1/n.
+    """The distribution of bought points' weights: points by bars, in shares of an equal weight, 1/n.
 
     `effective` is 1/Σw², and `hardly` counts points below a hundredth of an equal weight.
     """
@@ -109,7 +109,7 @@ class Sheet:
     """Images side by side.
 
     Attributes:
-        column: Whose images they are; None: each is a whole row.
+        column: The images' column; None: each is a whole row.
         rounds: The first and the last round that they were bought in; None: they are wanted.
         shown: Which of the `points` images are shown, counted from 1.
     """
@@ -126,12 +126,12 @@ class Pictures:
     """The content of the pictures.
 
     Attributes:
-        image: What grey image a whole row is; None: it is none.
-        sheets: Of images, column by column, the wanted first; empty if there are none.
+        image: The grey image that a whole row is; None: it is none.
+        sheets: Sheets of images, column by column, the wanted first; empty if there are none.
         pixels: Those of each sheet, 0 at the lower bound and 255 at the upper, shape (n, height, width), with
-            an axis of three channels more if they are in colour.
+            a further axis of three channels if they are in colour.
         columns: Those that hold no images, in the order of the session; none if whole rows are images.
-        map: None where all points are one.
+        map: None if all points are one.
     """
 
     image: Image | None
@@ -148,7 +148,7 @@ class Pictures:
 
 
 def pictures_of(rows: OwnRows) -> Pictures:
-    """Work out what the pictures of these rows show."""
+    """Compute the pictures of these rows."""
     whole = next((each.image for each in rows.images if each.name is None), None)
     sheets = [sheet for column in rows.images for sheet in _sheets(rows, column)]
     columns = list(_distributions(rows)) if whole is None else []
@@ -172,7 +172,7 @@ def pictures_of(rows: OwnRows) -> Pictures:
 
 
 def _sheets(rows: OwnRows, column: ImageColumn) -> Iterator[tuple[Sheet, npt.NDArray[np.uint8]]]:
-    """A column's sheets: those of D_v, then those of groups of rounds, as even as can be."""
+    """A column's sheets: those of D_v, then those of groups of rounds, as even as possible."""
 
     def sheet(
         points: npt.NDArray[Any], rounds: tuple[int, int] | None, most: int
@@ -196,10 +196,10 @@ def _sheets(rows: OwnRows, column: ImageColumn) -> Iterator[tuple[Sheet, npt.NDA
 def _pixels(rows: OwnRows, column: ImageColumn, points: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     image = column.image
     shape = (len(points), image.height, image.width, *([] if image.channels == 1 else [image.channels]))
-    if column.name is not None:  # by the session's columns, which numbers are pixels as they are
+    if column.name is not None:  # by the session's columns, whose numbers are pixels already
         numbers = slice(column.first, column.first + image.height * image.width * image.channels)
         return points[:, numbers].astype(np.uint8).reshape(shape)
-    # A value saved as float32 may be beyond a bound by its last bit.
+    # A value saved as float32 may exceed a bound by its rounding.
     grey = np.rint(255.0 * rows.session.space.scale(points).clip(0.0, 1.0)).astype(np.uint8)
     return grey.reshape(shape)
 
@@ -254,7 +254,7 @@ def _edges(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _listed(
     column: Column, wanted: npt.NDArray[Any], bought: npt.NDArray[Any], weights: Vector | None
 ) -> Distribution:
-    """Of words: all of them, or those that are most wanted, with the others in one."""
+    """Bars of words: all of them, or the most wanted ones, with the others in one."""
     if column.kind == "boolean":
         words = ["no", "yes"]
     else:

@@ -1,4 +1,4 @@
-"""The plots of a report, as Bokeh's models. Whatever they draw is in the report's figures."""
+"""The plots of a report, as Bokeh's models. Everything that they draw is in the report's figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hushbid.report.style import (
 __all__ = ["BAR_OWNERS", "STATE_NAMES", "bars", "beside", "plots_of"]
 
 BAR_OWNERS: Final = 30
-"""Most owners that have a bar."""
+"""Most owners with a bar."""
 STATE_NAMES: Final = {
     "-": "nothing",
     "s": "sealed point handed over",
@@ -56,12 +56,12 @@ _OWNER_STYLES: Final = tuple(
 )
 _ROW_PIXELS: Final = 26
 _ROW_PART: Final = 0.88
-"""What part of a row of the map is coloured."""
+"""The part of a map row that is coloured."""
 _NARROWEST: Final = 280
 
 
 def plots_of(figures: Figures) -> dict[str, LayoutDOM]:
-    """All plots that the figures have something for, by name."""
+    """All plots that the figures have data for, by name."""
     drawn = {
         "quality": _quality(figures),
         "objective": _objective(figures),
@@ -141,7 +141,7 @@ def _map(figures: Figures) -> Figure | None:
     codes = [np.array([[letters.index(letter) for letter in row]], dtype=np.uint8) for row in found.states]
     step = (numbers[-1] - numbers[0]) / max(1, len(numbers) - 1) or 1.0
     cells = figure.add_glyph(
-        # What a letter means, page.js adds: a text for every cell would fill the page.
+        # page.js adds the meaning of a letter: a text for every cell would fill the page.
         ColumnDataSource(
             {"image": codes, "y": style.rows(figure, names) - _ROW_PART / 2, "owner": names},
             name="map",
@@ -188,7 +188,7 @@ def _counts(figures: Figures) -> Figure | None:
     figure = style.round_figure("owners", figures.rounds.run, height=260, y_range=DataRange1d(start=0))
     style.lines(figure, "round", drawn, "%d", steps=True)
     style.place_legend(figure)
-    figure.yaxis.ticker = BasicTicker(min_interval=1)  # there are no halves of owners
+    figure.yaxis.ticker = BasicTicker(min_interval=1)  # owners are whole numbers
     return figure
 
 
@@ -212,7 +212,7 @@ def _shares(figures: Figures) -> LayoutDOM | None:
 
 
 def beside(figures: Iterable[Figure]) -> LayoutDOM:
-    """Plots beside each other, or below each other where the page is narrow."""
+    """Plots beside each other, or below each other on a narrow page."""
     return row(list(figures), sizing_mode="stretch_width", styles={"flex-wrap": "wrap"})
 
 
@@ -222,7 +222,7 @@ def bars(
     """A bar for each name, the first on top.
 
     Args:
-        form: How a value is written, as printf has it.
+        form: The printf format of a value.
         height: Pixels.
     """
     figure = style.figure("", "", height=height, title=title, min_width=_NARROWEST)
@@ -238,13 +238,13 @@ def bars(
 
 def _odometer(figures: Figures) -> Figure | None:
     end = figures.rounds.run
-    if not end:  # none was run, or nobody tells how many: a single reading, which the table has
+    if not end:  # none was run, or their number is unknown: a single reading, which the table has
         return None
     series = []
     for odometer in figures.odometers:
         rounds, spent = odometer.rounds, odometer.epsilon
         if rounds[-1] < end:
-            # A single release is all that is spent, from before the first round on.
+            # A single release is spent in full, from before the first round on.
             rounds, spent = (*rounds, end), (*spent, spent[-1])
         colour, dash = (BLUE, "solid") if odometer.protects == OWNERS_DATA else (VERMILION, "dashed")
         series.append(_series(odometer.protects, rounds, spent, colour, dash))

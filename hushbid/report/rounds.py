@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features, features_to_float
 from hushbid.protocol.space.mmd import embedding_objective
@@ -33,7 +33,7 @@ __all__ = [
 SHOWN_ROUNDS: Final = 5_000
 """Most entries of a series (`thinned`)."""
 MAP_OWNERS: Final = 12
-"""Most owners that the map has a row for: those that won most points."""
+"""Most owners with a row in the map: those that won most points."""
 
 _DECIMALS: Final = 6
 """Decimals of seconds: clocks are no more accurate."""
@@ -49,8 +49,8 @@ class WeighedSeries:
 
     Attributes:
         objective_before: J of the seed set alone; None if there was no target, or the curator is blind.
-        objective: J after the round; empty likewise.
-        gain: By how much the round's points raised J; None: none was chosen.
+        objective: J after the round; empty in the same cases.
+        gain: Increase of J by the round's points; None: none was chosen.
     """
 
     objective_before: float | None
@@ -60,7 +60,7 @@ class WeighedSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class CuratorSeries(WeighedSeries):
-    """What the curator's transcript alone tells: owners asked and absent, points handed over, by how many."""
+    """Counts that only the curator's transcript has: owners asked and absent, and points handed over."""
 
     asked: Numbers
     raw: Numbers
@@ -72,7 +72,7 @@ class CuratorSeries(WeighedSeries):
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerSeries(WeighedSeries):
-    """What the consumer's transcript tells where the curator is blind, and the consumer weighs.
+    """Figures of the consumer's transcript if the curator is blind and the consumer weighs.
 
     `void` counts boxes that did not hold what their owner said.
     """
@@ -82,7 +82,7 @@ class ConsumerSeries(WeighedSeries):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundMap:
-    """What some owners did in each round that is shown; `left_out` others have no row.
+    """The actions of some owners in each round that is shown; `left_out` others have no row.
 
     `states` has a text for each owner, a letter a round: W its point was chosen, a absent, r it handed a raw
     point over, s a sealed one, q it was asked and no point came, - nothing of these.
@@ -95,7 +95,7 @@ class RoundMap:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundFigures:
-    """The session round by round. What the transcripts do not tell is None.
+    """The session round by round. Figures that the transcripts lack are None.
 
     Attributes:
         run: Rounds that were begun.
@@ -115,29 +115,29 @@ class RoundFigures:
 
     @property
     def weighed(self) -> WeighedSeries | None:
-        """The series of the party that weighs, if its transcript is there."""
+        """The series of the party that weighs, if its transcript is given."""
         return self.consumer or self.curator
 
 
 def shown(count: int) -> tuple[int, ...]:
-    """Which of the numbers 1 … `count` are shown of a series."""
+    """Which of the numbers 1 … `count` a series shows."""
     return thinned(count, SHOWN_ROUNDS)
 
 
 def thinned(count: int, most: int) -> tuple[int, ...]:
-    """The numbers 1 … `count`; of more than `most`, so many, evenly spaced, with the first and the last."""
+    """The numbers 1 … `count`; at most `most` of them, evenly spaced, with the first and the last."""
     return tuple(np.unique(np.linspace(1, count, min(count, most)).astype(np.int64)).tolist())
 
 
 def shortened(value: float) -> float:
-    """A figure of a series to nine digits: more are not read, and a page has room for so much."""
+    """A figure of a series to nine digits: nobody reads more, and a page's size is limited."""
     return float(f"{value:.9g}")
 
 
 def wins_of(sources: Sequence[Source]) -> list[Win] | None:
     """The chosen points, in order: as the curator chose them, or else as the consumer got them.
 
-    A blind curator does not know which of its boxes hold nothing: there the consumer tells first.
+    A blind curator does not know which of its boxes are empty: there the consumer's transcript comes first.
     """
     for source in sources[::-1] if sources[0].session.rule.blind else sources:
         if source.curator is not None:
@@ -172,7 +172,7 @@ def rounds_of(sources: Sequence[Source]) -> RoundFigures:
 def _run(sources: Sequence[Source]) -> int:
     run = max(source.course.rounds for source in sources)
     delivered = any(source.consumer is not None and source.consumer.delivered for source in sources)
-    # All rounds are run before anything is delivered, also those that no point was left for.
+    # All rounds are run before anything is delivered, even those without points left.
     return max(run, sources[0].session.rounds) if delivered else run
 
 
@@ -211,15 +211,18 @@ def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries
 
 
 def _consumer_series(sources: Sequence[Source], numbers: Numbers) -> ConsumerSeries | None:
-    source = next((each for each in sources if isinstance(each.machine, BlindConsumer)), None)
-    if source is None or not isinstance(machine := source.machine, BlindConsumer) or machine.target is None:
+    source = next((each for each in sources if each.consumer is not None), None)
+    if source is None or (machine := source.consumer) is None:
+        return None
+    buying = machine.buying
+    if not isinstance(buying, BlindBuying) or buying.target is None:
         return None
     chosen: dict[int, list[Features]] = {}
     for entry in machine.delivered:
         if entry.candidate is not None and not entry.dispute:
             chosen.setdefault(entry.chosen_round, []).append(entry.candidate.features)
     void = Counter(entry.chosen_round for entry in machine.delivered if entry.dispute)
-    values = objectives(source.session, machine.target, chosen, max(numbers, default=0))
+    values = objectives(source.session, buying.target, chosen, max(numbers, default=0))
     before, objective, gains = _course(values, chosen, numbers)
     return ConsumerSeries(
         objective_before=before,
@@ -237,7 +240,7 @@ def _once(owners: Mapping[int, list[str]]) -> dict[int, list[str]]:
 def _course(
     values: Sequence[float], won: Collection[int], numbers: Numbers
 ) -> tuple[float | None, tuple[float, ...], tuple[float | None, ...]]:
-    """J before, J after each round that is shown, and what the round gained; without J, nothing."""
+    """J before, J after each round that is shown, and the round's gain; without J, nothing."""
     if not values:
         return None, (), (None,) * len(numbers)
     gains = [shortened(values[number] - values[number - 1]) if number in won else None for number in numbers]
@@ -263,7 +266,7 @@ def _counts(handed: Mapping[int, Sequence[str]], numbers: Iterable[int]) -> Numb
 
 
 def _map(sources: Sequence[Source], numbers: Numbers, wins: Sequence[Win]) -> RoundMap | None:
-    """The map of the owners that won most, if the curator tells; else of the owners that tell themselves."""
+    """The map of the owners that won most, by the curator's transcript; else of owners with transcripts."""
     telling = [source for source in sources if source.machine is not None and source.consumer is None]
     if not telling:
         return None
@@ -278,7 +281,7 @@ def _map(sources: Sequence[Source], numbers: Numbers, wins: Sequence[Win]) -> Ro
             if owner in cells:
                 cells[owner][number] = letter
 
-    # What says more of a round overwrites what says less.
+    # More informative states overwrite less informative ones.
     for source in telling if curator is None else telling[:1]:
         mark("q", _entries(source.course.asked))
         mark("s", _entries(source.course.sealed))

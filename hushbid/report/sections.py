@@ -1,4 +1,4 @@
-"""The sections of a report, each with its plots, its tables, and what a reader needs to know of them."""
+"""The sections of a report, each with its plots, its tables, and the explanations that a reader needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["sections"]
 _TABLE_ROWS: Final = 100
 """Most rows of a table; the others are summed up, or counted."""
 _ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent in")
-"""Columns of the owners' table that say something with nothing but zeros."""
+"""Columns of the owners' table that are informative even with nothing but zeros."""
 _UNKNOWN: Final = "–"
 _ERROR: Final = "its standard error"
 _BY_CONSUMER: Final = "It is the consumer's, by its signed account: the curator is blind."
@@ -87,7 +87,7 @@ def _appraisal(figures: Figures) -> Iterable[Html]:
 
 
 def _model(appraisal: Appraisal) -> Iterable[Html]:
-    """Whether the consumer's model gets better: a sentence, and what it is with each thing to learn from."""
+    """Whether the consumer's model improves: a sentence, and its scores with each training set."""
     if (model := appraisal.model) is None:
         return
     if model.training_weights is not None:
@@ -333,13 +333,13 @@ def _lead(terms: SettlementTerms) -> str:
 
 
 def _is_known(figures: Figures, place: int) -> bool:
-    """Whether anything is told of an owner: by the curator, the consumer, or itself."""
+    """Whether an owner is mentioned at all: by the curator, the consumer, or itself."""
     owners = figures.owners
     return owners.won is not None or (owners.raw is not None and owners.raw[place] is not None)
 
 
 def _by_share(figures: Figures) -> list[int]:
-    """The owners' places: who is owed most first, or who has handed over most where nobody tells more."""
+    """The owners' places: first by payment due, or by hand-overs if no transcript has payments."""
     owners = figures.owners
     worth: Sequence[Any] = owners.settlement or owners.won or [count or 0 for count in owners.raw or ()]
     return sorted(range(len(owners.name)), key=lambda place: (-worth[place], place))

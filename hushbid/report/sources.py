@@ -23,17 +23,17 @@ from hushbid.transcripts.replay import opened_session, replayed
 __all__ = ["EVALUATION", "Source", "evaluation_in", "open_sources", "transcripts_of"]
 
 EVALUATION: Final = "evaluation.json"
-"""Name of the file of a run that has what no party can compute."""
+"""Name of a run's file with the figures that no party can compute."""
 _ORDER: Final = {"curator": 0, "consumer": 1, "owner": 2}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One party's transcript. Its chain holds, and what can be replayed was, without a difference.
+    """One party's transcript. Its chain holds, and replaying it, where possible, found no difference.
 
     Attributes:
-        session: The session that it records. Where it is redacted, its seeds are no longer known.
-        machine: The party's machine after the last record; None where private fields were taken out.
+        session: The session that it records. If it is redacted, its seeds are no longer known.
+        machine: The party's machine after the last record; None if private fields were removed.
         torn_bytes: Bytes at its end that are no whole record.
     """
 
@@ -58,7 +58,7 @@ class Source:
 
 
 def transcripts_of(*given: Path) -> list[Path]:
-    """The transcripts in state directories, or in those of parties or of runs; of a file, itself.
+    """The transcripts in state directories, or in those of parties or of runs; for a file, itself.
 
     Raises:
         ConfigError: A directory has none.
@@ -79,7 +79,7 @@ def _transcripts_in(given: Path) -> list[Path]:
 
 
 def evaluation_in(given: Path) -> Path | None:
-    """The judgement of the purchase that a run's directory has, or the consumer's, beside transcripts."""
+    """The judgement of the purchase in a run's directory, or the consumer's, beside transcripts."""
     for place in (given, given / "state"):
         if (place / f"{CONSUMER}.transcript").is_file() and (place / RESULT_FILE).is_file():
             return place / RESULT_FILE
@@ -92,9 +92,9 @@ def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
 
     Raises:
         ConfigError: They are of several sessions, or two are one party's.
-        DataError: One is no transcript, or not of a whole first record.
-        TranscriptDamaged: The chain of one does not hold.
-        ReplayDivergence: One is not what its party's machine does.
+        DataError: One is no transcript, or its first record is not whole.
+        TranscriptDamaged: The chain of one is broken.
+        ReplayDivergence: One differs from what its party's machine does.
     """
     sources: dict[str, Source] = {}
     for path in paths:
@@ -103,7 +103,7 @@ def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
         if source.header.session != first.header.session:
             raise ConfigError(
                 f"{path} is of another session than {first.path}.",
-                advice="A report is on one session: give its transcripts alone.",
+                advice="A report covers one session: give only its transcripts.",
             )
         other = sources.setdefault(source.header.party, source)
         if other is not source:
@@ -133,7 +133,7 @@ def _open(path: Path) -> Source:
 
 
 def _open_redacted(path: Path, session: Session, course: Course) -> Source:
-    """Read what is public. The chain holds, but no machine vouches for what the records say."""
+    """Read the public fields. The chain holds, but no machine vouches for what the records say."""
     with TranscriptReader(path) as reader:
         try:
             for record in reader:

@@ -1,7 +1,7 @@
-"""How a report's plots look: colours in the light and in the dark, and the parts that they are made of.
+"""The look of a report's plots: colours in light and dark mode, and the parts of plots.
 
-Colours are those of Okabe and Ito, which people who see red and green alike tell apart; what they say is
-said by dashes, symbols or rows too.
+Colours are those of Okabe and Ito, which people with red-green colour blindness can tell apart; dashes,
+symbols or rows carry the same information.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ DARK: Final[Mapping[str, str]] = {
     PALE_BLUE: "#2A3B49",
     PALE_ORANGE: "#7A5B1E",
 }
-"""What page.js draws these in on a dark page; the others are seen on both."""
+"""The replacements that page.js draws on a dark page; other colours are visible on both."""
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _LEGEND_CSS: Final = """
 :host { grid-template-columns: minmax(0, auto); max-width: 100%; }
@@ -66,7 +66,7 @@ _LEGEND_CSS: Final = """
 .bk-label { display: block; max-width: 16rem; overflow: hidden; text-overflow: ellipsis; }
 svg { flex: none; width: 20px; height: 14px; }
 """
-"""Bokeh lays a legend out in one row, which a narrow page cuts, and its marks are of 500 pixels at first."""
+"""Bokeh lays a legend out in one row, which a narrow page cuts, and its marks have 500 pixels initially."""
 LOOK: Final = Theme(
     json={
         "attrs": {
@@ -115,7 +115,7 @@ LOOK: Final = Theme(
         }
     }
 )
-"""The page's letters and colours, for every part of every plot."""
+"""The page's fonts and colours, for every part of every plot."""
 _LONGEST_WORD: Final = 18
 _TOOLBAR_PIXELS: Final = 30
 
@@ -132,13 +132,13 @@ class Series:
 
 
 def figure(x: str, y: str, *, height: int = 360, tools: bool = True, **given: Any) -> Figure:
-    """An empty plot with the titles of its axes, of so many pixels, with its toolbar."""
+    """An empty plot with axis titles, of that height in pixels, with its toolbar."""
     zoom, save = BoxZoomTool(description="Zoom"), SaveTool(filename="plot", description="Save as SVG")
     drawn = new_figure(
         height=height + (_TOOLBAR_PIXELS if tools else 0),
         x_axis_label=x or None,
         y_axis_label=y or None,
-        # These and no others: each of them does its work in the page.
+        # Only these tools: each of them works in the page.
         tools=[zoom, PanTool(), ResetTool(), save] if tools else [],
         active_drag=zoom if tools else None,
         toolbar_location="above" if tools else None,
@@ -150,7 +150,7 @@ def figure(x: str, y: str, *, height: int = 360, tools: bool = True, **given: An
 
 
 def round_figure(y: str, last: int, *, values: Iterable[float] = (), **given: Any) -> Figure:
-    """An empty plot over the rounds up to `last`. Values that all have a magnitude make y logarithmic."""
+    """An empty plot over the rounds up to `last`. If all values have a magnitude, y is logarithmic."""
     room = max(1.0, last / 100)
     drawn = scaled("round", y, values, x_range=Range1d(start=1 - room, end=last + room), **given)
     drawn.xaxis.ticker = BasicTicker(min_interval=1)
@@ -158,9 +158,9 @@ def round_figure(y: str, last: int, *, values: Iterable[float] = (), **given: An
 
 
 def scaled(x: str, y: str, values: Iterable[float], **given: Any) -> Figure:
-    """An empty plot whose y is scaled by magnitude, unless a value has none, or all are one.
+    """An empty plot whose y is scaled by magnitude, unless a value has none, or all are equal.
 
-    Its ticks are read as they stand, by 1, 2 and 5.
+    Its ticks are labelled in plain notation, by 1, 2 and 5.
     """
     all_values = list(values)
     low, high = min(all_values, default=0.0), max(all_values, default=0.0)
@@ -173,18 +173,18 @@ def scaled(x: str, y: str, values: Iterable[float], **given: Any) -> Figure:
 
 
 def lines(drawn: Figure, x: str, series: Sequence[Series], form: str, *, steps: bool = False) -> None:
-    """Lines over whole numbers, with one box that says the values of all where the pointer is.
+    """Lines over whole numbers, with one box that shows the values of all at the pointer.
 
     Args:
-        x: What the whole numbers are.
-        form: How a value is written, as printf has it.
+        x: The meaning of the whole numbers.
+        form: The printf format of a value.
     """
     places = np.unique(np.concatenate([each.x for each in series]))
     values = np.full((len(series), len(places)), np.nan, dtype=np.float32)
     for row, each in zip(values, series, strict=True):
         row[np.searchsorted(places, each.x)] = each.y
     said = {f"y{number}": row for number, row in enumerate(values)}
-    # Where one line is, the pointer is told of all.
+    # Where one line is, the pointer shows all.
     everywhere = ColumnDataSource({"x": integers(places), "top": np.fmax.reduce(values), **said})
     drawn.xaxis.ticker = BasicTicker(min_interval=1)
     told = [(x, "@x")]
@@ -232,7 +232,7 @@ def rows(drawn: Figure, names: Sequence[str]) -> npt.NDArray[np.float64]:
     drawn.y_range = Range1d(start=-0.5, end=len(names) - 0.5)
     drawn.yaxis.ticker = FixedTicker(ticks=places.tolist())
     drawn.yaxis.major_label_overrides = {
-        # Bokeh takes a plain string between dollars for a formula, for which it would fetch a program.
+        # Bokeh takes a plain string between dollars for a formula, and would load a program for it.
         float(place): PlainText(text=short(name))
         for place, name in zip(places, names, strict=True)
     }
@@ -253,7 +253,7 @@ def key(drawn: Figure, name: str, colour: str) -> None:
 
 
 def place_legend(drawn: Figure, *, hides: bool = True) -> None:
-    """Put the legend above the plot; a click on an entry hides what it names, or shows it again."""
+    """Put the legend above the plot; a click on an entry hides or shows what it names."""
     (legend,) = drawn.legend
     legend.click_policy = "hide" if hides else "none"
     drawn.center = [each for each in drawn.center if each is not legend]
@@ -267,7 +267,7 @@ def hover(
     *,
     mode: Literal["mouse", "vline"] = "mouse",
 ) -> None:
-    """A box beside the pointer: a word and a template for each of its lines; numbers as printf has them."""
+    """A box beside the pointer: a word and a template for each of its lines; numbers in printf format."""
     parts = [
         element("span", each, style=look)
         for line in told
@@ -287,10 +287,10 @@ def hover(
 
 
 def integers(values: Iterable[int]) -> npt.NDArray[np.int32]:
-    """As an array, which takes less room in the page than their digits."""
+    """The values as an array, which takes less room in the page than their digits."""
     return np.array(list(values), dtype=np.int32)
 
 
 def floats(values: Iterable[float | None]) -> npt.NDArray[np.float64]:
-    """As an array, in which NaN stands for None."""
+    """The values as an array, in which NaN stands for None."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -1,1 +1,1 @@
-"""Results of sessions as typed records, and how people are shown them."""
+"""Results of sessions as typed records, and their presentation to people."""

@@ -1,4 +1,4 @@
-"""The result of `hushbid run` and `hushbid simulate`: a record, which is its own JSON (docs/results.md)."""
+"""The result of `hushbid run` and `hushbid simulate`: a record that is its own JSON (docs/results.md)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Choices", "RunResult"]
 
 @dataclass(frozen=True, slots=True)
 class Choices(Figures):
-    """How good the delivered points are, and those of the baselines (`hushbid.cluster.evaluation`)."""
+    """The quality of the delivered points, and of the baselines (`hushbid.cluster.evaluation`)."""
 
     run: Judgement = Judgement()
     greedy: Judgement = Judgement()
@@ -48,13 +48,13 @@ class RunResult(Figures):
     """The result of a procurement.
 
     Attributes:
-        owners: How many.
-        choices: The delivered points beside what they are compared with.
+        owners: Their number.
+        choices: The delivered points and the choices that they are compared with.
         test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
         not_computed: Figures of `choices` that the operator left out.
         own: Figures of the consumer alone: baselines, label shares, and owners' exact parts.
-        model: Whether the consumer's model gets better, beside a uniform choice.
-        display: Owners' names as people have them, by their names here; of others there is none.
+        model: Whether the consumer's model improves, beside a uniform choice.
+        display: Owners' display names, by their names here; other owners have none.
         transcripts: Party → its transcript.
     """
 
@@ -125,8 +125,8 @@ class RunResult(Figures):
         """The result of a session, from those of its curator and consumer.
 
         Args:
-            reference: What the operator compares it with.
-            kept: Attributes of where things lie, and of processes.
+            reference: The operator's baselines.
+            kept: Attributes for paths and processes.
         """
         file = session.file
         facts = {
@@ -158,13 +158,13 @@ class RunResult(Figures):
         return f"<RunResult of {printable(self.session)!r}: {bought}{right}>"
 
     def _repr_html_(self) -> str:
-        from hushbid.results.terminal import as_text  # which takes rich
+        from hushbid.results.terminal import as_text  # which imports rich
 
         return f"<pre>{escape(as_text(self))}</pre>"
 
     @property
     def sentences(self) -> tuple[str, str]:
-        """Whether the model got better than with own rows; and what protects whom, at what ε."""
+        """Whether the model improved on own rows alone; and which guarantee protects whom, at what ε."""
         return judged(self.model, self.privacy)
 
     @property
@@ -179,12 +179,12 @@ class RunResult(Figures):
 
     @property
     def standing(self) -> Standing | None:
-        """How the delivered points stand beside a uniform choice; None where a figure is missing."""
+        """The delivered points compared with a uniform choice; None if a figure is missing."""
         return beside_uniform(self.choices.run, self.choices.uniform, unlike=bool(self.test_unlike))
 
     @property
     def rounds_per_second(self) -> float | None:
-        """None where no time was measured."""
+        """None if no time was measured."""
         return self.rounds / self.wall_seconds if self.wall_seconds > 0 else None
 
     @property

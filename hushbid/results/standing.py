@@ -1,4 +1,4 @@
-"""Whether what was bought is better than a random choice of as many points, in one sentence."""
+"""Whether the purchase is better than a random choice of as many points, in one sentence."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Standing", "beside_uniform"]
 
 CLOSER: Final = 0.8
 FARTHER: Final = 1.2
-"""Ratio of MMD² to that of the single known random draw; other draws differ by a fifth."""
+"""Ratio to the MMD² of the one known random draw; other draws differ by a fifth."""
 
 ALIKE: Final = 0.02
-"""Least of 1 less the mean kernel value of two points, by which points differ to a session at all."""
+"""Least value of 1 minus two points' mean kernel value at which points differ to a session at all."""
 
 Rank: TypeAlias = Literal["closer", "alike", "farther", "unmeasured"]
 
@@ -30,14 +30,14 @@ _WORDS: Final[dict[Rank, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The purchase beside a uniform choice, both with matching weights if both have them.
+    """The purchase compared with a uniform choice, both with matching weights if both have them.
 
     Attributes:
-        uniform: How good the uniform choice is; with an MMD² above 0.
+        uniform: Quality of the uniform choice; its MMD² is above 0.
         weighted: Whether both figures are with weights.
         alike: Whether all points are alike to the session, so that nothing is measured.
-        unlike: Whether the test points are of another distribution than D_v, so that a purchase that is like
-            D_v need not be like them (`hushbid.cluster.evaluation.unlike`).
+        unlike: Whether the test points are of another distribution than D_v, so that a purchase that
+            resembles D_v need not resemble them (`hushbid.cluster.evaluation.unlike`).
     """
 
     bought: Quality
@@ -70,7 +70,7 @@ class Standing:
 
     @property
     def _shown(self) -> str:
-        """The ratio as people read it, by which it is judged: what is printed alike is called alike."""
+        """The ratio as printed, by which it is judged: ratios printed alike are judged alike."""
         return f"{self.ratio:#.2g}".rstrip(".")  # 1.0 and not 1, but 12
 
     def sentence(self) -> str:
@@ -94,12 +94,12 @@ class Standing:
 
 
 def beside_uniform(bought: Judgement, uniform: Judgement, *, unlike: bool = False) -> Standing | None:
-    """How the purchase stands; None where a figure is missing, or the uniform choice's is 0."""
+    """The comparison; None if a figure is missing, or the uniform choice's is 0."""
     pairs = [(bought.plain, uniform.plain, False)]
     if bought.weighted is not None and uniform.weighted is not None:
         pairs.insert(0, (bought.weighted.quality, uniform.weighted.quality, True))
     plain = uniform.plain
-    # The biased MMD² of n points is about (1 - k̄)/n at least, with k̄ their mean kernel value.
+    # The biased MMD² of n points is at least about (1 - k̄)/n, with k̄ their mean kernel value.
     alike = plain.mmd2 is not None and plain.mmd2 * (plain.effective_points or 0.0) < ALIKE
     for chosen, random, weighted in pairs:
         if chosen.mmd2 is not None and random.mmd2:

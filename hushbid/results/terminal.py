@@ -29,11 +29,11 @@ from hushbid.results.run import RunResult
 __all__ = ["as_text", "render"]
 
 _NOTEBOOK: Final = 100
-"""Columns of text in a notebook."""
+"""Width of text in a notebook."""
 _PAID: Final = 2
-"""Owners whose share the short form lists."""
+"""Most owners whose share the short form lists."""
 _SHOWN_OWNERS: Final = 12
-"""Owners that the settlement table has a line for; the others are summed up."""
+"""Most owners with a line in the settlement table; the others are summed up."""
 
 
 _STYLES: Final = {"better": "bold", "same": "bold yellow", "worse": "bold red", "unknown": "bold yellow"}
@@ -60,7 +60,7 @@ def render(result: RunResult, console: Console, *, details: bool = False) -> Non
 
 def as_text(result: RunResult) -> str:
     """The fifteen lines without colours."""
-    # In a notebook's kernel a console would show what it captures as an empty cell of its own.
+    # A console in a notebook's kernel would show captured text as an empty cell of its own.
     console = Console(width=_NOTEBOOK, force_terminal=False, force_jupyter=False, color_system=None)
     with console.capture() as captured:
         render(result, console)
@@ -68,7 +68,7 @@ def as_text(result: RunResult) -> str:
 
 
 def _comparison(result: RunResult) -> Table:
-    """What the model learns from, and how close the points are that it gets."""
+    """The training data of the models, and how close their points are."""
     model, run, uniform = result.model, result.choices.run, result.choices.uniform
     both = run.weighted is not None and uniform.weighted is not None
     table = _table()
@@ -113,7 +113,7 @@ def _judged(figure: Figure | None) -> list[str]:
 
 
 def _payments(result: RunResult) -> Text:
-    """What came of whom, and each owner's part in what is to be paid, in one number."""
+    """The points of each owner, and each one's share of the payments, in one number."""
     seen = result.points_accessed_curator
     trust = " and trust" if any(each.against == TRUSTED for each in result.privacy) else ""
     facts = (
@@ -199,7 +199,7 @@ def _beating_greedy(result: RunResult) -> str:
 
 
 def _table() -> Table:
-    """A table that wastes no line, and no more than two spaces between columns."""
+    """A table without padding lines, with at most two spaces between columns."""
     return Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
 
 
@@ -225,7 +225,7 @@ def _facts(result: RunResult) -> Text:
 
 
 def _warnings(result: RunResult) -> list[str]:
-    """What stands against reading the figures plainly."""
+    """Reservations about the figures."""
     found, far = [], result.seed_distance is not None and result.seed_distance.far
     if result.disputed:
         found.append(f"{result.disputed} delivered points do not match their features.")
@@ -319,7 +319,7 @@ def _settlement(result: RunResult) -> RenderableType:
 
 
 def _exact(part: OwnerPart | None, distance: float | None) -> list[str]:
-    """An owner's part by exact kernels, and how much larger MMD² is without the owner's points."""
+    """An owner's part by exact kernels, and the increase of MMD² without the owner's points."""
     if part is None:
         return ["–", "–"]
     more = None if part.mmd2_without is None or distance is None else part.mmd2_without - distance
@@ -327,7 +327,7 @@ def _exact(part: OwnerPart | None, distance: float | None) -> list[str]:
 
 
 def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> list[str]:
-    """What owners are paid together, with the standard error for a single one; their share; the amount."""
+    """Owners' total payment, with the standard error for a single one; their share; the amount."""
     known = [line for line in lines if line is not None and line.paid is not None]
     if not known:
         return ["–"] * (4 if priced else 3)

@@ -1,4 +1,4 @@
-"""Changes of a session's roster: keys that are approved, and keys that are taken back."""
+"""Changes to a session's roster: approving keys and revoking them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hushbid.text_files import one_at_a_time, replace_file
 
 __all__ = ["ALL_ANEW", "approve", "parties", "revoke"]
 
-ALL_ANEW: Final = "All parties need the new file, or a new invitation: the session's digest is another."
+ALL_ANEW: Final = "All parties need the new file, or a new invitation: the session's digest has changed."
 
 
 def approve(
@@ -47,10 +47,10 @@ def approve(
 
     Raises:
         ConfigError: A request is invalid, has expired, or is for another session; or its fingerprint was not
-            confirmed, or its key cannot be put there; or the file cannot be read or written. It is then as it
-            was.
+            confirmed, or its key cannot be put there; or the file cannot be read or written. The file is then
+            unchanged.
     """
-    draft = RosterFile(session).draft  # what is wrong there is said before anybody is asked
+    draft = RosterFile(session).draft  # report problems of the requests before asking anybody
     read = [_requested(path, draft.session.name, now) for path in requests]
     if compare:
         _compare(read, None if fingerprints is None else _told(fingerprints))
@@ -79,7 +79,7 @@ def approve(
 
 
 def _requested(path: Path, session: str, now: datetime | None) -> KeyRequest:
-    """A request that is in force, and for this session if it names one."""
+    """A valid, unexpired request, and for this session if it names one."""
     request = read_key_request(path)
     again = f"Have {request.name} make a new one (`hushbid keys request`), if this machine's clock is right."
     check_in_force(request.expires, where=str(path), advice=again, now=now)
@@ -107,14 +107,14 @@ def parties(session: Path) -> dict[str, Any]:
 
 
 def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
-    """Take a party off a session's roster; or shut an owner out of a session that has begun.
+    """Take a party off a session's roster; or exclude an owner from a session that has begun.
 
     Args:
-        config: The curator's private file, in which the owner is named then; None: the roster is changed.
+        config: The curator's private file, which then lists the owner; None: the roster is changed.
 
     Raises:
-        ConfigError: The party is not on the roster, or is one that a session cannot do without; or a file
-            cannot be read or written.
+        ConfigError: The party is not on the roster, or is one that a session requires; or a file cannot be
+            read or written.
     """
     if config is not None:
         place = _place(name, RosterFile(session))
@@ -133,7 +133,7 @@ def _place(name: str, roster: RosterFile) -> Place:
     place = roster.place(name)
     if place is None:
         raise ConfigError(
-            f"{roster.path}: {name} is not on the roster.", advice="`hushbid keys list` shows who is."
+            f"{roster.path}: {name} is not on the roster.", advice="`hushbid keys list` shows the roster."
         )
     return place
 
@@ -214,7 +214,7 @@ def _wish(request: KeyRequest) -> str:
 
 
 def _plain(fingerprint: str) -> str:
-    """A fingerprint for comparison: how it was typed does not matter."""
+    """A fingerprint for comparison, independent of how it was typed."""
     return "".join(character for character in fingerprint.upper() if character.isalnum())
 
 

@@ -53,7 +53,7 @@ class RosterFile:
     """A session file whose roster is changed; `save` writes it.
 
     Raises:
-        ConfigError: It cannot be read, or something other than its roster is wrong.
+        ConfigError: It cannot be read, or is invalid apart from its roster.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +63,7 @@ class RosterFile:
         self._document = tomlkit.parse(text)
 
     def places(self) -> Iterator[Place]:
-        """Every place there is, the curator's and the consumer's first, then the owners' by name."""
+        """All places, the curator's and the consumer's first, then the owners' by name."""
         roster = self.draft.roster
         yield Place(CURATOR, "curator", roster.curator)
         yield Place(CONSUMER, "consumer", roster.consumer)
@@ -74,10 +74,10 @@ class RosterFile:
         return next((place for place in self.places() if place.party == party), None)
 
     def put(self, party: str, key: PublicIdentity, *, replace: bool) -> None:
-        """Give a party its key, if need be in place of another one. An owner that has no place gets one.
+        """Give a party its key, replacing another one if allowed. An owner without a place gets one.
 
         Raises:
-            ConfigError: It has another key and that may not be replaced, or another party has this one.
+            ConfigError: It has another key that must not be replaced, or another party has this one.
         """
         for place in self.places():
             if place.key is None:
@@ -85,7 +85,7 @@ class RosterFile:
             if place.party != party and place.key.curve == key.curve:
                 raise ConfigError(
                     f"{self.path}: {place.party} has this key already, and {party} asks for it too.",
-                    advice="Every party makes a key of its own: `hushbid keys new`.",
+                    advice="Every party needs a key of its own: `hushbid keys new`.",
                 )
             if place.party == party and place.key != key and not replace:
                 raise ConfigError(
@@ -101,7 +101,7 @@ class RosterFile:
         self._set(party, None)
 
     def restrict(self, owners: Collection[str]) -> None:
-        """Leave these owners on the roster, and no others. One that has no place yet gets one without a key.
+        """Leave these owners on the roster, and no others. One without a place gets one without a key.
 
         Raises:
             ConfigError: The session would have fewer owners than it needs.
@@ -122,7 +122,7 @@ class RosterFile:
         self.draft = validated(DraftSession, self._document.unwrap(), where=str(self.path))
 
     def session(self) -> tuple[SessionFile | None, str]:
-        """The session file as it stands; or None, and why no party would take it yet."""
+        """The present session file; or None, and why no party would take it yet."""
         if without := [place.party for place in self.places() if place.missing]:
             return None, f"Still without a key: {', '.join(without)}."
         try:
@@ -135,7 +135,7 @@ class RosterFile:
     def wrong(self) -> str:
         """What is wrong with the file, whichever keys it still gets; empty if nothing.
 
-        An empty place is not wrong; one with something else than a key is.
+        An empty place is not wrong; one with something other than a key is.
         """
         no_keys = [place.party for place in self.places() if place.missing and place.text]
         if no_keys:
@@ -157,7 +157,7 @@ class RosterFile:
         return ""
 
     def save(self) -> None:
-        """Write the file, its comments and its layout as they were.
+        """Write the file, keeping its comments and layout.
 
         Raises:
             ConfigError: It cannot be written.
@@ -165,10 +165,10 @@ class RosterFile:
         replace_file(self.path, tomlkit.dumps(self._document))
 
     def save_as(self, path: Path) -> None:
-        """Write another file, which must not be there yet.
+        """Write another file, which must not exist yet.
 
         Raises:
-            ConfigError: It is there, or cannot be written.
+            ConfigError: It exists, or cannot be written.
         """
         write_new_file(path, tomlkit.dumps(self._document))
 

@@ -1,7 +1,7 @@
 """Checks before a run creates anything: whether one of its parties would refuse its part.
 
-A party that refuses its data or its budget ends a run that has a directory, keys and processes by then. The
-operator of a cluster holds every file, so the checks of `preflight` can say all of it beforehand.
+A party that refuses its data or its budget ends a run that by then has a directory, keys and processes. The
+operator of a cluster holds every file, so the checks of `preflight` can find all of it beforehand.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hushbid.running.process import PartyFailed
 __all__ = ["check_run"]
 
 _NOWHERE: Final = Path("/nonexistent/hushbid")
-"""Where a party's things would lie: they are not there yet, and nothing is looked for."""
+"""A placeholder for the parties' directories: they do not exist yet, and nothing is looked up there."""
 
 
 def check_run(
@@ -45,16 +45,16 @@ def check_run(
 ) -> Verdict:
     """Refuse a run that one of its parties would refuse, or that a rehearsal refuses.
 
-    Nothing is written, and nothing charged. `say` is told if there is nothing to choose from.
+    Nothing is written, and nothing charged. `say` receives a warning if there is nothing to choose from.
 
     Returns:
         The rehearsal's verdict.
 
     Raises:
-        Hopeless: It is, and is not to go on anyway.
+        Hopeless: The session is hopeless, and is not to go on anyway.
         PartyFailed: A party would: its data or its model cannot be used, or its budget is too small; or the
             curator's address is taken.
-        ConfigError: The session's sections do not go together.
+        ConfigError: The session's sections do not fit together.
     """
     session = open_session(file)
     with _said_by(CURATOR):
@@ -66,8 +66,8 @@ def check_run(
             data(subject)
             if subject.role == "owner":
                 boxes(subject)
-            if cluster.partition is None:  # else a ledger begins with the run
-                budget(subject, warn=False)  # the party's process says it
+            if cluster.partition is None:  # otherwise a ledger begins with the run
+                budget(subject, warn=False)  # the party's process reports it
     validation = subjects[CONSUMER].validation
     for name in cluster.owners if cluster.partition is None else ():
         with _said_by(name):
@@ -88,7 +88,7 @@ def _said_by(party: str) -> Iterator[None]:
 
 
 def _subject(cluster: Cluster, session: Session, name: str) -> Subject:
-    """A party as `preflight` sees it, its private file as the run would make it."""
+    """A party as `preflight` sees it, with the private file that the run would make."""
     role: Role = "consumer" if name == CONSUMER else "owner"
     values: dict[str, Any] = {"key": _NOWHERE, "state": _NOWHERE, **cluster.private(role)}
     values |= {"name": name} if role == "owner" else {}
@@ -107,10 +107,10 @@ def _subject(cluster: Cluster, session: Session, name: str) -> Subject:
 
 
 def _check_free(address: str) -> None:
-    """Refuse an address of this machine that another program listens at."""
+    """Refuse an address of this machine at which another program listens."""
     where = parse_address(address)
     if where.is_name or where.is_wildcard:
-        return  # the curator says what is wrong with these
+        return  # the curator reports what is wrong with these
     try:
         family = socket.AF_INET if where.is_ipv4 else socket.AF_INET6
         socket.create_server((where.host, int(where.port)), family=family).close()

@@ -1,4 +1,4 @@
-"""The directory of one run: a subdirectory for each party, with that party's own things and nothing else."""
+"""The directory of one run: a subdirectory for each party, with that party's own files and nothing else."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _PRIVATE_DIRECTORY: Final = 0o700
 
 _PORTS: Final = (20_000, 32_000)
 """The range in which a free port is looked for: below the ports that operating systems give to outgoing
-connections, since a party that connects to such a port before the curator listens there can be given that
-very port, and so find itself.
+connections. A party that connects to such a port before the curator listens there can be given that very
+port, and so connect to itself.
 """
 _PORT_TRIES: Final = 100
 
@@ -39,9 +39,10 @@ _SHARED: Final = {
     "closing": 0.5,
     "abandon": 2.0,
 }
-"""Seconds of a time-out for each owner, where all of them share the processors of one machine. The usual ones
-are longer up to a dozen owners. With 200 on two cores they are not: each process takes a second to start, and
-an owner that misses the first round is out of the session."""
+"""Time-out in seconds per owner, if all of them share one machine's processors. Up to a dozen owners the
+usual time-outs are longer. With 200 on two cores they are too short: each process takes a second to start,
+and an owner that misses the first round is out of the session.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,18 +57,18 @@ class RunDirectory:
 def prepare(
     cluster: Cluster, parent: Path, *, check: Callable[[SessionFile], object] | None = None
 ) -> RunDirectory:
-    """Make the next directory ``<session>-<n>`` with what every party needs; never one that is there.
+    """Make the next directory ``<session>-<n>`` with everything that each party needs; never an existing one.
 
     A party's subdirectory (mode 0700) holds a fresh key, the party's private file, a copy of the session
-    file, and its share of the dataset. Where the cluster file names data files, they are left where they
-    are. Time-outs that the cluster file does not give are as long as so many processes of one machine need.
+    file, and its share of the dataset. Data files that the cluster file names are left in place. Time-outs
+    that the cluster file does not give are as long as this many processes on one machine need.
 
     Args:
-        parent: Where to make it; created if need be.
-        check: Called with the session before anything is made; what it raises is raised.
+        parent: Where to make it; created if necessary.
+        check: Called with the session before anything is made; its errors propagate.
 
     Raises:
-        ConfigError: The session's sections do not go together, or the directory cannot be made.
+        ConfigError: The session's sections do not fit together, or the directory cannot be made.
         ConnectionFailed: No free port was found.
     """
     names = (CURATOR, CONSUMER, *cluster.owners)
@@ -85,7 +86,7 @@ def prepare(
     try:
         return _fill(path, cluster, session, keys)
     except BaseException as error:
-        # Nothing has run in it: what is there of it is of no use to anybody.
+        # Nothing has run in it: a partial directory is of no use to anybody.
         shutil.rmtree(path, ignore_errors=True)
         if isinstance(error, OSError):
             raise _cannot_write(path, error) from None
@@ -93,7 +94,7 @@ def prepare(
 
 
 def redirect(prepared: RunDirectory, address: str) -> None:
-    """Have owners and consumer connect to another address than the curator's, such as one of a relay to it.
+    """Have owners and consumer connect to another address than the curator's, such as a relay's.
 
     The run has not been started. It is the same session: its digest leaves addresses out.
 
@@ -114,7 +115,7 @@ def redirect(prepared: RunDirectory, address: str) -> None:
 
 
 def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str, KeyPair]) -> RunDirectory:
-    # One level down, where a party's name can collide with no file of the run.
+    # One level down, where a party's name cannot collide with a file of the run.
     parties = parties_in(path / "parties", cluster.owners)
     layout = Layout(own=Path(), state=Path("state"), key=_KEY if keys else None)
     dealt = {} if cluster.partition is None else shares(cluster.load(), seed_set=not cluster.drawing)
@@ -127,7 +128,7 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
 
 
 def named_files(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """What each private file says about data that the cluster file names."""
+    """The entries of each private file about data that the cluster file names."""
     own = ("data", "columns", "ledger", "budget")
     files = {
         name: {key: getattr(owner, key) for key in own} for name, owner in sorted(cluster.file.owners.items())

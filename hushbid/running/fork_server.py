@@ -1,9 +1,9 @@
-"""A fork server, from the launcher's side: one process imports what parties need, and each is forked from it.
+"""A fork server, from the launcher's side: one process imports what parties need and forks each of them.
 
-A party's Python imports for .4 s before its first line runs. The fork server (`hushbid.running.forking`) does
-it once, while the launcher reads the cluster. It is started with a party's environment and is given nothing
-else: no party's data, no key, no file of the run. So a party that is forked from it holds, as one that was
-started by itself would, its own things only.
+A party's Python takes 0.4 s for imports before its first line runs. The fork server
+(`hushbid.running.forking`) imports once, while the launcher reads the cluster. It starts with a party's
+environment and is given nothing else: no party's data, no key, no file of the run. So a party that is forked
+from it holds only its own things, as if it had been started by itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["ForkServer", "Forked", "party_environment"]
 
 _MODULE: Final = "hushbid.running.forking"
 _LONGEST: Final = 65_536
-"""Bytes of an answer, at most."""
+"""Most bytes of an answer."""
 _CLOSING_SECONDS: Final = 5.0
 
 _INHERITED: Final = frozenset(
@@ -40,14 +40,14 @@ _INHERITED: Final = frozenset(
 )
 _INHERITED_PREFIXES: Final = ("LC_", "OPENBLAS_", "OMP_", "MKL_", "BLIS_", "VECLIB_", "NPY_")
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Parties share the machine, and the work of one is small."""
+"""Settings of BLAS: parties share the machine, and each has little to compute."""
 
 
 def party_environment(own: Mapping[str, str]) -> dict[str, str]:
     """The part of the operator's own environment that a party's process gets.
 
-    It is what Python, the C library and BLAS need, and where the list of known ledgers is. The operator's
-    HUSHBID_ variables, for one, name things that no party may know.
+    It contains what Python, the C library and BLAS need, and the location of the list of known ledgers. The
+    operator's HUSHBID_ variables, for example, name things that no party may know.
     """
     kept = {
         name: value
@@ -61,7 +61,7 @@ def party_environment(own: Mapping[str, str]) -> dict[str, str]:
 
 
 class ForkServer:
-    """A process that forks others; a context manager. Whatever was forked ends with it, and it with us.
+    """A process that forks others; a context manager. It ends with us, and the forked processes end with it.
 
     Raises:
         ConfigError: The system is not Linux.
@@ -71,7 +71,7 @@ class ForkServer:
     def __init__(self) -> None:
         platform.check_linux("A run, whose curator is a process of this machine,")
         self._forked: dict[int, Forked] = {}
-        """Those that have not been seen to end, by process id."""
+        """The processes not yet known to have ended, by process id."""
         self._used = False
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -104,12 +104,12 @@ class ForkServer:
         """A new process that runs ``python -P -m MODULE ARGUMENTS`` in a process group of its own.
 
         Args:
-            directory: Where it works.
+            directory: Its working directory.
             streams: Its stdin, stdout and stderr.
-            progress: A further descriptor that it gets, whose number is appended as ``--progress-fd``.
+            progress: A further descriptor for it, whose number is appended as ``--progress-fd``.
 
         Raises:
-            OSError: The system forks none.
+            OSError: The system cannot fork.
             HushbidError: The fork server has ended.
         """
         self._used = True
@@ -130,14 +130,14 @@ class ForkServer:
                 raise self._ended_by_itself()
 
     def load(self, modules: Sequence[str]) -> None:
-        """Have it import modules that those who are forked from now on will need, while we go on."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the next fork says so
+        """Start importing modules that processes forked from now on will need, and return at once."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the next fork reports it
             self._ours.send(json.dumps({"load": list(modules)}).encode())
 
     def close(self) -> None:
-        """End it, and whatever was forked from it and still runs."""
+        """End the server, and every process forked from it that still runs."""
         if not self._used:
-            self._process.kill()  # it may be importing still, and has nobody to look after
+            self._process.kill()  # it may still be importing, and has nobody to look after
         for forked in tuple(self._forked.values()):
             forked.send_signal(platform.KILL)
         self._ours.close()
@@ -159,7 +159,7 @@ class ForkServer:
                 deadline = time.monotonic()
 
     def _answer(self) -> dict[str, Any]:
-        """Its next message, once it comes; empty when it has ended, and all that was forked with it."""
+        """The server's next message, once it comes; empty when it and all its processes have ended."""
         try:
             said = self._ours.recv(_LONGEST)
         except ConnectionResetError:
@@ -170,14 +170,14 @@ class ForkServer:
             self._forked.clear()
             return {}
         answer: dict[str, Any] = json.loads(said)
-        if answer.get("ended") in self._forked:  # else an interrupt kept us from hearing that it was forked
+        if answer.get("ended") in self._forked:  # otherwise an interrupt hid that it was forked
             self._forked.pop(answer["ended"]).code = answer["code"]
         return answer
 
     def _ended_by_itself(self) -> HushbidError:
         return HushbidError(
             "The process that parties are forked from has ended.",
-            advice="If nobody ended it, see whether the machine ran out of memory.",
+            advice="If nobody ended it, check whether the machine ran out of memory.",
         )
 
 
@@ -185,7 +185,7 @@ class Forked:
     """A process that a fork server made.
 
     Attributes:
-        code: What it ended with, a negative number for a signal; None: it has not been seen to end.
+        code: Its exit code, a negative number for a signal; None: it is not known to have ended.
     """
 
     def __init__(self, server: ForkServer, pid: int) -> None:
@@ -193,7 +193,7 @@ class Forked:
         self.code: int | None = None
 
     def poll(self) -> int | None:
-        """What it ended with, a negative number for a signal; None while it runs."""
+        """Its exit code, a negative number for a signal; None while it runs."""
         if self.code is None:
             self._server.look(0.0)
         return self.code
@@ -209,7 +209,7 @@ class Forked:
         return True
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send it a signal, if it runs. Its id is nobody else's before the fork server has ended."""
+        """Send it a signal, if it runs. Its id is not reused before the fork server has ended."""
         if self.poll() is None:
             platform.send_signal(self.pid, number)
 
@@ -217,13 +217,13 @@ class Forked:
 def start(control: int) -> subprocess.Popen[bytes]:
     """A fork server that talks over this socket."""
     return subprocess.Popen(
-        # -P: a party's working directory holds data, and is no place to import from.
+        # -P: a party's working directory holds data, and must not be imported from.
         [sys.executable, "-P", "-m", _MODULE, str(control)],
-        # One thread of BLAS, whatever was asked for: a fork copies one alone, and parties use no more.
+        # One BLAS thread, whatever was requested: a fork copies only one thread, and parties use no more.
         env=party_environment(os.environ) | _ONE_THREAD | {LAUNCHED: "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=(control,),
-        # Out of the terminal's process group: Ctrl-C is for us, who end the parties in good order.
+        # Outside the terminal's process group: Ctrl-C is for us, and we end the parties in good order.
         process_group=0,
     )

@@ -1,8 +1,8 @@
 """The fork server: ``python -m hushbid.running.forking SOCKET`` imports what parties need, and forks them.
 
-It has one thread, and opens and draws nothing. What generators a process may have from its imports follow a
-fork: Python's and OpenSSL's are seeded anew, `secrets`, libsodium and NumPy's `default_rng` ask the system,
-and NumPy's global one, which nothing here draws from, is seeded anew by `_become`.
+It has one thread, and opens and draws nothing. Random generators that imports may create are safe after a
+fork: Python's and OpenSSL's are reseeded, `secrets`, libsodium and NumPy's `default_rng` ask the system, and
+NumPy's global one, which nothing here draws from, is reseeded by `_become`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _IMPORTED: Final = (
     "hushbid.consumer.process",
     "hushbid.protocol.config.loading",
     "hushbid.protocol.runtime.files.signed_files",
-    # Imported where they are needed, by most.
+    # Most sessions import these where they need them.
     "asyncio",
     "email.parser",
     "numpy.random",
@@ -46,16 +46,18 @@ _IMPORTED: Final = (
     "opendp.metrics",
     "scipy.special",
 )
-"""What parties import before their session begins, or in it."""
+"""Modules that parties import before or during their session."""
 _NOT_FOR_ARRAYS: Final = "pandas"
-"""scikit-learn imports it where it is installed, to take its tables; that takes longer than all of ours."""
+"""scikit-learn imports it if it is installed, to accept its tables; that takes longer than all our
+imports.
+"""
 _LEAVE_SECONDS: Final = 10.0
 """Seconds that parties get to stop in good order when their launcher is gone."""
 _LOOK_SECONDS: Final = 0.02
 _LONGEST: Final = 65_536
-"""Bytes of a request, at most."""
+"""Most bytes of a request."""
 _DESCRIPTORS: Final = 4
-"""Of a request, at most: three streams, and one for progress."""
+"""Most descriptors of a request: three streams, and one for progress."""
 _DIES_WITH_PARENT: Final = 1
 """PR_SET_PDEATHSIG, for prctl(2)."""
 _NAMED: Final = 15
@@ -64,7 +66,7 @@ _NAMED: Final = 15
 
 @dataclass(frozen=True)
 class _Task:
-    """What a forked process is to become: ``python -P -m MODULE ARGUMENTS``.
+    """What a forked process should become: ``python -P -m MODULE ARGUMENTS``.
 
     Attributes:
         descriptors: Its stdin, stdout and stderr, and one more that its arguments name.
@@ -77,11 +79,11 @@ class _Task:
 
 
 def main() -> None:
-    """Serve until the launcher is gone; in a forked process, become what was asked for."""
-    end_at_once()  # before what is imported has anything to do at the end
+    """Serve until the launcher is gone; in a forked process, become the requested program."""
+    end_at_once()  # before imports register exit handlers
     with socket.socket(fileno=int(sys.argv[1])) as control:
         control.set_inheritable(False)
-        gc.disable()  # what is imported stays
+        gc.disable()  # imported objects stay
         for module in _IMPORTED:
             import_module(module)
         task = _Server(control).run()
@@ -95,10 +97,10 @@ class _Server:
         self._running: set[int] = set()
         """Processes that have not ended."""
         self._ended: list[int] = []
-        """Those that have. They are reaped last, so that their ids are not given to others meanwhile."""
+        """Ended processes. They are reaped last, so that their ids are not reused meanwhile."""
 
     def run(self) -> _Task | None:
-        """Serve until the launcher is gone; returns in each forked process, with what it is to be."""
+        """Serve until the launcher is gone; returns in each forked process, with what it should become."""
         woken, waker = os.pipe()
         for descriptor in (woken, waker):
             os.set_blocking(descriptor, False)
@@ -131,7 +133,7 @@ class _Server:
         return task
 
     def _hear(self) -> tuple[bytes, Sequence[int]]:
-        """What the launcher asks for; nothing when it is gone, whether it read what it was told or not."""
+        """The launcher's next request; empty when the launcher is gone, even if it left answers unread."""
         try:
             said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST, _DESCRIPTORS)
         except ConnectionResetError:
@@ -140,7 +142,7 @@ class _Server:
 
     def _fork(self, asked: dict[str, Any], descriptors: Sequence[int]) -> _Task | None:
         ours = os.getpid()
-        gc.freeze()  # the collector of a forked process would write to all objects, and so copy their memory
+        gc.freeze()  # a forked process's collector would write to all objects, and so copy their memory
         try:
             pid = platform.fork()
         except OSError as error:
@@ -170,7 +172,7 @@ class _Server:
             self._control.send(json.dumps(what).encode())
 
     def _end_all(self) -> None:
-        """End what still runs once it had its time: a party stops when it sees that its launcher is gone."""
+        """End what still runs after its grace period: a party stops when its launcher is gone."""
         deadline = time.monotonic() + _LEAVE_SECONDS
         while self._running and time.monotonic() < deadline:
             self._tell_ended()
@@ -182,7 +184,7 @@ class _Server:
 
 
 def _load(modules: Sequence[str]) -> None:
-    """Import what only some sessions need. What cannot be imported fails later, in who needs it."""
+    """Import what only some sessions need. A failed import shows up later, in whoever needs the module."""
     absent = _NOT_FOR_ARRAYS not in sys.modules
     if absent:
         without: dict[str, Any] = sys.modules
@@ -224,8 +226,8 @@ def _become(task: _Task) -> None:
 
 
 def _open_anew(name: str, descriptor: int) -> None:
-    """Give a stream of Python its descriptor as it is now: the one before may seek, which a pipe cannot."""
-    before: Any = getattr(sys, name)  # None where the launcher has it closed
+    """Give a stream of Python its present descriptor: the old one may have been seekable; a pipe is not."""
+    before: Any = getattr(sys, name)  # None if the launcher has it closed
     stream = open(  # noqa: SIM115 - it is open as long as the process is
         descriptor,
         "w" if descriptor else "r",

@@ -55,13 +55,13 @@ Say: TypeAlias = Callable[[str], object]
 """Takes a line for people."""
 
 _LOOK_SECONDS: Final = 0.05
-"""Between two looks at the processes."""
+"""Time between two looks at the processes."""
 _GRACE_SECONDS: Final = 1.0
-"""Seconds that the others get to end unasked when one has failed: the cause may be with them."""
+"""Seconds for the others to end by themselves after one has failed: they may be the cause."""
 _LEAVE_SECONDS: Final = 5.0
-"""Seconds that owners get to end unasked when the curator and the consumer have ended well."""
+"""Seconds for owners to end by themselves after the curator and the consumer have ended well."""
 _STOP_SECONDS: Final = 5.0
-"""Seconds that a process gets to end in good order, before it is killed."""
+"""Seconds for a process to end in good order before it is killed."""
 _SHOWN_LINES: Final = 15
 _NEEDED: Final = (CURATOR, CONSUMER)
 _TELLING: Final = (
@@ -73,7 +73,7 @@ _TELLING: Final = (
     ExitCode.FAILED,
     ExitCode.DONE,
 )
-"""Exit codes, the most telling first: the later ones are often what others' failures lead to."""
+"""Exit codes, the most telling first: the later ones often follow from others' failures."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Ended:
 
     Attributes:
         curator, consumer: Their results.
-        owners: Those of owners that ended well, by name.
+        owners: Results of owners that ended well, by name.
         failed: How the others failed.
-        identifiers: All processes', by party.
+        identifiers: Process ids, by party.
     """
 
     curator: CuratorResult
@@ -105,23 +105,23 @@ def run(
     server: ForkServer | None = None,
     replay: bool = False,
 ) -> RunResult:
-    """Run a cluster's session with a process for each party, then compare it with what no party can compute.
+    """Run a cluster's session with a process per party, and compare it with baselines no party can compute.
 
-    However this ends, no process is left. What a party would refuse is refused before anything is made.
+    However this ends, no process is left. Anything a party would refuse is refused before anything is made.
 
     Args:
-        directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
+        directory: Parent of the run's directory; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second from the first round on.
         follow: Called as often from enrolment on, and while the result is compared with other choices, with
             all that is known (`hushbid.protocol.machine.progress`).
-        say: Gets what failed parties wrote for people, why there is no report if there is none, that a
-            comparison takes long, and the run's directory and what was charged if the run does not end well.
+        say: Receives what failed parties wrote for people, the reason for a missing report, a notice of a
+            long comparison, and the run's directory and its charges if the run does not end well.
         rehearsing: How the session is rehearsed, once, with the consumer's files.
-        server: What forks the parties, if it was started already.
-        replay: Whether a page is written that plays the session, too.
+        server: Forks the parties, if it is already started.
+        replay: Whether to also write a page that replays the session.
 
     Raises:
-        Hopeless: A rehearsal is, and the session is not to go on anyway.
+        Hopeless: A rehearsal is hopeless, and the session is not to go on anyway.
         PartyFailed: A party would refuse its part (`check_run`), or failed, and the run with it
             (`run_parties`).
         HushbidError: The session or the directory cannot be made.
@@ -155,27 +155,27 @@ def run(
         session = open_session(prepared.session)
         keep_verdict(_consumer_file(prepared).state, session, verdict)  # its process does not rehearse
         importing = Thread(target=import_page, daemon=True)
-        importing.start()  # while the parties have the session
+        importing.start()  # while the parties run the session
         ended = run_parties(prepared, told := both(progress, follow), say, server)
         last = _over(session, ended.curator)
         if told is not None:
-            told(last)  # the last line of its curator may not have been read
-        # A search for libraries waits for the interpreter with the linker's lock, which an import waits for.
+            told(last)  # the curator's last line may not have been read
+        # A search for libraries holds the linker's lock and waits for the interpreter; imports need both.
         importing.join()
         keep_one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared), last, told, say, training)
         result = _result(prepared, session, ended, reference, cluster.display)
-        _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
+        _keep(result, prepared.path)  # result known: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)
         if replay:
             result = with_replay(result, prepared.path, say)
         _keep(result, prepared.path)
     except BaseException as error:
-        # Also when interrupted: what the parties have recorded lies there.
+        # Also when interrupted: the parties' records lie there.
         lines = [f"The run's directory is {prepared.path}", *charged_lines(prepared)]
         if isinstance(error, KeyboardInterrupt):
             for line in lines:
-                error.add_note(line)  # said once, with the word that it was interrupted
+                error.add_note(line)  # printed once, along with the word that it was interrupted
         elif say is not None:
             for line in lines:
                 say(line)
@@ -203,7 +203,7 @@ def _consumer_file(prepared: RunDirectory) -> ConsumerFile:
 
 
 def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
-    """Every party's data, with the seed set that the consumer drew if it did."""
+    """Every party's data, with the seed set that the consumer drew, if it did."""
     data = cluster.load()
     if not cluster.drawing:
         return data
@@ -275,13 +275,13 @@ def run_parties(
 
     The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
     begun the first round: its file or data are at fault, and its operator should know before the time for
-    enrolment is over. Later an owner that fails is absent, as the protocol has it, and the run goes on if the
-    curator does. Owners that hang are stopped some seconds after the curator and the consumer have ended.
+    enrolment is over. Later a failed owner counts as absent, as the protocol provides, and the run goes on if
+    the curator does. Owners that hang are stopped some seconds after the curator and the consumer have ended.
 
     Args:
         follow: Called about ten times a second.
-        say: Gets the last lines that failed parties wrote for people, each with its party's name.
-        server: What forks the parties, and is closed afterwards by whoever made it; None: one is made.
+        say: Receives the last lines that failed parties wrote for people, each with its party's name.
+        server: Forks the parties, and is closed afterwards by whoever made it; None: one is made.
 
     Raises:
         PartyFailed: A party failed, and the run with it; the others were ended.
@@ -307,13 +307,13 @@ class _Processes:
         self._begun = False
         """Whether the curator has begun the first round."""
         self._told: set[str] = set()
-        """Parties whose failure `say` knows of."""
+        """Parties whose failure was passed to `say`."""
 
     def __enter__(self) -> Self:
         try:
             self._progress, writing = os.pipe()
             self._stack.callback(os.close, self._progress)
-            launcher, ours = os.pipe()  # never written to: that we hold its end says that we are there
+            launcher, ours = os.pipe()  # never written to: holding its end open says that we are alive
             self._life.callback(os.close, ours)
             try:
                 for party in self._parties:
@@ -342,7 +342,7 @@ class _Processes:
             ) from None
 
     def watch(self, follow: Follow | None) -> None:
-        """Wait until all have ended, or those that are needed have ended well and the others had their time.
+        """Wait until all have ended, or the required ones have ended well and the others had their time.
 
         Raises:
             PartyFailed: One of them failed, and the run with it.
@@ -375,7 +375,7 @@ class _Processes:
             raise error
 
     def _fatal(self) -> list[PartyProcess]:
-        """Those that failed and end the run by it."""
+        """The failed parties that end the run."""
         failed = [process for process in self._processes if process.failed]
         needed = [process for process in self._processes if process.party.name in _NEEDED]
         # A short session can be over before its progress has been read.
@@ -393,7 +393,7 @@ class _Processes:
                 self._say(f"{process.party.name} | {line}")
 
     def ended(self) -> Ended:
-        """What the processes came to; those that still run are stopped.
+        """The processes' results; those that still run are stopped.
 
         Raises:
             LocalProtocolError: One ended well without a result.
@@ -422,7 +422,7 @@ class _Processes:
         )
 
     def _read_progress(self, follow: Follow | None) -> None:
-        """Wait for a line of progress, but not long."""
+        """Wait briefly for a line of progress."""
         if self._progress < 0:
             time.sleep(_LOOK_SECONDS)
             return
@@ -459,7 +459,7 @@ class _Processes:
 
 
 def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, str]]:
-    """The error of the party whose failure tells most, and the lines of its log that say the same."""
+    """The error of the party with the most telling failure, and the lines of its log that repeat it."""
 
     def rank(process: PartyProcess) -> int:
         # A party that was killed from outside did not fail because of another.
@@ -472,7 +472,7 @@ def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, st
 
 def _account(process: PartyProcess) -> tuple[str, str]:
     if process.signal is not None:
-        advice = "If nobody did that, see whether the machine ran out of memory."
+        advice = "If nobody did that, check whether the machine ran out of memory."
         return f"its process was ended by {process.signal.name}.", advice
     said = (process.result() or {}).get("error", {})
     what = said.get("what", f"its process ended with code {process.exit_code.value} and did not say why.")

@@ -1,4 +1,4 @@
-"""A bar of a session's rounds below the cell of a notebook, where there is one and nobody else follows."""
+"""A bar of a session's rounds below a notebook's cell, if there is one and nobody else follows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hushbid.protocol.machine.progress import COMPARING, Progress
 __all__ = ["notebook_bar"]
 
 _SHELL = "ZMQInteractiveShell"
-"""The class of a notebook's shell; a terminal's has another, and takes no markup."""
+"""The class of a notebook's shell; a terminal's shell has another, and shows no markup."""
 
 
 def notebook_bar() -> Callable[[Progress], None] | None:
-    """What shows a session's progress below the running cell; None: this is no notebook."""
+    """A function that shows a session's progress below the running cell; None: this is no notebook."""
     ipython: Any = sys.modules.get("IPython")
     if ipython is None or type(ipython.get_ipython()).__name__ != _SHELL:
         return None

@@ -1,4 +1,4 @@
-"""One party as an operating-system process: started with its own things only, and ended for certain."""
+"""One party as an operating-system process: started with only its own things, and reliably ended."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class PartyProcess:
     """A party's process. Its result and its text for people go to files of its directory.
 
     Args:
-        server: What forks it.
-        launcher: The reading end of a pipe that nobody writes to: the party stops when its other end is
-            closed, as it is when this process ends, however it ends.
-        progress: A descriptor that the process is to write its progress to.
+        server: Forks the process.
+        launcher: The reading end of a pipe that nobody writes to: the party stops when the other end is
+            closed, which happens when this process ends, however it ends.
+        progress: A descriptor for the process to write its progress to.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class PartyProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether it has ended otherwise than well, and not because we said so."""
+        """Whether it failed, other than by our ending it."""
         return not self.stopped and self._process.poll() not in (None, ExitCode.DONE)
 
     @property

@@ -1,6 +1,6 @@
-"""What a consumer has of a session that is over, from its state directory alone, for `hushbid results`.
+"""A consumer's view of a finished session, from its state directory alone, for `hushbid results`.
 
-The state directory says which session it is of, by the transcript, and what the consumer took part with.
+The transcript in the state directory identifies the session, and the files that the consumer took part with.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hushbid.cluster.parties import keep
 from hushbid.consumer.learners import MODELS
 from hushbid.consumer.process import drawn_path
 from hushbid.consumer.result import ConsumerResult
-from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE
+from hushbid.consumer.store import RESULT_FILE, read_settings
 from hushbid.protocol import platform
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile
@@ -48,29 +48,29 @@ __all__ = ["KeptResult", "Purchase", "Results", "open_purchase", "results"]
 
 DIRECTORY: Final = "results"
 _LONGEST: Final = 2**24
-"""Most bytes of a file of JSON that a state directory has."""
+"""Most bytes of a JSON file in a state directory."""
 _TABLES: Final = {"parquet": "points.parquet", "csv": "points.csv", "training": "training.parquet"}
-"""Names of the files of tables."""
+"""File names of tables."""
 
 _Made = TypeVar("_Made")
 
 
 @figures(frozen=True, kw_only=True)
 class KeptResult(ConsumerResult):
-    """A consumer's result as its state directory has it, with the session's `identifier`."""
+    """A consumer's result as stored in its state directory, with the session's `identifier`."""
 
     identifier: str
 
 
 @dataclass(frozen=True)
 class Purchase:
-    """A consumer's state directory of a session that is over.
+    """A consumer's state directory of a finished session.
 
     Attributes:
-        state: It.
+        state: The directory.
         session: The session, as the transcript has it.
         file: The private file that the consumer took part with.
-        result: Its result, with which it ended; None: an older version kept none.
+        result: The result that the consumer ended with; None: an older version kept none.
     """
 
     state: Path
@@ -98,17 +98,17 @@ class Purchase:
 
 @figures(frozen=True, kw_only=True)
 class Results(Figures):
-    """All that a consumer has of what it bought.
+    """Everything that a consumer has of its purchase.
 
     Attributes:
         session, identifier: The session's name and identifier.
-        directory: Where the files are.
-        result: With which the consumer ended; None: an older version kept none.
-        weigh: What weighing the points came to.
+        directory: The directory of the files.
+        result: The result that the consumer ended with; None: an older version kept none.
+        weigh: The outcome of weighing the points.
         train, value: The model and the owners' worth; None, and `train_why` and `value_why` say why.
         report_why, csv_why: Why there is no such file; empty if there is one.
         formulas: Cells of the CSV file that spreadsheets would take for formulas, by column.
-        files: What was written, by what it is.
+        files: The written files, by their content.
     """
 
     session: str
@@ -131,12 +131,12 @@ def open_purchase(state: Path, config: Path | None = None) -> Purchase:
 
     Args:
         state: The directory; or that of its party, or of a run.
-        config: The consumer's private file, where none is found.
+        config: The consumer's private file, if none is found.
 
     Raises:
-        ConfigError: It is no consumer's, its session is not over, or its private file is nowhere.
+        ConfigError: It is no consumer's, its session is not over, or its private file is missing.
         DataError: A file of it cannot be read, or is of another session.
-        TranscriptDamaged: Its transcript's start does not hold.
+        TranscriptDamaged: Its transcript's start is damaged.
     """
     place = _place_of(state)
     _check_over(place)
@@ -155,10 +155,10 @@ def open_purchase(state: Path, config: Path | None = None) -> Purchase:
 
 
 def results(options: ResultsOptions) -> Results:
-    """Weigh, train, value and write what a consumer bought. Nothing leaves this machine.
+    """Weigh, train, value and export what a consumer bought. Nothing leaves this machine.
 
     Raises:
-        HushbidError: As `open_purchase` says; or the points cannot be weighed, or a file not be written.
+        HushbidError: As `open_purchase`; or the points cannot be weighed, or a file cannot be written.
     """
     from hushbid.tables.frames import columns_of_images, write_table
 
@@ -230,7 +230,7 @@ def _place_of(given: Path) -> Path:
     if others:
         raise ConfigError(
             f"{given} is the state directory of {others[0].stem}: only the consumer has results.",
-            advice=f"`hushbid report {others[0]}` writes a page of what it saw.",
+            advice=f"`hushbid report {others[0]}` writes a page on what it saw.",
         )
     raise ConfigError(
         f"{given} has no transcript of a consumer: no session has begun with it.",
@@ -253,21 +253,15 @@ def _check_over(place: Path) -> None:
         )
     raise ConfigError(
         f"The session {status.session} of {place} was stopped before its end, in its phase {status.phase}.",
-        advice="Start `hushbid consumer` again as it was started: with this state directory it goes on.",
+        advice="Start `hushbid consumer` again in the same way: with this state directory it goes on.",
     )
 
 
 def _file_of(place: Path, config: Path | None) -> ConsumerFile:
     if config is not None:
         return load_toml(ConsumerFile, config).resolved(config.parent)
-    kept = place / SETTINGS_FILE
-    if kept.is_file():
-        try:
-            return ConsumerFile.model_validate_json(read_plain(kept, _LONGEST)[0])
-        except (OSError, ValueError):
-            raise DataError(
-                f"{kept} is damaged, or of another version.", advice="Name the private file with --config."
-            ) from None
+    if (kept := read_settings(place)) is not None:
+        return kept
     for path in sorted(place.parent.glob("*.toml")):  # as run directories and separate machines have it
         try:
             file = load_toml(ConsumerFile, path).resolved(path.parent)
@@ -276,7 +270,7 @@ def _file_of(place: Path, config: Path | None) -> ConsumerFile:
         if file.state == place.resolve():
             return file
     raise ConfigError(
-        f"{place} does not say what its consumer took part with: an older version, or a simulation, made it.",
+        f"{place} does not name its consumer's private file: an older version, or a simulation, made it.",
         advice="Name the consumer's private file with --config.",
     )
 
@@ -296,7 +290,7 @@ def _result_of(place: Path, identifier: str) -> KeptResult | None:
 
 
 def _or_why(made: Callable[[], _Made]) -> tuple[_Made | None, str]:
-    """A part of the result; or why there is none, which does not keep the others."""
+    """A part of the result; or why it is missing, which does not prevent the others."""
     try:
         return made(), ""
     except HushbidError as error:
@@ -304,7 +298,7 @@ def _or_why(made: Callable[[], _Made]) -> tuple[_Made | None, str]:
 
 
 def _tables(found: Purchase, points: Path) -> dict[str, ArrowTable]:
-    """The points as a table, of the very arrays that the ``.npz`` has, and with own rows to train on."""
+    """The points as a table, from the same arrays as the ``.npz``, and with own rows to train on."""
     from hushbid.consumer.delivered import delivered_table
     from hushbid.tables.training_table import training_table
 
@@ -331,7 +325,7 @@ def _tables(found: Purchase, points: Path) -> dict[str, ArrowTable]:
 
 
 def _train(found: Purchase, weighed: Weighing, points: Path, session: Path, estimator: str | None) -> Trained:
-    """The model that is named, or that weighing judged: of classes or amounts, as it found labels to be."""
+    """The named model, or the one that weighing judged: for classes or amounts, by the labels it found."""
     name, parameters = estimator or weighed.model.estimator, None
     if not name:
         raise DataError(f"{weighed.model.why}.", advice="`--estimator` names a model.")

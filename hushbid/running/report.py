@@ -42,16 +42,16 @@ def write_report(
 
     Args:
         transcripts: At least one.
-        output: Where to write it, readable by its owner only; an older report there is replaced.
+        output: The file to write, readable by its owner only; it replaces an older report.
         evaluation: A file of the baselines' curves.
-        wanted: Where the consumer's rows are, for pictures of them.
+        wanted: The consumer's rows, to draw them.
 
     Raises:
-        ConfigError: The transcripts do not go together, the report cannot be written, or bokeh is not here;
-            or pictures are asked for of other transcripts than the consumer's alone.
+        ConfigError: The transcripts do not belong together, the report cannot be written, or bokeh is not
+            installed; or pictures are requested for more than the consumer's transcript alone.
         DataError: A transcript, the evaluation or the consumer's rows cannot be used.
-        TranscriptDamaged: The chain of one does not hold.
-        ReplayDivergence: One is not what its party's machine does.
+        TranscriptDamaged: The chain of one is broken.
+        ReplayDivergence: One differs from what its party's machine does.
     """
     need("bokeh", "A report")
     from hushbid.report.page import page_of
@@ -64,8 +64,8 @@ def write_report(
 
 
 def import_page() -> None:
-    """Import what draws a report, which takes half a second, before there is one to write."""
-    with suppress(ImportError, OSError, MemoryError):  # what stands against it is said of the report
+    """Import the drawing code of reports, which takes half a second, before there is one to write."""
+    with suppress(ImportError, OSError, MemoryError):  # a failure is reported when the report is made
         import hushbid.report.page  # noqa: F401
 
 
@@ -78,10 +78,10 @@ def _figures(transcripts: Sequence[Path], evaluation: Path | None, wanted: Wante
 def with_report(
     result: RunResult, reference: Baselines, directory: Path, say: Callable[[str], object] | None
 ) -> RunResult:
-    """A run's result with a report of it, made of the curator's and the consumer's transcripts.
+    """A run's result with a report of it, made from the curator's and the consumer's transcripts.
 
-    The report is the least of what a run leaves: whatever stands against it is said, and the result is kept.
-    The curves of the baselines go to a file beside it.
+    The report is the least important product of a run: a failure is printed, and the result is kept. The
+    curves of the baselines go to a file beside it.
     """
     with _said("report", say):
         return replace(result, report=_reported(result, reference, directory))
@@ -89,7 +89,7 @@ def with_report(
 
 
 def with_replay(result: RunResult, directory: Path, say: Callable[[str], object] | None) -> RunResult:
-    """A run's result with a replay of it, made of all its transcripts. Likewise the result is kept."""
+    """A run's result with a replay of it, made from all its transcripts. A failure costs only the replay."""
     with _said("replay", say):
         return replace(result, replay=_replayed(result, directory))
     return result
@@ -97,7 +97,7 @@ def with_replay(result: RunResult, directory: Path, say: Callable[[str], object]
 
 @contextmanager
 def _said(what: str, say: Callable[[str], object] | None) -> Iterator[None]:
-    """Say what stands against a page, and go on: it must not cost the run."""
+    """Print why a page cannot be written, and go on: it must not cost the run."""
     try:
         yield
         return
@@ -123,7 +123,10 @@ def _reported(result: RunResult, reference: Baselines, directory: Path) -> Path:
 
 
 def _replayed(result: RunResult, directory: Path) -> Path:
+    from hushbid.replay.own import ReplayFiles
     from hushbid.replay.writing import write_replay
 
-    write_replay(list(result.transcripts.values()), directory / REPLAY)
+    own = result.transcripts.get(CONSUMER)
+    given = ReplayFiles(list(result.transcripts.values()), None if own is None else own.parent)
+    write_replay(given, directory / REPLAY)
     return (directory / REPLAY).resolve()

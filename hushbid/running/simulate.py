@@ -43,10 +43,10 @@ __all__ = ["AfterRound", "Follow", "baselines", "both", "simulate"]
 AfterRound: TypeAlias = Callable[[int, int], None]
 """Called with the round and the points chosen so far."""
 Follow: TypeAlias = Callable[[Progress], object]
-"""Called with how far the session is."""
+"""Called with the session's progress."""
 
 _OTHER_FILES: Final = 64
-"""Open files that a process has besides transcripts, generously."""
+"""Open files of a process besides transcripts, generously estimated."""
 _NO_NETWORK = NetworkSection(address="tcp://127.0.0.1:*", insecure=True)
 
 
@@ -68,19 +68,19 @@ def simulate(
         owners: Spread the owners' points over this many owners (`hushbid.cluster.data.spread`).
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
-        report: Whether a report is drawn of what is recorded, which takes as long as a small session.
+        report: Whether to draw a report of the records, which takes as long as a small session.
         progress: Called after every round.
         follow: Called as often, while the result is compared with other choices, and at the end, with all
             that is known (`hushbid.protocol.machine.progress`).
-        say: Gets why there is no report, if there is none, that there is nothing to choose from, and that a
-            comparison takes long.
+        say: Receives the reason for a missing report, a warning if there is nothing to choose from, and a
+            notice of a long comparison.
         rehearsing: How the session is rehearsed before it begins.
 
     Raises:
-        Hopeless: A rehearsal is, and the session is not to go on anyway.
-        HushbidError: A file or setting cannot hold, or the session did not end well.
+        Hopeless: A rehearsal is hopeless, and the session is not to go on anyway.
+        HushbidError: A file or setting is invalid, or the session did not end well.
     """
-    keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    keep_one_blas_thread()  # as in the parties' processes: the same sums in the same order
     if owner_points is not None and owners is None:
         raise ConfigError(
             "The points of an owner are given, but not the number of owners.", advice="Give --owners too."
@@ -128,7 +128,7 @@ def simulate(
         outcome = simulation.run(after_round)
         last = follower.progress()
         if told is not None:
-            told(last)  # the last round is decided, too
+            told(last)  # including the last decided round
         seconds = time.monotonic() - started
     for party in (CURATOR, CONSUMER, *data.owners):
         ensure_done(outcome.finishes[party])
@@ -179,7 +179,7 @@ def simulate(
 
 
 def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
-    """One that calls both; where neither is there a notebook's bar, or None outside of notebooks."""
+    """A function that calls both; without either, a notebook's bar, or None outside of notebooks."""
     if progress is None:
         return follow or notebook_bar()
 
@@ -197,7 +197,7 @@ def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
 
 
 def _simulated(file: SessionFile, seed: int) -> SessionFile:
-    """The session with noise that can be repeated; its privacy statements say so."""
+    """The session with repeatable noise; its privacy statements say so."""
     if file.noise.source == SimulatedNoise.name:
         return file
     changes: dict[str, Any] = {
@@ -216,11 +216,11 @@ def baselines(
     say: Callable[[str], object] | None,
     training: Training = train_here,
 ) -> Baselines:
-    """The greedy and the uniform choice on the same data (DESIGN §7): a step of the operator only.
+    """The greedy and the uniform choice on the same data (DESIGN §7): a step that only the operator can take.
 
     Args:
-        last: How the session ended; `told` gets it with what is computed, and again at the end.
-        training: Trains the models that choices are judged by.
+        last: The session's outcome; `told` gets it with each computation, and again at the end.
+        training: Trains the models that judge the choices.
     """
     p, wanted = session.file.session.points, cluster.file.run.greedy
     rows = sum(map(len, data.owners.values()))
@@ -230,7 +230,7 @@ def baselines(
         data.owners,
         data.validation,
         data.seed_set.features,
-        # Where the map is secret, the operator's own does: the baselines are of no session.
+        # If the map is secret, the operator's own map will do: the baselines belong to no session.
         session.public_map or session.space.map(cluster.file.consumer.seed),
         p=p,
         seed=cluster.file.consumer.seed,
@@ -249,7 +249,7 @@ def baselines(
 
 
 def _comparing(told: Follow, last: Progress) -> Told:
-    """Tell a session's followers of what comes after it, a hundred times of each computation at most."""
+    """Tell a session's followers about the computations after it, at most a hundred times for each."""
     before: tuple[str, int] | None = None
 
     def tell(what: str, share: float | None) -> None:

@@ -1,6 +1,6 @@
-"""Models trained in a process of their own, forked from one that has imported scikit-learn already.
+"""Models trained in a process of their own, forked from one that has already imported scikit-learn.
 
-The process (`hushbid.running.training_process`) is the launcher's, who holds all data of a run.
+The process (`hushbid.running.training_process`) belongs to the launcher, which holds all data of a run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ForkedTraining:
     """Calls functions in processes of a fork server (`hushbid.consumer.learners.Training`).
 
     Args:
-        modules: What they import, which the server imports once.
+        modules: Their imports, which the server does once.
     """
 
     def __init__(self, server: ForkServer, modules: Sequence[str]) -> None:
@@ -35,7 +35,7 @@ class ForkedTraining:
         self._loaded = False
 
     def get_ready(self) -> None:
-        """Have the server import, while we go on; those that it forks from now on have it, too."""
+        """Start the server's imports, and return at once; processes forked from then on have the modules."""
         if not self._loaded:
             self._loaded = True
             self._server.load(self._modules)
@@ -57,16 +57,16 @@ class ForkedTraining:
         if not said:
             raise HushbidError(
                 "A process that trains models ended without an answer.",
-                advice="If nobody ended it, see whether the machine ran out of memory.",
+                advice="If nobody ended it, check whether the machine ran out of memory.",
             )
-        result, error = pickle.loads(said)  # noqa: S301 - of a process of our own
+        result, error = pickle.loads(said)  # noqa: S301 - from a process of our own
         if error is not None:
             raise error
         return result  # type: ignore[no-any-return]
 
 
 def read_all(stream: socket.socket) -> bytes:
-    """What comes until its other end is shut for writing."""
+    """The bytes that arrive until the other end is shut for writing."""
     parts: list[bytes] = []
     while part := stream.recv(1 << 20):
         parts.append(part)

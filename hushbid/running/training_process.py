@@ -1,6 +1,6 @@
 """``python -m hushbid.running.training_process``: calls one function for `hushbid.running.training`.
 
-It reads the function from its stdin, a socket, and answers there with what that returns or raises.
+It reads the function from its stdin, a socket, and answers there with the result or the exception.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _main() -> NoReturn:
     with socket.socket(fileno=os.dup(0)) as stream:
         answer: tuple[Any, BaseException | None]
         try:
-            answer = pickle.loads(read_all(stream))(), None  # noqa: S301 - of the process that forked us
+            answer = pickle.loads(read_all(stream))(), None  # noqa: S301 - from the process that forked us
         except Exception as error:
             if not isinstance(error, HushbidError):
                 error.add_note(traceback.format_exc())

@@ -1,4 +1,4 @@
-"""The sealed boxes of a simulated curator: kept over its crashes, as a file of boxes is."""
+"""The sealed boxes of a simulated curator, which survive its crashes like a file of boxes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class SimulatedBoxes:
         self._pending.append(box)
 
     def commit(self) -> None:
-        """Make every box that was taken in durable."""
+        """Make every received box durable."""
         self._boxes.update((hashlib.sha256(box).digest(), box) for box in self._pending)
         self._pending.clear()
 
     def sweep(self) -> None:
-        """Nothing to remove: they go with the simulation."""
+        """Do nothing: the boxes go with the simulation."""
 
     def forget_uncommitted(self) -> None:
         """Lose what a crash loses."""
@@ -35,7 +35,7 @@ class SimulatedBoxes:
         """The box of a digest.
 
         Raises:
-            LocalProtocolError: It was not durable, though the record that has its digest was.
+            LocalProtocolError: The box was not durable, though the record with its digest was.
         """
         if digest not in self._boxes:
             raise LocalProtocolError("A record was durable before its box was.")

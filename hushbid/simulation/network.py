@@ -1,8 +1,8 @@
 """The networks that carry the frames of a simulated session.
 
-A network is told of sent frames, and of processes that died or came up. It brings about the consequences:
-frames that arrive, connections that stand or are lost. `SteadyNetwork` loses nothing unasked;
-`hushbid.evidence.sweep.network` has one that does.
+A network learns of sent frames, and of processes that start or die. It produces the consequences: frames
+arrive, connections are made or lost. `SteadyNetwork` loses nothing unless told to;
+`hushbid.evidence.sweep.network` has a faulty one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Network", "SteadyNetwork", "World"]
 LATENCY: Final = 1e-3
 """Seconds that a frame travels in a `SteadyNetwork`."""
 _GONE: Final = b""
-"""In the place of a frame: the sender's connection has ended."""
+"""Stands in place of a frame: the sender's connection has ended."""
 
 
 class World(Protocol):
@@ -37,42 +37,42 @@ class World(Protocol):
         """The curator's machine."""
 
     def is_up(self, party: str) -> bool:
-        """Whether a party's process runs, or has come to its end."""
+        """Whether a party's process is running, or has finished."""
 
     def goes_on(self, party: str) -> bool:
-        """Whether a party's process runs, and its machine is not done."""
+        """Whether a party's process is running, and its machine is not done."""
 
     def feed(self, party: str, event: Event, now: float) -> None:
-        """Let an event happen to a party that is up; what comes of it leaves with the next `send_out`."""
+        """Feed an event to a party that is up; its effects leave with the next `send_out`."""
 
     def lacks(self, party: str, sender: str, data: bytes) -> bool:
-        """Whether a frame comes to a party after one that did not."""
+        """Whether a party lacks the frame before this one."""
 
     def receive(self, party: str, sender: str, data: bytes, now: float) -> None:
-        """Hand a frame to a party that is up; what comes of it leaves with the next `send_out`."""
+        """Hand a frame to a party that is up; its effects leave with the next `send_out`."""
 
     def send_out(self, party: str, now: float) -> None:
-        """Let what a party has to send leave."""
+        """Send everything that a party has to send."""
 
     def spare(self) -> None:
-        """Let no process die any more."""
+        """Cancel the remaining crashes."""
 
 
 class Network(Protocol):
-    """Carries frames. All methods but `next_due` are told what time it is, in simulated seconds."""
+    """Carries frames. All methods except `next_due` get the current time, in simulated seconds."""
 
     def join(self, world: World) -> None:
-        """Learn whom it connects, before anything else."""
+        """Set the parties to connect; call this first."""
 
     @property
     def next_due(self) -> float:
-        """When the next thing happens; infinity: nothing will."""
+        """Time of the next event; infinity if there is none."""
 
     def turn(self, now: float) -> None:
-        """Bring about the first thing that is due."""
+        """Execute the next event."""
 
     def send(self, sender: str, frame: Outgoing, now: float) -> bool:
-        """Take a frame; False: it cannot leave, and its link sends it again after the next hello."""
+        """Accept a frame; False: it cannot leave, and its link resends it after the next hello."""
 
     def started(self, party: str, now: float) -> None:
         """A party's process is up, for the first time or again."""
@@ -88,8 +88,8 @@ class SteadyNetwork:
     """Every frame arrives, `LATENCY` after it was sent, unless its receiver dies or loses its connection.
 
     Args:
-        away: Names the owners that have no connection while a round is under way, 0 being enrolment. An
-            owner loses it when the round begins, and with it the frames that are on their way.
+        away: Returns the owners without a connection during a round; round 0 is enrolment. An owner loses its
+            connection when the round begins, with the frames in flight.
     """
 
     def __init__(self, away: Callable[[int], Collection[str]] | None = None) -> None:
@@ -107,7 +107,7 @@ class SteadyNetwork:
         return self._queue[0][0] if self._queue else math.inf
 
     def turn(self, now: float) -> None:
-        """Deliver the next frame, or tell of the end of a connection."""
+        """Deliver the next frame, or report the end of a connection."""
         _, _, sender, receiver, data = heapq.heappop(self._queue)
         if not self._world.goes_on(receiver):
             return
@@ -132,13 +132,13 @@ class SteadyNetwork:
                 self._world.send_out(participant, now)
 
     def stopped(self, party: str, now: float) -> None:
-        """Lose what is on its way to a party, and tell its peers after what it had sent."""
+        """Drop the frames in flight to a party, and tell its peers after delivering what it had sent."""
         self._drop(lambda _sender, receiver: receiver == party)
         for peer in self._peers(party):
             self._post(party, peer, _GONE, now)
 
     def round_began(self, number: int, now: float) -> None:
-        """Cut owners off whose connection is gone, and let those whose connection is new say hello."""
+        """Cut off owners that lose their connection, and let owners with a new connection say hello."""
         away = frozenset(self._away(number))
         changed, self._cut = sorted(self._cut ^ away), away
         for name in changed:
@@ -160,7 +160,7 @@ class SteadyNetwork:
         heapq.heapify(self._queue)
 
     def _peers(self, party: str) -> list[str]:
-        """Parties that have a connection to a party, or can have one."""
+        """Parties that are or can be connected to a party."""
         if party in self._cut:
             return []
         peers = [name for name in self._world.parties if name != CURATOR] if party == CURATOR else [CURATOR]

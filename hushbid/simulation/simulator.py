@@ -1,7 +1,7 @@
 """A whole session in one process: the same machines, codec and driver, a simulated network and clock.
 
 A session's course depends on its file, its data and its network only (`hushbid.simulation.network`). Parties
-can be made to crash at any step, and start again from what was durable.
+can be made to crash at any step, and restart from what was durable.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ DOWN: Final = 0.05
 IN_MEMORY: Final = 2**62
 """Features are held in memory, however large."""
 UNRECORDED: Final = -1
-"""Number of a step's frames that have left when not even its record is durable."""
+"""Value of `Crash.left` for a step whose record is not even durable."""
 
 
 class Crash(NamedTuple):
     """The death of a party's process.
 
     Attributes:
-        step: At the step of this record, counted from 0; at the first one after it that lets frames leave, if
-            several steps go together.
-        left: How many of the step's frames have left; `UNRECORDED`: the record is lost, too.
+        step: The step of this record, counted from 0; if several steps go together, the first step from there
+            that lets frames leave.
+        left: Number of the step's frames that have left; `UNRECORDED`: the record is lost too.
         down: Seconds until it starts again.
     """
 
@@ -89,16 +89,16 @@ class Simulation:
         owners: Every owner's points, by name.
         validation: D_v.
         seed_set: D_init.
-        journal: Makes a party's journal of its role and name; None: nothing is recorded.
-        tap: Sees every frame that is sent: sender, receiver, frame.
+        journal: Makes a party's journal from its role and name; None: nothing is recorded.
+        tap: Called for every sent frame with sender, receiver and frame.
         network: Carries the frames; None: a `SteadyNetwork`.
-        curator, consumer, owner: Make a party, as `curator_party` and so on do; an audit has broken ones, a
-            rehearsal a consumer whose sets may share rows.
-        noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded as the
-            session file says.
-        crashes: Processes that die, each once. Journals are then the simulation's own (`image`), even if
-            nobody is to die. None: nobody does, and journals are `journal`'s.
-        salts: Gives the simulation's own journals as many random bytes as they ask for.
+        curator, consumer, owner: Make a party, as `curator_party` and so on do; an audit passes broken ones,
+        a rehearsal a consumer whose sets may share rows.
+        noise: Makes the noise source of the named party at each of its starts; None: seeded by the session
+            file.
+        crashes: Processes that die, each once. Journals are then the simulation's own (`image`), even if this
+            is empty. None: no crashes, and journals come from `journal`.
+        salts: Returns the requested number of random bytes, for the simulation's own journals.
     """
 
     def __init__(
@@ -127,17 +127,17 @@ class Simulation:
         self._salts = salts
         self._crashes = sorted(crashes or ())
         self.crashed: list[Crash] = []
-        """Crashes that came, in their order."""
+        """Crashes that happened, in order."""
         self._boxes: SimulatedBoxes | None = None
         make_journal = journal or (lambda _role, _name: NullJournal())
         if crashes is not None:
             self._boxes = SimulatedBoxes()
             make_journal = self._memory_journal
-        # A broadcast goes to all owners in the same bytes: decode them once.
+        # All owners get a broadcast in the same bytes: decode it once.
         self._decode = lru_cache(maxsize=2)(decode_message)
         self._up: set[str] = set()
         self._down: dict[str, tuple[float, bytes]] = {}
-        """Parties that have crashed: when they start again, and what they have."""
+        """Crashed parties: when they restart, and their durable data."""
         self._delivered: StorePurchases | None = None
         roles = {CURATOR: "curator", CONSUMER: "consumer"} | dict.fromkeys(sorted(owners), "owner")
         self.parties = tuple(roles)
@@ -161,15 +161,15 @@ class Simulation:
 
     @property
     def finishes(self) -> dict[str, Finish]:
-        """How each party ended that has."""
+        """How each finished party ended."""
         return {name: driver.finished for name, driver in self._drivers.items() if driver.finished}
 
     def records(self, party: str) -> int:
-        """How many records a party has made."""
+        """Number of a party's records."""
         return self._journals[party].count
 
     def image(self, party: str) -> bytes:
-        """A party's transcript as it would survive a crash now; where journals are the simulation's own."""
+        """A party's transcript as it would survive a crash now. Needs the simulation's own journals."""
         return _of_kind(MemoryJournal, self._journals[party]).image
 
     def _driver(self, name: str) -> Driver:
@@ -222,7 +222,7 @@ class Simulation:
 
         Args:
             progress: Called after every round.
-            until: Simulated seconds after which it stops, whoever has not come to an end by then.
+            until: Simulated time at which to stop even if parties have not finished, in seconds.
 
         Raises:
             LocalProtocolError: A party neither finished nor waits for anything.
@@ -239,7 +239,7 @@ class Simulation:
                 if progress is not None:
                     progress(self.curator)
         for name in self._up:
-            self._drivers[name].settle()  # as a process does when it ends
+            self._drivers[name].settle()  # A process does this when it ends.
         return SimulationOutcome(
             finishes=self.finishes,
             seconds=now,
@@ -258,7 +258,7 @@ class Simulation:
             self._network.started(party, now)
 
     def _advance(self, now: float) -> float:
-        """Let the network do what is due, timers fire, or a party start again; returns the new time."""
+        """Let the network act, timers fire, or a party restart; returns the new time."""
         network_due = self._network.next_due
         start_due = min((due for due, _ in self._down.values()), default=math.inf)
         event_due = min(network_due, start_due)
@@ -281,7 +281,7 @@ class Simulation:
         waiting = [self._drivers[name] for name in self.parties if self.goes_on(name)]
         return min((driver.next_due for driver in waiting if driver.next_due is not None), default=math.inf)
 
-    # -- what a network needs (`World`) -----------------------------------------------------------------
+    # -- the network's interface (`World`) -----------------------------------------------------------------
 
     def is_up(self, party: str) -> bool:
         return party in self._up
@@ -309,13 +309,13 @@ class Simulation:
         outgoing = driver.release()
         if crash is not None:
             if not outgoing:
-                driver.settle()  # as a loop does that has time
+                driver.settle()  # An idle loop does the same.
             outgoing = outgoing[: crash.left]
         while outgoing:
             for frame in outgoing:
                 if self._network.send(party, frame, now) and self._tap is not None:
                     self._tap(party, frame.peer, frame)
-            # What a frame that could not leave has led to, unless that is the end.
+            # Handle the consequences of a frame that could not leave, unless the party has finished.
             outgoing = driver.release() if crash is None else []
         if crash is not None:
             self._crash(crash, now)
@@ -326,7 +326,7 @@ class Simulation:
         self._crashes.clear()
 
     def _crash_due(self, party: str) -> Crash | None:
-        """The crash that is to come at the step that a party has just taken; it comes once."""
+        """The crash planned for the step that a party has just taken; each crash happens once."""
         for crash in self._crashes:
             if crash.party == party and self._journals[party].count > crash.step:
                 self._crashes.remove(crash)
@@ -335,7 +335,7 @@ class Simulation:
         return None
 
     def _crash(self, crash: Crash, now: float) -> None:
-        """A party's process dies: what was not durable is gone."""
+        """Let a party's process die: whatever was not durable is lost."""
         party = crash.party
         self._up.discard(party)
         self._down[party] = now + crash.down, self.image(party)
@@ -348,7 +348,7 @@ class Simulation:
         self._journals[party] = MemoryJournal.reopen(image, salts=self._salts)
         driver = self._drivers[party] = self._driver(party)
         records = TranscriptReader(Path(party), image)
-        driver.resume(records, EventReader(driver.machine.OUTCOMES, said_to(party), self._boxes))
+        driver.resume(records, EventReader(driver.machine.table.outcomes, said_to(party), self._boxes))
         self._begin(party, now)
 
     def _store(self, purchases: StorePurchases) -> None:

@@ -1,4 +1,4 @@
-"""Another session of the parties of one that is over, with a new nonce and invitations: `hushbid again`."""
+"""`hushbid again`: another session of the same parties after one has ended, with new invitations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["BegunAgain", "begin_again"]
 
 _NONCE_BYTES: Final = 8
 _OVER: Final = ("closing", "done")
-"""Phases of a curator in which its session is over; in others its process may end, and go on later."""
+"""Phases of a curator in which its session is over; in others its process may end, and resume later."""
 
 
 @figures(frozen=True, kw_only=True)
@@ -47,9 +47,9 @@ class BegunAgain(Figures):
         expires: When the invitations do.
         invitations: Each party's.
         state: The name of a new state directory.
-        outcome: How the session of before ended: "complete" or "given up".
+        outcome: How the previous session ended: "complete" or "given up".
         charges: The ε that the new session charges, by whose data; None: it guarantees nothing.
-        commands: What to paste.
+        commands: Commands to paste.
     """
 
     session_file: Path
@@ -68,8 +68,8 @@ def begin_again(options: AgainOptions) -> BegunAgain:
     """Write the files of another session beside those of the one that is over, which stay.
 
     Raises:
-        ConfigError: The session is not over, or has not begun; its file or the curator's cannot be used; or
-            a file is there already.
+        ConfigError: The session is not over, or has not begun; its file or the curator's cannot be used; or a
+            file already exists.
         KeyFileError: The curator's key cannot be read.
     """
     _check_kind(options.session)
@@ -79,7 +79,7 @@ def begin_again(options: AgainOptions) -> BegunAgain:
     if not config.exists():
         raise ConfigError(
             f"{config}: the curator's private file is not there.",
-            advice="Name it with --config: it says where the state of the session of before is.",
+            advice="Name it with --config: it names the state directory of the previous session.",
         )
     private = load_toml(CuratorFile, config).resolved(config.parent)
     outcome = _outcome(private.state, options.session, config, open_session(before).identifier.hex())
@@ -101,7 +101,7 @@ def begin_again(options: AgainOptions) -> BegunAgain:
         party: options.session.with_name(f"{party}-{number}.invitation")
         for party in (CONSUMER, *session.roster.owners)
     }
-    for party, path in invitations.items():  # first: what cannot be signed leaves no other file
+    for party, path in invitations.items():  # first, so that a failure to sign leaves no other file
         write_invitation(path, session, party, pair, expires=expires)
     state = f"state-{number}"
     session_file = _numbered(options.session, number)
@@ -123,11 +123,11 @@ def begin_again(options: AgainOptions) -> BegunAgain:
 
 
 def _charges(session: Session) -> dict[str, float | None]:
-    """The ε of owners and of the consumer, the largest where it differs by who may learn of the data."""
+    """The ε of owners and of the consumer, the largest if it differs by who may learn of the data."""
     found: dict[str, float | None] = {}
     for each in session.privacy():
         if each.against == TRUSTED:
-            continue  # what trust allows is charged to no ledger
+            continue  # guarantees that rest on trust are charged to no ledger
         known = found.get(each.protects, 0.0)
         found[each.protects] = None if known is None or each.epsilon is None else max(known, each.epsilon)
     return found
@@ -163,7 +163,7 @@ def _outcome(state: Path, session: Path, config: Path, identifier: str) -> str:
     path, command = status_path(state, CURATOR), _curator(session, config)
     if not transcript_path(state, CURATOR).exists() or not path.exists():
         raise ConfigError(
-            f"The session of {session} has not begun: {state} has nothing of it.",
+            f"The session of {session} has not begun: {state} has no record of it.",
             advice=f"`{command}` begins it.",
         )
     with TranscriptReader(transcript_path(state, CURATOR)) as records:
@@ -194,7 +194,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def _free_number(session: Path, config: Path, parties: tuple[str, ...]) -> int:
-    """The first number from 2 that no file of before has."""
+    """The first number from 2 that no existing file has."""
     number = 2
     while True:
         names = [_numbered(session, number), _numbered(config, number)]
@@ -207,7 +207,7 @@ def _free_number(session: Path, config: Path, parties: tuple[str, ...]) -> int:
 
 
 def _changed(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
-    """A TOML file with other values, its comments as they were; None changes nothing."""
+    """A TOML file with other values and its comments unchanged; None changes nothing."""
     document = tomlkit.parse(text)
     for table, values in changes.items():
         given = {key: value for key, value in values.items() if value is not None}

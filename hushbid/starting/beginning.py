@@ -36,24 +36,24 @@ from hushbid.text_files import check_directory_place, write_new_file
 __all__ = ["Begun", "begin"]
 
 FEWEST: Final = 120
-"""Rows of one table that can be dealt out to all parties."""
+"""Least rows of one table that can be dealt out to all parties."""
 DEALT: Final = ("north", "south", "west")
 """Owners of a table that is dealt out."""
 _FEW_ROWS: Final = 300
-"""Rows of a validation set from which on `_EPSILON` leaves something to be seen; `_EPSILON_OF_FEW` below."""
+"""Rows of a validation set from which `_EPSILON` leaves a visible signal; `_EPSILON_OF_FEW` below."""
 _EPSILON: Final = 1.0
 _EPSILON_OF_FEW: Final = 3.0
 _OUR_NAMES: Final = (CONSUMER, CURATOR, "session", "validation", "test")
-"""Names of parties and of files beside those of owners, which no owner can have."""
+"""Names of parties, and of files beside those of owners, which no owner can have."""
 _FORMS: Final = {"categories": "A,B,C", "bounds": "LOW:HIGH"}
-"""How the options that say what rows may have are written."""
+"""The notation of the options for the values that rows may have."""
 _MOST_POINTS: Final = 500
 _SEED_POINTS: Final = 150
 
 
 @dataclass(frozen=True)
 class _Party:
-    """A party's table, and where it lies; of an owner elsewhere, neither."""
+    """A party's table, and its path; of an owner elsewhere, neither."""
 
     table: ArrowTable | None
     path: Path | None
@@ -61,7 +61,7 @@ class _Party:
 
 @dataclass(frozen=True)
 class _Session:
-    """All that a new session is made of; with `few_rows`, ε is larger as the validation set has few."""
+    """Everything that a new session is made of; with `few_rows`, the validation set needs a larger ε."""
 
     options: InitOptions
     place: Path
@@ -92,14 +92,14 @@ class Begun(Figures):
     """A new session.
 
     Attributes:
-        directory: What was made.
-        files: Its files, by what they are.
+        directory: The new directory.
+        files: Its files, by their role.
         columns: The kind of each column that rows are compared by.
         left_out: Why each other column was left out.
-        read: What of which column follows from rows.
+        read: For each column, what was read off rows.
         points, epsilon, gamma: p, ε of the validation set, and γ.
-        said: What a public file tells of private rows, and what was assumed.
-        commands: What to paste.
+        said: What a public file reveals of private rows, and what was assumed.
+        commands: Commands to paste.
     """
 
     directory: Path
@@ -115,11 +115,11 @@ class Begun(Figures):
 
 
 def begin(options: InitOptions) -> Begun:
-    """Make a directory with all that a session needs but keys.
+    """Make a directory with everything that a session needs except keys.
 
     Raises:
-        ConfigError: An option that cannot hold, or a directory that is there or cannot be made.
-        DataError: A table that cannot be read, or that does not fit the others or what was said of columns.
+        ConfigError: An option is invalid, or the directory already exists or cannot be made.
+        DataError: A table cannot be read, or does not fit the others or the description of the columns.
     """
     place = _checked(options)
     made = _session(options, place)
@@ -143,7 +143,7 @@ def begin(options: InitOptions) -> Begun:
 
 
 def _checked(options: InitOptions) -> Path:
-    """The directory to make; all that can be refused before a table is read."""
+    """The directory to make; everything that can be refused before a table is read."""
     check_party_name(options.name, "a session's name", where="--name: ")
     for name in (each.partition("=")[0] for each in options.owner or ()):
         check_party_name(name, "an owner's name", where="--owner: ")
@@ -156,7 +156,7 @@ def _checked(options: InitOptions) -> Path:
         raise ConfigError(f"--epsilon is {options.epsilon:g}.", advice="Give a positive number, such as 1.")
     if (options.table is None) is (options.validation is None):
         raise ConfigError(
-            "Which table has the rows that are wanted?",
+            "Which table has the wanted rows?",
             advice="Name it: `hushbid init TABLE`, or with --validation.",
         )
     place = Path(options.output or options.name).absolute()
@@ -197,7 +197,7 @@ def _session(options: InitOptions, place: Path) -> _Session:
 
 
 def _named(parties: Iterable[_Party]) -> dict[str, ArrowTable]:
-    """The tables that are here by their files' names, in order; by the path where two files have one name."""
+    """The local tables by their files' names, in order; by the path if two files have one name."""
     tables = {each.path: each.table for each in parties if each.path is not None and each.table is not None}
     names = Counter(path.name for path in tables)
     return {path.name if names[path.name] == 1 else str(path): table for path, table in tables.items()}
@@ -219,7 +219,7 @@ def _owners(options: InitOptions) -> dict[str, _Party]:
 
 
 def _deal(table: ArrowTable, path: Path, place: Path) -> tuple[_Party, _Party, dict[str, _Party]]:
-    """One table for all parties: a tenth is wanted, a fifth judges, and owners have the rest alike."""
+    """One table for all parties: a tenth is wanted, a fifth judges, and owners share the rest evenly."""
     if len(table) < FEWEST:
         raise DataError(
             f"{path.name} has {len(table)} rows, too few to be dealt out to all parties: {FEWEST} at least.",
@@ -314,7 +314,7 @@ def _cluster(made: _Session, *, copied: bool, head: str) -> dict[str, Path]:
     path = made.place / CLUSTER_FILE
     text = f"# A session as `hushbid init` made it, for `{head}`. Every key: docs/configuration.md.\n\n"
     write_new_file(path, f"{text}{_sections(made, nonce=False)}\n{tomli_w.dumps(tables)}")
-    open_cluster(path).load()  # what cannot be run is told now
+    open_cluster(path).load()  # report now what cannot be run
     copies = {f"data/{name}": place for name, place in places.items()} if copied else {}
     return {"cluster": path, **copies}
 
@@ -354,7 +354,7 @@ def _several(made: _Session) -> dict[str, Path]:
             "key": f"{name}.key",
             "state": f"{name}-state",
             "data": str(party.path or f"{name}.csv"),
-            # Its rows were not looked at: those beyond the bounds are clipped, and its own preflight says so.
+            # Its rows were not examined: those beyond the bounds are clipped, and its own preflight says so.
             "columns": {**made.columns, **({} if party.path else {"outside": "clip"})},
         }
         privates[name] = (OwnerFile, values)
@@ -379,7 +379,7 @@ def _option(option: str, name: str) -> str:
 
 
 def _warnings(made: _Session) -> list[str]:
-    """What has a session overlook what is wanted, or owners lose rows, each with what mends it."""
+    """Reasons why a session misses wanted rows, or owners lose rows, each with its remedy."""
     found = [
         f"WARNING: {name} is left out: {made.proposed.left_out[name]}, so that owners' rows with another are "
         f"as good. If that value is what is wanted, say what owners may have: {_option(option, name)}."
@@ -451,7 +451,7 @@ def _commands_of_one(made: _Session) -> list[Command]:
         Command(
             "here", f"hushbid run {cluster}", "rehearse the session, then run it: every party is a process"
         ),
-        Command("here", f"hushbid results {run}", "what was bought: judged, weighed, learned from, written"),
+        Command("here", f"hushbid results {run}", "the purchase: evaluated, weighed, trained on, exported"),
     ]
 
 

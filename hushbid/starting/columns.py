@@ -1,4 +1,4 @@
-"""The columns of a new session from tables: kinds, bounds and categories, and what of them rows say."""
+"""The columns of a new session from tables: kinds, bounds and categories, and which follow from rows."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_TEXT: Final = "it has 1 different text"
 _ONE_NUMBER: Final = "it has one value alone"
 _MORE: Final = {_ONE_TEXT: "categories", _ONE_NUMBER: "bounds"}
-"""The option that keeps a column which rows have one value of, by why it is left out."""
+"""The option that keeps a constant column, by why it is left out."""
 _FEW: Final = 20
-"""Rows from which on an integer that never repeats is taken for an identifier."""
+"""Rows from which an integer that never repeats is taken for an identifier."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What people say of columns, which is then not read off rows.
+    """People's statements about columns, which are then not read off rows.
 
     Attributes:
         label, identifier: Columns that are not compared by; None: there are none.
         without: Columns that are left out.
         bounds: By name of a column.
-        categories: Likewise.
+        categories: By name of a column.
     """
 
     label: str | None
@@ -57,7 +57,7 @@ class Proposed:
 
     Attributes:
         columns: Each as in ``[[columns]]``.
-        read: Of each column with any, what was read off rows: "bounds", "categories", "gaps".
+        read: For each column with any, what was read off rows: "bounds", "categories", "gaps".
         left_out: Why each other column was left out.
     """
 
@@ -71,11 +71,11 @@ class Proposed:
 
     @property
     def constant(self) -> dict[str, str]:
-        """The option that keeps each column which was left out since rows have one value of it."""
+        """The option that keeps each column that was left out for being constant."""
         return {name: _MORE[why] for name, why in self.left_out.items() if why in _MORE}
 
     def toml(self) -> str:
-        """As tables of a session file, each with what was read for it."""
+        """The columns as tables of a session file, each with a note of what was read off rows."""
         parts = []
         for column in self.columns:
             read = self.read.get(str(column["name"]))
@@ -92,7 +92,9 @@ def read_table(path: Path) -> ArrowTable:
     """
     table = typed_by_values(as_arrow(path, path.name), codes=True)
     if len(set(table.column_names)) != table.num_columns:
-        raise DataError(f"{path.name} has two columns of one name.", advice="Give every column its own.")
+        raise DataError(
+            f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
+        )
     return table
 
 
@@ -105,7 +107,7 @@ def given_bounds(texts: Iterable[str]) -> dict[str, tuple[float, float] | tuple[
     found: dict[str, tuple[float, float] | tuple[str, str]] = {}
     for text in texts:
         name, _, ends = text.rpartition("=")
-        parts = ends.split(":")  # times have some of their own
+        parts = ends.split(":")  # times contain colons of their own
         low, high = (":".join(half) for half in (parts[: len(parts) // 2], parts[len(parts) // 2 :]))
         if name and _is_range(low, high, float):
             found[name] = float(low), float(high)
@@ -140,13 +142,13 @@ def given_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def propose(tables: Mapping[str, ArrowTable], given: Given) -> Proposed:
-    """Columns that hold what all tables have.
+    """Columns that cover the values of all tables.
 
     Args:
-        tables: By name, for messages; the first decides which columns there are, and in which order.
+        tables: By name, for messages; the first determines the columns and their order.
 
     Raises:
-        ConfigError: A column is named that the first table has not, or bounds of one that has none.
+        ConfigError: A named column is not in the first table, or bounds are given for a column that has none.
         DataError: A table lacks a column, or has values of another kind in it; or no column is left.
     """
     first = next(iter(tables))
@@ -168,13 +170,13 @@ def propose(tables: Mapping[str, ArrowTable], given: Given) -> Proposed:
             read[name] = found
     if not columns:
         raise DataError(
-            f"{first} has no column that rows could be compared by.",
+            f"{first} has no column to compare rows by.",
             advice="; ".join(f"{name}: {why}" for name, why in left_out.items()) or "Name another table.",
         )
     unused = (given.bounds.keys() | given.categories.keys()) & left_out.keys()
     if unused:
         name = min(unused)
-        raise ConfigError(f"{name!r} is left out: {left_out[name]}.", advice="Say nothing else of it.")
+        raise ConfigError(f"{name!r} is left out: {left_out[name]}.", advice="Give no other option for it.")
     made = Proposed(tuple(columns), read, left_out)
     _check_fit(made.schema, tables)
     return made
@@ -187,7 +189,7 @@ def _column(
     if name in given.without:
         return None, (), "it was to be left out"
     if is_index(name):
-        return None, (), "it is an index that pandas has written"
+        return None, (), "it is an index written by pandas"
     parts = _parts(name, tables)
     kind = "category" if name in given.categories else _kind(name, parts)
     if kind is None:
@@ -229,7 +231,7 @@ def _kind(name: str, parts: list[Any]) -> str | None:
     if len(kinds) > 1:
         raise DataError(
             f"The tables have values of different kinds in {name!r}: {', '.join(sorted(kinds))}.",
-            advice=f"Save it alike everywhere, or leave it out: `--without {name}`.",
+            advice=f"Save it as one kind everywhere, or leave it out: `--without {name}`.",
         )
     return None if not kinds or kinds == {"image"} else kinds.pop()
 
@@ -302,7 +304,7 @@ def _filler(values: Mapping[str, Any]) -> Any:
 
 
 def _check_fit(schema: Schema, tables: Mapping[str, ArrowTable]) -> None:
-    """Refuse tables that do not fit what people said of columns."""
+    """Refuse tables that do not fit people's statements about columns."""
     for name, table in tables.items():
         try:
             schema.encode(table, name=name)

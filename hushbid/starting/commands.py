@@ -14,7 +14,7 @@ __all__ = ["Command", "quoted"]
 
 @figures(frozen=True)
 class Command(Figures):
-    """A command, `where` it is to be pasted, and `what` for; empty: its verb says it."""
+    """A command, `where` to paste it, and `what` for; empty: its verb says it."""
 
     where: str
     command: str
@@ -22,6 +22,6 @@ class Command(Figures):
 
 
 def quoted(path: Path) -> str:
-    """A path for a shell: from the working directory where it is below it."""
+    """A path for a shell, relative to the working directory if it is below it."""
     here = Path.cwd()
     return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

@@ -28,7 +28,7 @@ def write_invitation(
 
 
 def with_dates(text: str, columns: Iterable[Column]) -> str:
-    """The text with the bounds of dates and times beside their numbers, for whoever is to agree to them."""
+    """The text with the bounds of dates and times beside their numbers, for whoever has to agree to them."""
     for column in columns:
         if column.kind not in MOMENTS:
             continue

@@ -1,4 +1,4 @@
-"""What `hushbid init` and `hushbid again` are told; apart, as help that names options imports little."""
+"""The options of `hushbid init` and `hushbid again`; a module of its own, so that help imports little."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AgainOptions", "InitOptions"]
 
 @dataclass(frozen=True, kw_only=True)
 class InitOptions:
-    """A session that is to be begun: each option's help describes it."""
+    """A session to begin: each option's help describes it."""
 
     table: Path | None = field(
         default=None,
@@ -24,8 +24,8 @@ class InitOptions:
             Annotated[
                 Path | None,
                 typer.Argument(
-                    help="The validation set: rows like those that are wanted. Without --owner it is dealt "
-                    "out to all parties, to try a session.",
+                    help="The validation set: rows like the wanted ones. Without --owner it is dealt out to "
+                    "all parties, for a trial session.",
                     metavar="TABLE",
                     show_default=False,
                 ),
@@ -37,24 +37,24 @@ class InitOptions:
     )
     owner: list[str] | None = option(
         list[str] | None,
-        help="An owner, and its table where that is here. May be repeated.",
+        help="An owner, and its table if that is on this machine. May be repeated.",
         metavar="NAME[=FILE]",
     )
     test: Path | None = option(
-        Path | None, help="Held-out rows with labels, to judge a model by.", metavar="FILE"
+        Path | None, help="Held-out labelled rows, to evaluate a model.", metavar="FILE"
     )
-    label: str | None = option(str | None, help="The column of labels, which a model is to learn.")
-    identifier: str | None = option(str | None, help="A column of identifiers, which owners' points carry.")
+    label: str | None = option(str | None, help="The label column, for a model to learn.")
+    identifier: str | None = option(str | None, help="The identifier column, which owners' points carry.")
     bounds: list[str] | None = option(
         list[str] | None,
         help="Public bounds of a column, in place of those of the rows. May be repeated.",
         metavar="NAME=LOW:HIGH",
     )
     categories: list[str] | None = option(
-        list[str] | None, help="All categories of a column, likewise.", metavar="NAME=A,B"
+        list[str] | None, help="All categories of a column. May be repeated.", metavar="NAME=A,B"
     )
     without: list[str] | None = option(
-        list[str] | None, help="A column to leave out, likewise.", metavar="NAME"
+        list[str] | None, help="A column to leave out. May be repeated.", metavar="NAME"
     )
     where: Literal["one", "several", "compose"] = option(
         Literal["one", "several", "compose"],
@@ -62,23 +62,25 @@ class InitOptions:
         default="one",
         help="One machine, several machines, or docker-compose.",
     )
-    points: int | None = option(int | None, min=1, help="p, points to buy; default: by the owners' rows.")
+    points: int | None = option(
+        int | None, min=1, help="p, the number of points to buy; default: by the owners' rows."
+    )
     epsilon: float | None = option(
-        float | None, help="ε of the validation set; default: 1, or 3 where it has few rows."
+        float | None, help="ε of the validation set; default: 1, or 3 if it has few rows."
     )
     name: str = option(str, default="purchase", help="The session's name.")
-    output: Path | None = option(Path | None, help="The directory to make; default: the name.", metavar="DIR")
+    output: Path | None = option(Path | None, help="Directory to create; default: the name.", metavar="DIR")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgainOptions:
-    """A session that is over, and is to be run again: each option's help describes it."""
+    """A finished session to repeat: each option's help describes it."""
 
     session: Path = field(
         metadata=by_option(
             Annotated[
                 Path,
-                typer.Argument(help="The session file of before.", metavar="SESSION"),
+                typer.Argument(help="The previous session's file.", metavar="SESSION"),
             ]
         ),
     )
@@ -86,9 +88,11 @@ class AgainOptions:
         Path | None, help="The curator's private file; default: curator.toml beside the session file."
     )
     enrolment: float | None = option(
-        float | None, min=0.0, help="timeouts.enrolment of the new session, in seconds; default: as before."
+        float | None, min=0.0, help="timeouts.enrolment of the new session, in seconds; default: unchanged."
     )
     min_owners: int | None = option(
-        int | None, min=1, help="session.min_owners of the new session; default: as before."
+        int | None, min=1, help="session.min_owners of the new session; default: unchanged."
     )
-    days: int = option(int, default=DAYS_IN_FORCE, min=1, max=MOST_DAYS, help="Days until they expire.")
+    days: int = option(
+        int, default=DAYS_IN_FORCE, min=1, max=MOST_DAYS, help="Days until the invitations expire."
+    )

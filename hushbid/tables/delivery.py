@@ -1,4 +1,4 @@
-"""A consumer's ``delivered.npz`` as the verbs that follow a session read it, and tables that go with it."""
+"""A consumer's ``delivered.npz`` as the verbs after a session read it, and the tables used with it."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ __all__ = [
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Columns: TypeAlias = tuple[str | None, str | None]
-"""Feature columns of tables, as in ``a,b,c``, and the label's."""
+"""Feature columns of tables, as in ``a,b,c``, and the label column."""
 NOT_OURS: Final = "Name a file in a directory that this user can write to."
-"""What to do if a file cannot be written."""
+"""The advice if a file cannot be written."""
 
 _BOUNDS: Final = ("gamma", "lower", "upper")
 MASKED: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
-"""For each attribute: the array of values, the array of flags saying which are held, and its table column."""
+"""For each attribute: the array of values, the array of flags for present ones, and its table column."""
 _OF_POINTS: Final = ("labels", "labelled", "identifiers", "identified", "owners", "rounds", "weights")
 _KINDS: Final = {
     **dict.fromkeys(("labelled", "identified"), "b"),
@@ -63,17 +63,17 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, eq=False)
 class Delivery:
-    """Delivered points, and the tables that go with them.
+    """Delivered points, and the tables used with them.
 
     Attributes:
         path: The consumer's ``delivered.npz``.
         arrays: Its arrays (`read_delivered`).
-        session: The session file that was named; None: none was.
+        session: The given session file; None: none was given.
         public: The session's ``gamma``, ``lower`` and ``upper``, the last two () or (columns,).
         columns: How tables are read.
-        changed: What was clipped or dropped of the tables that were read, by their files.
-        amounts: Whether labels are amounts, by the session's ``[labels]``; None: nothing says it.
-        file: The session's file; None: it is not known.
+        changed: What was clipped or dropped in the tables read, by their files.
+        amounts: Whether labels are amounts, by the session's ``[labels]``; None: unknown.
+        file: The session's file; None: unknown.
     """
 
     path: Path
@@ -92,7 +92,7 @@ class Delivery:
         """
         session = _recorded(self.path.parent / f"{CONSUMER}.transcript")
         if session is None and self.file is not None:
-            with suppress(HushbidError):  # a file that says no more than how tables are read
+            with suppress(HushbidError):  # a file that says only how tables are read
                 session = open_session(self.file)
         return () if session is None else session.privacy()
 
@@ -107,13 +107,13 @@ class Delivery:
         """Read a delivery, and the file of its session if one is named.
 
         Args:
-            columns: Names of feature columns and of the label's; or how a party reads its tables.
-            outside: What becomes of rows of tables that do not fit; None: they are refused.
-            session: A session file, a cluster file or an invitation, by whose ``[[columns]]``, if any, tables
-                are read, and by whose ``[labels]``, if any, labels are amounts or classes.
+            columns: Names of feature columns and of the label column; or how a party reads its tables.
+            outside: Treatment of table rows that do not fit; None: they are refused.
+            session: A session file, a cluster file or an invitation. Its ``[[columns]]``, if any, determine
+                how tables are read, and its ``[labels]``, if any, whether labels are amounts or classes.
 
         Raises:
-            ConfigError: The session's file cannot be used; or γ and the bounds are nowhere.
+            ConfigError: The session's file cannot be used; or γ and the bounds are missing.
             DataError: The delivery cannot be used, or a cluster file's dataset.
         """
         path, named = Path(delivered), None if session is None else Path(session)
@@ -195,9 +195,9 @@ class Delivery:
 
     @property
     def outside(self) -> dict[str, Changes]:
-        """What was changed of the tables that were read, by their files' names, as in results.
+        """Changes to the tables read, by their files' names, as in results.
 
-        A file of the same name as one before it goes by its whole path.
+        A file with the same name as an earlier one is listed by its whole path.
         """
         found: dict[str, Changes] = {}
         for path, changes in self.changed.items():
@@ -210,7 +210,7 @@ class Delivery:
 
 
 def _recorded(transcript: Path) -> Session | None:
-    """The session that a transcript is of; None if there is none, or it cannot be read."""
+    """The session of a transcript; None if there is none, or it cannot be read."""
     if not transcript.is_file():
         return None
     try:
@@ -261,7 +261,7 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
     )
     if not os.path.exists(delivered):
         raise DataError(f"{delivered} is not there.", advice=what.advice)
-    if not os.path.isfile(delivered):  # a pipe would be waited for
+    if not os.path.isfile(delivered):  # opening a pipe would block
         raise what
     try:
         with np.load(delivered, allow_pickle=False) as archive:
@@ -278,7 +278,7 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
         raise what
     Dataset.from_arrays(delivered.name, features)
     if not len(features):
-        raise DataError(f"{delivered.name} has no points.", advice="Name a file that has some.")
+        raise DataError(f"{delivered.name} has no points.", advice="Name a file with points.")
     return arrays
 
 
@@ -286,7 +286,7 @@ def _agree(arrays: dict[str, Any], count: int, columns: int) -> bool:
     """Whether all arrays are of one delivery, in shape and in type."""
     of_points = [arrays[name].shape == (count,) for name in _OF_POINTS if name in arrays]
     masked = [mask in arrays for values, mask, _ in MASKED if values in arrays]
-    # Numbers in the place of a mask would choose points by their places.
+    # Numbers in place of a mask would select points by position.
     kinds = [arrays[name].dtype.kind in allowed for name, allowed in _KINDS.items() if name in arrays]
     bounds = [arrays[name].shape in ((), (columns,)) for name in ("lower", "upper") if name in arrays]
     width = arrays["gamma"].shape == () if "gamma" in arrays else True
@@ -306,34 +306,34 @@ def _can_hold(arrays: dict[str, Any]) -> bool:
 def _public_of(
     delivered: Path, arrays: dict[str, Any], session: Path | None, file: SessionFile | None
 ) -> dict[str, npt.NDArray[Any]]:
-    """γ and bounds by the session file, or else by the delivery; the two may not differ."""
+    """γ and bounds by the session file, or else by the delivery; the two must agree."""
     there = all(name in arrays for name in _BOUNDS)
     if file is not None:
         features = file.features
         public = {name: np.asarray(getattr(features, name), dtype=np.float64) for name in _BOUNDS}
         if there and not all(_same(public[name], arrays[name]) for name in _BOUNDS):
             raise ConfigError(
-                f"{session} has another γ or other bounds than the session that {delivered} is of.",
-                advice="Leave --session out: the file has them. For another γ there is --gamma.",
+                f"{session} has another γ or other bounds than the session of {delivered}.",
+                advice="Leave --session out: the file has them. Use --gamma for another γ.",
             )
         return public
     if not there:
         raise ConfigError(
-            f"{delivered} does not say which bounds and which γ its session has.",
+            f"{delivered} does not state its session's bounds and γ.",
             advice="Name the session file (`--session`).",
         )
     return {name: np.asarray(arrays[name], dtype=np.float64) for name in _BOUNDS}
 
 
 def _same(stated: npt.NDArray[Any], kept: npt.NDArray[Any]) -> bool:
-    """Whether two bounds are the same: one number for all columns stands for as many equal ones."""
+    """Whether two bounds are equal: one number for all columns equals as many equal ones."""
     if stated.ndim and kept.ndim:
         return np.array_equal(stated, kept)
     return bool(np.all(stated == kept))
 
 
 def is_same(place: Path, other: Path | None) -> bool:
-    """Whether a file that is to be written is one that is read."""
+    """Whether an output file is also an input file."""
     return other is not None and os.path.exists(place) and os.path.exists(other) and place.samefile(other)
 
 
@@ -341,7 +341,7 @@ def is_same(place: Path, other: Path | None) -> bool:
 def writing(
     path: Path, *, what: str = "", advice: str = "Make room, or name another place."
 ) -> Iterator[BinaryIO]:
-    """A file readable by its owner only, which replaces an earlier one as a whole when the block ends.
+    """A file readable by its owner only; it replaces an earlier one as a whole when the block ends.
 
     Raises:
         DataError: It cannot be written.

@@ -1,4 +1,4 @@
-"""A draft of a schema: the columns of a table, with what people have to fill in marked by ?."""
+"""A draft of a schema: the columns of a table, with a ? for everything that people have to fill in."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ def draft(
     """A schema for the columns of a CSV or Parquet file, as TOML to be filled in.
 
     Args:
-        public: Whether everybody may see its values: bounds and categories are then read off them. Otherwise
-            people fill them in, since they would tell something of private rows.
-        label: The column of labels, which points carry and are not compared by.
-        fill: Whether a public draft says what gaps stand for and keeps columns of one value, by a rule that
-            stands in its head; otherwise people say the one, and the others are left out.
-        dialect: What is declared of a CSV file.
+        public: Whether everybody may see its values: bounds and categories are then read from them. Otherwise
+            people fill them in, since they would reveal something of private rows.
+        label: The label column: points carry labels, but are not compared by them.
+        fill: Whether a public draft fills gaps and keeps constant columns, by a rule stated at its top;
+            otherwise people specify the former, and the latter are left out.
+        dialect: The declared format of a CSV file.
 
     Raises:
         ConfigError: Private rows are to be filled.
-        DataError: The file cannot be read, has no such column, or is read in two ways.
+        DataError: The file cannot be read, lacks the label column, or is ambiguous.
     """
     if fill and not public:
         raise ConfigError(
-            "--fill reads off the rows which columns have gaps, and which have one value alone.",
+            "--fill determines from the rows which columns have gaps, and which are constant.",
             advice="Say --public as well, if everybody may know the file; or fill the draft in by hand.",
         )
     cells = as_arrow(path, path.name, DataColumns(dialect=dialect))
@@ -89,7 +89,7 @@ def draft(
         )
     if label is not None and label not in table.column_names:
         raise DataError(
-            f"{path.name} has no column {label!r}.", advice="Name the column of labels as the file does."
+            f"{path.name} has no column {label!r}.", advice="Give the label column as the file names it."
         )
     for name in table.column_names:
         if name == label:
@@ -100,7 +100,7 @@ def draft(
 
 
 def _check_cells(path: Path, cells: Any) -> None:
-    """Refuse a CSV file that a party would be refused: not in UTF-8, or with commas of two meanings."""
+    """Refuse a CSV file that a party would be refused: not in UTF-8, or with ambiguous commas."""
     source = source_of(cells)
     if source is None:
         return
@@ -156,7 +156,7 @@ def _drafted(name: str, column: Any, *, public: bool, fill: bool) -> str:
 
 
 def _middle(schema: Schema) -> Any:
-    """What a gap of a column stands for: the middle of its bounds, rounded down but for numbers, or false."""
+    """A gap's value in a column: the middle of its bounds, rounded down except for numbers, or false."""
     column = schema.columns[0]
     lower, upper = column.limits
     if column.kind == "boolean":
@@ -180,7 +180,7 @@ def _why_no_kind(name: str, column: Any) -> str:
 
 
 def _drafted_image(name: str, column: Any, *, public: bool, fill: bool) -> str:
-    """As `_drafted`, for a column of images: its type says their size, or public values do."""
+    """As `_drafted`, for a column of images: its type gives their size, or else public values."""
     shape = _shape(column, public=public)
     if shape is None:
         return _left_out(name, "its lists or bytes are of different lengths")
@@ -209,7 +209,7 @@ def _drafted_image(name: str, column: Any, *, public: bool, fill: bool) -> str:
 
 
 def _square(numbers: int) -> tuple[int, int, int] | None:
-    """Height, width and channels of a square image of so many numbers; None: none has as many."""
+    """Height, width and channels of a square image of so many numbers; None: there is no such image."""
     for channels in (1, 3):
         side = isqrt(numbers // channels)
         if side * side * channels == numbers:
@@ -248,7 +248,7 @@ def _range(column: Any, kind: Kind, *, widened: bool) -> dict[str, Any]:
     """Bounds of the values that are numbers, dates or times; none of a column without any.
 
     Args:
-        widened: Whether there is one value alone, whose bounds have to be apart.
+        widened: Whether there is only one value, whose bounds have to differ.
     """
     if kind in MOMENTS:
         numbers = pa.array(moments_of(column.drop_null()).microseconds)
@@ -291,7 +291,7 @@ def kind_of_values(column: Any) -> Kind | None:
 
 
 def _moment(column: Any) -> Kind | None:
-    """The kind of dates or times, of a column that holds such, be it as text."""
+    """The kind of dates or times in a column that holds them, even as text."""
     if is_moment(column.type):
         return "date" if pa.types.is_date(column.type) else "datetime"
     if not pa.types.is_string(column.type) or column.null_count == len(column):

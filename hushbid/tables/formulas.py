@@ -1,8 +1,7 @@
 """Text that a spreadsheet takes for a formula when it opens a CSV file, such as a label ``=HYPERLINK(…)``.
 
-CSV cannot say that a cell is text: quotes do not, and a sign put before it would make another label of it.
-Such cells are written as they are, so that what is read again is what was written, and whoever writes them is
-told.
+CSV cannot mark a cell as text: quotes do not, and a prefix would change the label. Such cells are written
+unchanged, so that reading returns what was written, and the writer is warned.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _NUMBER: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def formula_cells(table: Any) -> dict[str, int]:
-    """The columns of a pyarrow.Table with cells that a spreadsheet takes for formulas, and how many each has.
+    """The columns of a pyarrow.Table with cells that a spreadsheet takes for formulas, and their number.
 
     These are texts that begin with =, +, -, @, a tab or a line break and are no numbers. A column's name is a
     cell too.
@@ -44,7 +43,7 @@ def formula_cells(table: Any) -> dict[str, int]:
 
 
 def formula_line(found: Mapping[str, int], path: object) -> str:
-    """What is to be said of such cells of a file."""
+    """The warning about such cells of a file."""
     cells = ", ".join(f"{count} of {name}" for name, count in found.items())
     return (
         f"WARNING: a spreadsheet may take cells of {path} for formulas, and act on them: {cells}. They are "

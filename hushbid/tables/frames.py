@@ -1,4 +1,4 @@
-"""Gives tables back in the library that they came in; `hushbid.protocol.data.frames` takes them in."""
+"""Returns tables in the library that they came in; `hushbid.protocol.data.frames` takes them in."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["ArrowTable", "Frame", "as_arrow", "columns_of_images", "like", "writ
 
 
 def like(frame: Frame, table: ArrowTable) -> Any:
-    """A table as a DataFrame of the same library as another one; else as it is."""
+    """A table as a DataFrame of the same library as another one; otherwise unchanged."""
     library = library_of(frame)
     if library == "pandas":
-        given = table.to_pandas().copy()  # what it has of Arrow's memory cannot be written to
+        given = table.to_pandas().copy()  # its Arrow memory is read-only
         for name, shape in _image_shapes(frame).items():
             if name in given.columns:
                 given[name] = [value.reshape(shape) for value in given[name]]
@@ -33,9 +33,9 @@ def like(frame: Frame, table: ArrowTable) -> Any:
 
 
 def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:
-    """The shape of images that a pandas DataFrame holds as arrays of several axes."""
+    """The shape of images that a pandas DataFrame holds as arrays with several axes."""
     if not hasattr(frame, "columns") or not frame.columns.is_unique:
-        return {}  # a Series, which has no images of several axes
+        return {}  # a Series, which has no images with several axes
     found = {}
     for name, kind in frame.dtypes.items():
         first = (
@@ -47,15 +47,16 @@ def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:
 
 
 def write_table(table: ArrowTable, path: Path) -> dict[str, int]:
-    """Write a table as its name's ending says, ``.csv`` or ``.parquet``, readable by its owner only.
+    """Write a table by the ending of its name, ``.csv`` or ``.parquet``, readable by its owner only.
 
-    It takes the place of an earlier file as a whole.
+    It replaces an earlier file as a whole.
 
     Returns:
-        Of a ``.csv``, what spreadsheets take for formulas (`formula_cells`).
+        For a ``.csv``, the cells that spreadsheets take for formulas (`formula_cells`).
 
     Raises:
-        DataError: Another ending, the file cannot be written, or it is CSV, and the table has images.
+        DataError: The ending is another one, the file cannot be written, or it is CSV and the table has
+            images.
     """
     known = format_of(path)
     if known is None or known.write is None:

@@ -31,8 +31,8 @@ DeliveredArgument: TypeAlias = Annotated[
 OutsideOfTablesOption: TypeAlias = Annotated[
     Literal["refuse", "clip", "drop"] | None,
     typer.Option(
-        help="What becomes of rows of your tables that do not fit the public bounds, categories and labels: "
-        "as in a party's own file; default: refuse.",
+        help="Treatment of table rows that do not fit the public bounds, categories and labels, as in a "
+        "party's own file; default: refuse.",
         envvar="HUSHBID_OUTSIDE",
     ),
 ]
@@ -43,7 +43,7 @@ GammaOption: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class WeighOptions:
-    """Delivered points that are to be weighed: each option's help describes it.
+    """Delivered points to weigh: each option's help describes it.
 
     `model` is one of `hushbid.consumer.learners.MODELS`, and `balance` one of
     `hushbid.consumer.balance.BALANCES`.
@@ -53,21 +53,21 @@ class WeighOptions:
     validation: Path = option(
         Path,
         default=MISSING,
-        help="D_v: what the points are to resemble.",
+        help="D_v: the weighted points should resemble it.",
         envvar="HUSHBID_VALIDATION",
     )
     features: str | None = field(default=None, metadata=by_option(FeaturesOption))
     label: str | None = field(default=None, metadata=by_option(LabelOption))
     test: Path | None = option(
-        Path | None, help="Held-out points to judge by; a model too, if they have labels."
+        Path | None, help="Held-out points for the evaluation; labelled ones also evaluate a model."
     )
     ridge: float | None = option(
-        float | None, help="λ: 1, the default, takes D_v for a sample, 0 fits its noise as well."
+        float | None, help="λ: 1, the default, treats D_v as a sample; 0 fits its noise as well."
     )
     label_weight: float | None = option(
         float | None,
-        help="Strength of labels beside features, from 0 (none) to below 1; default: 0.6. It counts where "
-        "D_v has labels.",
+        help="Strength of labels relative to features, from 0 (none) to below 1; default: 0.6. Used if D_v "
+        "has labels.",
     )
     gamma: float | None = field(default=None, metadata=by_option(GammaOption))
     outside: Literal["refuse", "clip", "drop"] | None = field(
@@ -77,30 +77,28 @@ class WeighOptions:
     columns: DataColumns | None = None
     """How tables are read, in place of `features` and `label`."""
     model: str = option(str, default="logistic", help="The downstream model.")
-    seed: int = option(int, default=0, help="Of the model.", min=0)
+    seed: int = option(int, default=0, help="Random seed of the model.", min=0)
     balance: str | None = option(
         str | None,
-        help="Label shares that the weights are to have: those of D_v (wanted), or equal ones; default: "
-        "whatever resembles D_v best.",
+        help="Label shares for the weights: those of D_v (wanted), or equal ones; default: whatever "
+        "resembles D_v best.",
         metavar="wanted|equal",
     )
     output: Path | None = option(
         Path | None,
-        help="Write the points with their weights here: .npz, .csv or .parquet; default: put the weights "
-        "into DELIVERED.",
+        help="Output file for the points with their weights: .npz, .csv or .parquet; default: update "
+        "DELIVERED.",
         metavar="FILE",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValueOptions:
-    """Delivered points that are to be valued: each option's help describes it."""
+    """Delivered points to value: each option's help describes it."""
 
     delivered: Path = field(metadata=by_option(DeliveredArgument))
     validation: Path = option(Path, default=MISSING, help="D_v.", envvar="HUSHBID_VALIDATION")
-    seed_set: Path | None = option(
-        Path | None, help="D_init, from which values count; default: from nothing."
-    )
+    seed_set: Path | None = option(Path | None, help="D_init, the baseline of the values; default: none.")
     features: str | None = field(default=None, metadata=by_option(FeaturesOption))
     label: str | None = field(default=None, metadata=by_option(LabelOption))
     outside: Literal["refuse", "clip", "drop"] | None = field(
@@ -111,21 +109,21 @@ class ValueOptions:
     """How tables are read, in place of `features` and `label`."""
     gamma: float | None = field(default=None, metadata=by_option(GammaOption))
     orders: int = option(
-        int, default=2_000, help="Orders of owners that are drawn where more than 12 sold.", min=4
+        int, default=2_000, help="Number of random owner orders, if more than 12 owners sold.", min=4
     )
-    seed: int = option(int, default=0, help="Of the draw.", min=0)
+    seed: int = option(int, default=0, help="Random seed of the orders.", min=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsOptions:
-    """A purchase that is to be looked at: each option's help describes it."""
+    """A purchase to examine: each option's help describes it."""
 
     state: Path = field(
         metadata=by_option(
             Annotated[
                 Path,
                 typer.Argument(
-                    help="The consumer's state directory, or that of a run.",
+                    help="The consumer's state directory, or a run directory.",
                     metavar="STATE",
                     show_default=False,
                 ),
@@ -134,17 +132,17 @@ class ResultsOptions:
     )
     config: Path | None = option(
         Path | None,
-        help="The consumer's private file, where the state directory does not say it; else it is found.",
+        help="The consumer's private file, if the state directory does not name it.",
         envvar="HUSHBID_CONFIG",
     )
     estimator: str | None = option(
-        str | None, help="The model, of scikit-learn; default: as the private file has it.", metavar="NAME"
+        str | None, help="The scikit-learn model; default: as in the private file.", metavar="NAME"
     )
     output: Path | None = option(
-        Path | None, help="Where the files are written; default: `results` in STATE.", metavar="DIR"
+        Path | None, help="Directory for the files; default: `results` in STATE.", metavar="DIR"
     )
 
 
 def changes_told(outside: Mapping[str, Changes]) -> list[str]:
-    """What was clipped or dropped of tables, a line for each (`Delivery.changed`)."""
+    """The changes to tables, clipped or dropped rows, a line for each (`Delivery.changed`)."""
     return [f"{name}: {changes.said}" for name, changes in outside.items()]

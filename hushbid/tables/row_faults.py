@@ -1,4 +1,4 @@
-"""What somebody may want to look at in a table's rows, though a session takes them: no count is told."""
+"""Oddities in a table's rows that a session accepts but somebody should look at; no count is stated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hushbid.protocol.data.schema import Schema
 __all__ = ["row_faults"]
 
 _FEW = 20
-"""With fewer rows, equal ones say nothing."""
+"""With fewer rows, equal ones are no sign of anything."""
 _MOST = 0.9
-"""Share of the rows that are looked at for bounds: those from 5 % to 95 %."""
+"""Share of the rows examined for bounds: those from 5 % to 95 %."""
 _NARROW = 0.01
-"""Share of the bounds' span within which so many rows are not told apart."""
+"""Share of the bounds' span within which so many rows are hardly distinguished."""
 
 Bound = float | Sequence[float]
 
@@ -27,11 +27,11 @@ Bound = float | Sequence[float]
 def row_faults(
     dataset: Dataset, schema: Schema | None, bounds: tuple[Bound, Bound] | None = None
 ) -> Iterator[str]:
-    """Rows that all stand twice, identifiers that repeat, columns that say nothing, bounds far too wide.
+    """Duplicated rows, repeated identifiers, constant columns, and bounds that are far too wide.
 
     Args:
         schema: The columns that the rows were encoded by, with their bounds; None: there are none.
-        bounds: Else the lower and upper bounds of features, if they are known.
+        bounds: Without a schema, the lower and upper bounds of features, if they are known.
     """
     if len(dataset) >= _FEW and min(Counter(rows_as(dataset.features, np.float64)).values()) > 1:
         yield "every row is there at least twice"
@@ -54,7 +54,7 @@ def row_faults(
 def _columns(
     dataset: Dataset, schema: Schema | None, bounds: tuple[Bound, Bound] | None
 ) -> Iterator[tuple[str, npt.NDArray[np.float64], float | None]]:
-    """Columns with a name: their numbers, shape (rows, width), and the span of their bounds, if any."""
+    """Named columns: their numbers, shape (rows, width), and the span of their bounds, if any."""
     features = dataset.features
     if schema is not None:
         for column, first in zip(schema.columns, schema.places, strict=True):

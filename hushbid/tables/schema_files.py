@@ -27,7 +27,7 @@ __all__ = ["Decoded", "Encoded", "arrays_of", "decode_file", "encode_file"]
 
 @figures(frozen=True)
 class Encoded(Figures):
-    """What encoding a table came to: its size, what was changed, by the file's name, and what is strange."""
+    """The outcome of encoding a table: its size, the changes, by the file's name, and oddities."""
 
     rows: int
     columns: int
@@ -38,7 +38,7 @@ class Encoded(Figures):
 
 @figures(frozen=True)
 class Decoded(Figures):
-    """What writing a delivery as a table came to; `formulas` are those of `write_table`."""
+    """The outcome of writing a delivery as a table; `formulas` are those of `write_table`."""
 
     rows: int
     output: Path
@@ -48,7 +48,7 @@ class Decoded(Figures):
 def arrays_of(
     schema: Schema, table: ArrowTable, name: str, columns: DataColumns
 ) -> dict[str, npt.NDArray[Any]]:
-    """What a party's ``.npz`` has of a table: ``features``, and ``labels`` and ``identifiers`` if named.
+    """A table's arrays for a party's ``.npz``: ``features``, and ``labels`` and ``identifiers`` if named.
 
     If rows may lack a label, by `columns`, ``labelled`` says which have one.
 
@@ -84,8 +84,8 @@ def encode_file(
     """Write a table's rows as the ``.npz`` that a party's file names.
 
     Args:
-        outside: What becomes of rows that do not fit the schema; None: they are refused.
-        dialect: What is declared of a CSV file.
+        outside: Treatment of rows that do not fit the schema; None: they are refused.
+        dialect: The declared format of a CSV file.
 
     Raises:
         DataError: A file cannot be read or written, or a row does not fit.

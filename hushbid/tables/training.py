@@ -1,4 +1,4 @@
-"""A model of scikit-learn, fitted to delivered points and judged on others, for `hushbid train`."""
+"""A scikit-learn model, fitted to delivered points and evaluated on others, for `hushbid train`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _Rows: TypeAlias = tuple[Floats, npt.NDArray[Any], Floats | None]
 
 @figures(frozen=True)
 class ClassScores(Figures):
-    """How good a classifier is on test points; the interval is Wilson's of 95 %, F1 the mean of classes."""
+    """A classifier's scores on test points; the interval is Wilson's at 95 %, F1 the mean over classes."""
 
     accuracy: float
     accuracy_interval: tuple[float, float]
@@ -50,7 +50,7 @@ class ClassScores(Figures):
 
 @figures(frozen=True)
 class AmountScores(Figures):
-    """How good a regressor is on test points, its errors in the labels' unit; None: no finite number is."""
+    """A regressor's scores on test points, with errors in the labels' unit; None: not a finite number."""
 
     r2: float | None
     mean_absolute_error: float | None
@@ -59,13 +59,13 @@ class AmountScores(Figures):
 
 @figures(frozen=True, eq=False)
 class Fitted(Figures):
-    """A fitted model and how good it is on test points.
+    """A fitted model and its scores on test points.
 
     Attributes:
-        pipeline: It takes the session's columns of numbers (`Schema.encode` makes them of a table), scales
-            them by the session's bounds to [0, 1], and predicts. Its JSON is without it: None in what is
-            read back.
-        converged: Whether scikit-learn took the fit for finished; False: it stopped at its most iterations.
+        pipeline: It takes the session's columns of numbers (`Schema.encode` makes them from a table), scales
+            them by the session's bounds to [0, 1], and predicts. JSON leaves it out: it is None after reading
+            back.
+        converged: Whether scikit-learn considered the fit finished; False: it stopped at its iteration limit.
         scores: On the test points; None: there are none.
     """
 
@@ -76,23 +76,23 @@ class Fitted(Figures):
 
 @figures(frozen=True, eq=False, kw_only=True)
 class Trained(Figures):
-    """A trained model, and what it learned from.
+    """A trained model, and its training data.
 
     Attributes:
-        estimator: The class that was fitted.
+        estimator: The fitted class.
         kind: ``classifier`` or ``regressor``.
-        fitted: The model, fitted with weights if there are any and it takes them.
+        fitted: The model, fitted with weights if there are any and it accepts them.
         weights_why: Why weights were not used; empty if they were.
-        without_weights: The same without weights, if it was asked for.
-        points: Points that it learned from; `unlabelled` ones, without a label, were left out.
-        classes: How many classes it knows; None: it is a regressor.
-        tested: Test points with a label; None: there are no test points.
-        labels_why: Why no test point can be got right, if that is how labels are written, or why few are, if
-            labels are amounts; else empty.
-        own_rows: Own rows with a label that it learned from as well; None: no file of own rows was named.
+        without_weights: The same without weights, if requested.
+        points: Training points; `unlabelled` ones, without a label, were left out.
+        classes: Number of its classes; None: it is a regressor.
+        tested: Number of labelled test points; None: there are no test points.
+        labels_why: Why no test point can be predicted right (the notation of labels), or why few can (labels
+            are amounts); else empty.
+        own_rows: Labelled own rows used in training as well; None: no file of own rows was named.
         beside: Whether it is better than one of own rows alone, in JSON ``model``; None: no file of own rows
             was named.
-        output: Where the model was written.
+        output: The file that the model was written to.
         outside: What was clipped or dropped of test and own rows, by their files' names.
         privacy: The session's guarantees, as far as the session is known.
     """
@@ -119,7 +119,7 @@ class Trained(Figures):
 
     @property
     def sentences(self) -> tuple[str, str]:
-        """Whether the model got better than with own rows, and what protects whom."""
+        """Whether the model improved on own rows alone, and which guarantee protects whom."""
         return judged(self.beside or _NO_OWN_ROWS, self.privacy)
 
     @property
@@ -145,32 +145,32 @@ def train(
 ) -> Trained:
     """Fit a model to delivered points, with their weights, on columns scaled by the public bounds to [0, 1].
 
-    Points without a label are left out. Weights weigh 1 on average over the points that are left. With a
-    validation set, own rows are learned from as well: each weighs 1, and cross-validation on them says what
-    the delivered points weigh beside them (`hushbid.consumer.training_weights`).
+    Points without a label are left out. Weights are scaled to a mean of 1 over the remaining points. With a
+    validation set, own rows are used in training as well: each has weight 1, and cross-validation on them
+    determines the relative weight of the delivered points (`hushbid.consumer.training_weights`).
 
     Args:
         delivered: The consumer's ``delivered.npz``.
-        estimator: The name of a classifier or regressor of scikit-learn; or one itself, which is fitted.
-        test: Points with labels to judge by, in any format that parties read; None: there are none.
-        validation: D_v, own rows of which some have a label; None: delivered points alone are learned from.
-        columns: Feature columns (as in ``a,b,c``) and the label's, of `test` and `validation`; or how these
-            tables are read.
+        estimator: The name of a scikit-learn classifier or regressor; or an instance, which is fitted.
+        test: Labelled points for the evaluation, in any format that parties read; None: there are none.
+        validation: D_v, own rows of which some have a label; None: train on delivered points alone.
+        columns: Feature columns (as in ``a,b,c``) and the label column, of `test` and `validation`; or how
+            these tables are read.
         session: The session file, by whose ``[[columns]]``, if any, the test table is read.
-        parameters: Of the estimator that is named.
+        parameters: Parameters of the named estimator.
         without_weights: Fit another one without weights as well, for comparison.
-        seed: Its ``random_state``, if it is named and has one.
-        output: Where to write the model, ending with ``.skops``; None: nowhere.
-        outside: What becomes of rows of `test` and `validation` that do not fit the public bounds; None: they
+        seed: ``random_state`` of the named estimator, if it has one.
+        output: The file to write the model to, ending with ``.skops``; None: it is not written.
+        outside: Treatment of rows of `test` and `validation` that do not fit the public bounds; None: they
             are refused.
-        judgement: What `weigh` found of this estimator, own and test rows when it made the delivery's
-            training weights; None: it is found here, with the delivery's matching weights.
+        judgement: The findings of `weigh` on this estimator, own and test rows when it made the delivery's
+            training weights; None: they are computed here, with the delivery's matching weights.
 
     Raises:
-        ConfigError: An option that cannot hold, an estimator or a parameter that there is none of, or a
-            package that is not installed.
-        DataError: A file that cannot be read or written, labels of which nothing can be learned, or points
-            that the estimator cannot be fitted to.
+        ConfigError: An option is invalid, an estimator or a parameter does not exist, or a package is not
+            installed.
+        DataError: A file cannot be read or written, nothing can be learned from the labels, or the estimator
+            cannot be fitted to the points.
     """
     place = None if output is None else _checked_output(Path(output), (delivered, test, validation))
     if isinstance(estimator, str):
@@ -253,11 +253,11 @@ def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:
     need("skops", "A model that is written")
     if place.suffix != _ENDING:
         raise ConfigError(
-            f"{place}: no model is written to files of that name.",
+            f"{place}: models are not written to files with that ending.",
             advice=f"Name one that ends with {_ENDING}.",
         )
     if any(is_same(place, Path(other)) for other in read if other is not None):
-        raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
+        raise ConfigError(f"{place} would be overwritten.", advice="Name another file with --output.")
     check_file_place(place)
     return place
 
@@ -305,7 +305,7 @@ def _shared(
     regressor: bool,
     seed: int,
 ) -> tuple[ModelFigures, Floats]:
-    """Whether points make a model of own rows better, and what they weigh beside those."""
+    """Whether points improve a model of own rows, and their weight beside those."""
     arrays, held = found.arrays, found.labelled
     weightings: dict[Kind, Floats] = {"equal": np.full(len(held), 1.0 / len(held))}
     if "weights" in arrays:
@@ -317,13 +317,13 @@ def _shared(
 
 
 def _check_classes(rows: _Rows, name: str, *, regressor: bool) -> None:
-    """Refuse rows that count of which a classifier learns nothing."""
+    """Refuse weighted rows from which a classifier learns nothing."""
     _, labels, weights = rows
     kept = labels if weights is None else labels[weights > 0.0]
     if not regressor and len(np.unique(kept)) < _FEW_CLASSES:
         raise DataError(
-            f"All rows that count are of one class, and {name} needs two.",
-            advice="Own rows of more classes say what the delivered points weigh beside them; or leave "
+            f"All weighted rows are of one class, and {name} needs two.",
+            advice="Name own rows of more classes, which determine the delivered points' weight; or leave "
             "--validation out.",
         )
 
@@ -331,7 +331,7 @@ def _check_classes(rows: _Rows, name: str, *, regressor: bool) -> None:
 def _judged(
     found: Delivery, test: Path, learned: npt.NDArray[Any], *, label_gaps: bool = False
 ) -> tuple[Floats, npt.NDArray[Any]]:
-    """Points with labels that can be those of delivered ones; with `label_gaps`, those that have one."""
+    """Points with labels comparable to the delivered ones; with `label_gaps`, those that have one."""
     held_out, features = found.table(test, label_gaps=label_gaps)
     if held_out.labels is None or not len(known_labels(held_out.labels)):
         raise DataError(f"{held_out.name} has no labels.", advice="Name their column with `--label`.")
@@ -414,7 +414,7 @@ def _write(place: Path, model: Any, name: str) -> None:
 
     try:
         content = dumps(model)
-    except Exception as error:  # whatever an estimator's own state makes of it
+    except Exception as error:  # whatever happens in an estimator's own state
         raise DataError(
             f"{name} cannot be written in the skops format: {type(error).__name__}.",
             advice="Choose another estimator, or keep it in Python (`hushbid.train`).",

@@ -1,4 +1,4 @@
-"""What a model is best trained on, as a table: own rows with a label, and bought ones with their weights."""
+"""The best training set for a model, as a table: labelled own rows, and bought ones with their weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def training_table(
     """Own rows, of weight 1, and bought rows with a training weight above 0.
 
     Args:
-        own: Own rows with a label, without it: the columns that bought rows have first.
+        own: Labelled own rows, without the label column: the first columns of bought rows.
         labels: Their labels; None: there are no such rows.
         bought: Bought rows: as many columns, the label, then others, among them the owner.
         weights: Their training weights.

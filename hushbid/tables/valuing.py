@@ -1,4 +1,4 @@
-"""What each owner's delivered points are worth, for `hushbid value`."""
+"""The worth of each owner's delivered points, for `hushbid value`."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from hushbid.tables.options import ValueOptions
 __all__ = ["MOST_POINTS", "MOST_SELLERS", "Worth", "value_owners"]
 
 MOST_POINTS: Final = 16_000
-"""As many as are weighed: kernel values of all pairs are computed."""
+"""Most points, as in weighing: kernel values of all pairs are computed."""
 MOST_SELLERS: Final = 2_000
-"""Sums of every pair of them are held in memory."""
+"""Most owners: sums over every pair of them are held in memory."""
 
 
 @figures(frozen=True, kw_only=True)
 class Worth(Figures):
-    """What owners' points are worth.
+    """The worth of the owners' points.
 
     Attributes:
-        total: What all of them gained.
+        total: The gain of all of them.
         owners: Each owner that sold a point, the largest gain first, as the consumer's result has them.
-        orders: How many orders were drawn for the Shapley values; 0: all coalitions were evaluated.
+        orders: Number of drawn orders for the Shapley values; 0: all coalitions were evaluated.
         points: Points that were bought.
         gamma: γ.
         from_seed_set: Whether gains count from the seed set, as those of the consumer's result; else from
             nothing.
-        outside: What was changed of tables, by their files' names.
+        outside: Changes to tables, by their files' names.
     """
 
     total: float
@@ -49,11 +49,11 @@ class Worth(Figures):
 
 
 def value_owners(options: ValueOptions) -> Worth:
-    """What each owner's delivered points are worth to the consumer (`hushbid.consumer.valuation`).
+    """The worth of each owner's delivered points to the consumer (`hushbid.consumer.valuation`).
 
     Raises:
-        ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
-        DataError: A file that cannot be read, a delivery that does not say who sold what, or one too large.
+        ConfigError: An option is invalid; or γ and the bounds are missing.
+        DataError: A file cannot be read, or a delivery does not say who sold what, or is too large.
     """
     columns = options.columns or (options.features, options.label)
     bought = Delivery.read(options.delivered, options.session, columns, options.outside)
@@ -67,12 +67,12 @@ def value_owners(options: ValueOptions) -> Worth:
     ):
         if count > most:
             raise DataError(
-                f"{name} has {count} {what}, and values are worked out for {most} at most.",
+                f"{name} has {count} {what}, and values are computed for at most {most}.",
                 advice="Value a part of the points.",
             )
     width = bought.gamma(options.gamma)
     _, wanted = bought.table(options.validation, label_gaps=True)
-    # Labels of seeds count for nothing, and a drawn set has none. As it is public, all of it has to fit.
+    # Labels of seeds count for nothing, and a drawn set has none. All of the set must fit, as it is public.
     bare = replace(bought, columns=replace(bought.columns, label=None, identifier=None, outside="refuse"))
     seeds = None if options.seed_set is None else bare.table(options.seed_set)[1]
     pairs = options.orders // 2

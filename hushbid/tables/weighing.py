@@ -38,19 +38,19 @@ _ENDINGS: Final = (".npz", *WRITTEN)
 
 @figures(frozen=True, kw_only=True)
 class Weighing(Figures):
-    """What weighing came to.
+    """The outcome of weighing.
 
     Attributes:
-        points: How many points have weights now.
+        points: Number of points that now have weights.
         judgement: Their quality, with these and without.
         output: The file that has them.
-        older: A table beside it with the weights of before; None: there is none.
+        older: A table beside it with the earlier weights; None: there is none.
         formulas: Cells that spreadsheets would take for formulas, by column.
         gamma: γ.
-        balance: What label shares are; None: as they come.
-        model: Whether the consumer's model gets better.
+        balance: The origin of label shares; None: not balanced.
+        model: Whether the consumer's model improves.
         privacy: The session's guarantees, as far as the session is known.
-        outside: What was changed of tables, by their files' names.
+        outside: Changes to tables, by their files' names.
     """
 
     FLAT: ClassVar[frozenset[str]] = frozenset({"judgement"})
@@ -69,7 +69,7 @@ class Weighing(Figures):
 
     @property
     def sentences(self) -> tuple[str, str]:
-        """Whether the model got better, and what protects whom."""
+        """Whether the model improved, and which guarantee protects whom."""
         return judged(self.model, self.privacy)
 
 
@@ -77,21 +77,21 @@ def weigh(options: WeighOptions) -> Weighing:
     """Weigh delivered points, and write them with their weights.
 
     Raises:
-        ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
-        DataError: A file that cannot be read or written, or points that cannot be weighed or balanced.
+        ConfigError: An option is invalid; or γ and the bounds are missing.
+        DataError: A file cannot be read or written, or points cannot be weighed or balanced.
     """
     delivered, test = options.delivered, options.test
     ridge = RIDGE if options.ridge is None else options.ridge
     check_ridge(ridge)
     strength = LABEL_WEIGHT if options.label_weight is None else options.label_weight
     check_label_weight(strength)
-    check_model(options.model, trained=False)  # whether there are labels to judge by, is seen later
+    check_model(options.model, trained=False)  # whether there are labels for the evaluation turns out later
     place = options.output or delivered
     if any(is_same(place, other) for other in (options.validation, test)):
-        raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
+        raise ConfigError(f"{place} would be overwritten.", advice="Name another file with --output.")
     if place.suffix not in _ENDINGS:
         raise ConfigError(
-            f"{place}: nothing is written to files of that name.",
+            f"{place}: nothing is written to files with that ending.",
             advice=f"Name one that ends with {', '.join(_ENDINGS)}.",
         )
     if place != delivered:
@@ -99,7 +99,7 @@ def weigh(options: WeighOptions) -> Weighing:
     columns = options.columns or (options.features, options.label)
     found = Delivery.read(delivered, options.session, columns, options.outside)
     width = found.gamma(options.gamma)
-    # Each was judged by its own number type when it was delivered, and may be at a bound by that.
+    # Each was checked in its own number type on delivery, and may exceed a bound by its rounding.
     points = found.points
     resembled, wanted = found.table(options.validation, label_gaps=True)
     held = None
@@ -149,7 +149,7 @@ def _written(place: Path, arrays: dict[str, Any]) -> dict[str, int]:
         with writing(place, what="the points", advice=NOT_OURS) as stream:
             np.savez(stream, **arrays)
     else:
-        from hushbid.tables.frames import write_table  # of use here alone, and half of what this verb imports
+        from hushbid.tables.frames import write_table  # needed only here, and half of this verb's imports
 
         return write_table(named_table(arrays), place)
     return {}
@@ -164,7 +164,7 @@ def named_table(
 
     Args:
         names: Of the columns; None: ``x0``, ``x1``, ….
-        label: Name of the label's column.
+        label: Name of the label column.
     """
     import pyarrow as pa
 

@@ -50,14 +50,14 @@ class Transcript:
         private: bool = False,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Its header, each chosen record, and an end (`hushbid.transcripts.view.show`).
+        """Yield the header, each chosen record, and an end (`hushbid.transcripts.view.show`).
 
         Args:
-            rounds: Only records of these rounds, or of this one.
+            rounds: Only records of these rounds, or of this round.
             peer: Only frames between the party and this peer; requires `private`.
             kind: Only events and effects of this kind.
             private: Show the values of private fields, too: points, noise.
-            limit: Most records to show.
+            limit: Maximum number of records to show.
 
         Raises:
             ConfigError: A peer is given without `private`.
@@ -71,7 +71,7 @@ class Transcript:
     def compare(
         self, other: Transcript | Path | str, *, private: bool = False, times: bool = False
     ) -> dict[str, Any]:
-        """The first difference from another transcript of the same role (docs/transcripts.md).
+        """Find the first difference from another transcript of the same role (docs/transcripts.md).
 
         Args:
             private: Show private values, too.
@@ -93,7 +93,7 @@ class Transcript:
         redact: bool = False,
         format: Literal["transcript", "jsonl", "parquet"] | str = "transcript",
     ) -> Exported:
-        """Write it for others, who can check it against the same head.
+        """Write a copy for others, who can check it against the same head.
 
         Args:
             output: A file that does not exist yet.
@@ -101,7 +101,7 @@ class Transcript:
             format: ``transcript``, which takes `redact`; ``jsonl`` or ``parquet``.
 
         Raises:
-            ConfigError: There is no such format, the file exists, or the output would be a mere copy.
+            ConfigError: There is no such format, the file exists, or the output would be a plain copy.
             DataError, TranscriptDamaged, TranscriptUnwritable: It cannot be read or written.
         """
         from hushbid.transcripts.export import Format, export

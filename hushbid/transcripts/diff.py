@@ -43,11 +43,11 @@ _PASSED_OVER: Final[Mapping[str, frozenset[str]]] = {
 """Fields of an event, effect or message that do not describe what was done."""
 _TIMES: Final[Mapping[str, frozenset[str]]] = {SetTimer.KIND: frozenset({"due"})}
 _OTHER_SESSION: Final = ("session", "config_digest")
-"""Fields of the header that are another for another session file; the rest may differ for one session."""
+"""Header fields that differ for different session files; the rest may differ within one session."""
 
 
 def compare(left: Path, right: Path, *, private: bool = False, times: bool = False) -> dict[str, Any]:
-    """Compare two transcripts of one role, a and b, by what they say (`Transcript.compare`).
+    """Compare the contents of two transcripts of one role, a and b (`Transcript.compare`).
 
     With private values, the summary tells frames apart by their messages.
 
@@ -121,7 +121,7 @@ def _file(reader: TranscriptReader) -> dict[str, Any]:
 
 
 class _Hidden(NamedTuple):
-    """A private field: its commitment, and the digest of its value if that is there."""
+    """A private field: its commitment, and the digest of its value if present."""
 
     commitment: bytes
     digest: bytes | None
@@ -222,7 +222,7 @@ def _parting(
 
 
 def _has_parts(difference: Mapping[str, Any], a: Record | None, b: Record | None) -> bool:
-    """Whether a private field that both have differs, so that `_paths` can locate the difference."""
+    """Whether a private field present in both differs, so that `_paths` can locate the difference."""
     if a is None or b is None or None in (difference["a"], difference["b"]):
         return False
     values = [record.items[difference["place"]].private for record in (a, b)]
@@ -271,7 +271,7 @@ def _differing(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> 
 
 
 def _configurations(a: RecordedItem, b: RecordedItem, *, private: bool) -> list[dict[str, Any]]:
-    """The differences between the session files of two transcripts; of seeds only that they do."""
+    """The differences between two transcripts' session files; for seeds only whether they differ."""
     first, second = a.public.get("configuration"), b.public.get("configuration")
     found: list[dict[str, Any]] = []
     if isinstance(first, Mapping) and isinstance(second, Mapping):

@@ -18,7 +18,7 @@ _SIDES = ("a", "b")
 _OF_EACH_SESSION = ("roster.", "network.address", "session.name", "session.nonce")
 """Settings that differ between any two sessions."""
 _LISTED = 2
-"""Most of them that are listed individually."""
+"""Maximum number of settings listed individually."""
 
 
 def render_comparison(found: Mapping[str, Any], console: Console) -> None:
@@ -68,7 +68,7 @@ def _one_transcript(found: Mapping[str, Any]) -> str:
 
 
 def _settings(differences: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A line for each; but one for all that every session has its own of, where they are many."""
+    """One line per setting; settings that always differ share one line if there are many."""
     own = [each for each in differences if each["key"].startswith(_OF_EACH_SESSION)]
     many = len(own) > _LISTED
     for each in differences:
@@ -87,10 +87,10 @@ def _difference(each: Mapping[str, Any]) -> str:
 
 
 def parting_places(parting: Mapping[str, Any], sides: tuple[str, str] = _SIDES) -> Iterator[str]:
-    """What differs in the first records that do, a line for each event or effect; names no value.
+    """The differences in the first differing records, one line per event or effect; shows no values.
 
     Args:
-        sides: What the two transcripts are called.
+        sides: Names of the two transcripts.
     """
     for each in parting["differences"]:
         where = f"effect {each['place']}" if each["place"] else "the event"

@@ -54,11 +54,11 @@ class Exported(NamedTuple):
 
 
 def export(source: Path, output: Path, *, form: Format, redacted: bool) -> Exported:
-    """Write a transcript to another file (`Transcript.export`). After any error nothing of it is left."""
+    """Write a transcript to another file (`Transcript.export`). After an error no output is left."""
     if form is Format.TRANSCRIPT and not redacted:
         raise ConfigError(
-            "A transcript exported as a transcript, with nothing taken out, is a copy of the file.",
-            advice="Add --redact to take its private fields out, or name another --format; or copy the file.",
+            "An unredacted export in transcript format would be a copy of the file.",
+            advice="Add --redact to remove its private fields, or name another --format; or copy the file.",
         )
     with TranscriptReader(source) as records, _new_file(output) as stream:
         if form is Format.TRANSCRIPT:
@@ -87,13 +87,15 @@ def _new_file(output: Path) -> Iterator[BinaryIO]:
     """A file that gets its name when the block ends, and is removed if the block fails."""
     unfinished = output.with_name(output.name + ".partial")
     if os.path.lexists(output):
-        raise ConfigError(f"{output} is there already.", advice="Name another file: none is replaced.")
+        raise ConfigError(
+            f"{output} already exists.", advice="Name another file: existing files are not replaced."
+        )
     with ExitStack() as stack:
         try:
             stream = stack.enter_context(new_file(unfinished))
         except FileExistsError:
             raise ConfigError(
-                f"{unfinished} is there: an export is being written, or one was killed.",
+                f"{unfinished} exists: an export is running, or one was killed.",
                 advice="Remove it if no export is running.",
             ) from None
         except OSError as error:
@@ -170,7 +172,7 @@ def _item(item: RecordedItem) -> dict[str, Any]:
 
 
 def _write_table(records: TranscriptReader, shown: _Shown, stream: BinaryIO) -> None:
-    """A row for each field of each event and effect, and for each that has none."""
+    """One row for each field of each event and effect, and one for each without fields."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

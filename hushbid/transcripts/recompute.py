@@ -1,6 +1,6 @@
-"""Recomputing what a replay takes from the record: features, releases and bids, from the party's own data.
+"""Recompute what a replay takes from the record (features, releases, bids) from the party's own data.
 
-Floating-point results are recorded, since another BLAS may round them otherwise. This module recomputes and
+Floating-point results are recorded, since another BLAS may round differently. This module recomputes and
 compares them: broadcast weights within one grid unit, a released target within `CLOSE`, and features, bids,
 boxes, signatures and verdicts exactly. Noise and keys come from the record.
 """
@@ -87,9 +87,9 @@ class Recomputation:
             self.skipped[outcome.KIND] += 1
             return
         if isinstance(outcome, HeadSigned):
-            return  # of the chain, which the replay itself compares
+            return  # Heads belong to the chain, which the replay itself compares.
         if outcome is None:
-            # What only changes the party's own state is done on the way; nothing is written.
+            # Computations that only change the party's own state are repeated; nothing is written.
             self.numerics.restore(effect, None)
             return
         again = self.numerics.perform(effect)
@@ -126,7 +126,7 @@ class Recomputation:
             self._compare_points(recorded, old.candidate, new.candidate)
         if recorded.mmd2 is not None:
             self._closely("mmd2", recorded.mmd2, again.mmd2, recorded)
-        if recorded.seed_distance is not None:  # not in records of before there was one
+        if recorded.seed_distance is not None:  # Older records do not have it.
             self._compare_seed_distances(recorded, recorded.seed_distance, again.seed_distance)
 
     def _compare_points(self, recorded: Event, old: Candidate | None, new: Candidate | None) -> None:
@@ -142,13 +142,13 @@ class Recomputation:
             self._closely(name, getattr(old, name), getattr(new, name), recorded)
         for name in ("sold", "void", "signal"):
             self._exactly(name, _comparable(getattr(old, name)), _comparable(getattr(new, name)), recorded)
-        if account_content(old) == account_content(new):  # else it is of numbers that were rounded otherwise
+        if account_content(old) == account_content(new):  # Else the rounded numbers under it differ.
             self._exactly("signature", old.signature, new.signature, recorded)
 
     def _compare_seed_distances(self, recorded: Event, old: SeedDistance, new: SeedDistance) -> None:
         if not np.allclose(astuple(old), astuple(new), rtol=0.0, atol=CLOSE):
             assert isinstance(self.numerics, ConsumerNumerics), "nobody else has a seed set"
-            new = self.numerics.seed_distance(most=limits.MAX_POINTS)  # earlier versions compared all rows
+            new = self.numerics.seed_distance(most=limits.MAX_POINTS)  # Earlier versions compared all rows.
         self._closely("seed_distance", np.array(astuple(old)), np.array(astuple(new)), recorded)
 
     def _compare_bids(self, recorded: Scored, again: Scored) -> None:
@@ -195,9 +195,9 @@ class Recomputation:
 
 
 def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recomputation]:
-    """What makes, of session and header, the recomputation of a transcript from the party's own file.
+    """A function that makes a `Recomputation` from session and header, using the party's own file.
 
-    It raises ConfigError, DataError or KeyFileError if the party's files cannot be used.
+    The function raises ConfigError, DataError or KeyFileError if the party's files cannot be used.
     """
 
     def make(session: Session, header: Header) -> Recomputation:
@@ -216,7 +216,7 @@ def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recom
 
 
 def _blind_curator(session: Session) -> Numerics:
-    """It checks signatures; SHA-256 of a box is the beginning of what stands in its place."""
+    """A blind curator's numerics, which check signatures. Bytes that begin with its SHA-256 replace a box."""
     return BlindCuratorNumerics(session, destroy=lambda: None, digest=lambda box: box[:DIGEST_BYTES])
 
 
@@ -280,7 +280,7 @@ def _keys(path: Path) -> Iterator[bytes]:
         elif item.kind == TargetReleased.KIND and held["map_seed"]:
             yield held["map_seed"]
             boxes, length = held["maps"], limits.MAP_BOX_BYTES
-            # A box begins with its nonce; the consumer draws those of all boxes together.
+            # A box begins with its nonce; the consumer draws all nonces together.
             yield b"".join(boxes[at : at + NONCE_BYTES] for at in range(0, len(boxes), length))
 
 

@@ -1,4 +1,4 @@
-"""Replaying a transcript from its file alone: for `transcript replay`, and for what a report is made of."""
+"""Replay a transcript from its file alone, for `transcript replay` and for reports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.party import consumer_machine
 from hushbid.curator.machine import CuratorMachine
-from hushbid.curator.party import curator_machine
-from hushbid.owner.blind import BlindOwner
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import __version__
 from hushbid.protocol.errors import DataError, HushbidError, ReplayDivergence
@@ -64,18 +62,18 @@ def replayed(
     image: bytes | None = None,
     check: Callable[[Session, Header], Restore] | None = None,
 ) -> Replayed:
-    """Replay a transcript: the recorded events through the same machine, every effect compared.
+    """Replay a transcript: feed the recorded events to the same machine, and compare every effect.
 
     Args:
         each: Called after every record, with its effects and the machine.
         image: The transcript's bytes, if already read; otherwise they are read from the file.
-        check: Makes, of session and header, what looks at every computation and its recorded outcome.
+        check: Makes, from session and header, the check of every computation against its recorded outcome.
 
     Raises:
         DataError: It is not a transcript, is redacted, or does not begin with its session file.
         TranscriptDamaged: Its chain does not hold.
-        ReplayDivergence: The machine does something else than is on record; it says where, and in what the
-            environments differ.
+        ReplayDivergence: The machine deviates from the record; the error says where, and how the environments
+            differ.
     """
     with TranscriptReader(path, image) as records:
         first = next(records, None)
@@ -133,18 +131,18 @@ def _session(path: Path, header: Header, first: Record) -> Session:
 
 def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:
     if header.role == "owner":
-        return (BlindOwner if session.rule.blind else OwnerMachine)(session, name=header.party)
-    return (curator_machine if header.role == "curator" else consumer_machine)(session)
+        return OwnerMachine(session, name=header.party)
+    return (CuratorMachine if header.role == "curator" else consumer_machine)(session)
 
 
 def _reader(session: Session, party: str, machine: Machine) -> EventReader:
     length = session.box_length
-    # Which boxes there were is told by their digests; a replay needs no more of them.
-    return EventReader(machine.OUTCOMES, said_to(party), lambda digest: filler_box(digest, length))
+    # Digests identify the boxes; a replay needs nothing more of them.
+    return EventReader(machine.table.outcomes, said_to(party), lambda digest: filler_box(digest, length))
 
 
 def _placed(path: Path, header: Header, record: Record, error: HushbidError) -> HushbidError:
-    """The error of a record, with the file, and, where the replay diverged, with what else is different."""
+    """A record's error with the file's name and, for a divergence, the differences of the environments."""
     if not isinstance(error, ReplayDivergence):
         return DataError(f"{path}, record {record.number}: {error.what}", advice=error.advice)
     other = list(environment_differences(header.environment))

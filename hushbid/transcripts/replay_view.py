@@ -1,4 +1,4 @@
-"""`hushbid transcript replay`: what it does and says."""
+"""The work and the output of `hushbid transcript replay`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.curator.machine import CuratorMachine
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import __version__
@@ -34,17 +34,18 @@ def replay_all(files: Sequence[Path], config: Path | None) -> dict[str, Any]:
         config: The party's own file, to recompute from its data what the replay takes from the record.
 
     Raises:
-        ConfigError: There are transcripts of several parties to recompute, or the file is not their party's.
+        ConfigError: There are several parties' transcripts to recompute, or the file belongs to another
+            party.
         HushbidError: As `hushbid.transcripts.replay.replayed`.
     """
     if config is not None:
         _require_one_party(files, config)
-    keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    keep_one_blas_thread()  # The parties' processes do the same: the same sums in the same order.
     return {"identical": True, "transcripts": [_replay(path, config) for path in files]}
 
 
 def _require_one_party(files: Sequence[Path], config: Path) -> None:
-    """One party has one file, and it is of its role."""
+    """Check that all transcripts are one party's, and that the file fits its role."""
     parties: dict[str, tuple[Path, Header]] = {}
     for path in files:
         with TranscriptReader(path) as reader:
@@ -98,11 +99,12 @@ def _told(path: Path, found: Replayed) -> dict[str, Any]:
 
 
 def _rounds(found: Replayed) -> int | None:
-    """Rounds that the party took part in; None for a consumer that sees none."""
+    """Number of rounds in which the party took part; None for a consumer that sees no rounds."""
     machine = found.machine
     if isinstance(machine, OwnerMachine):
         return machine.rounds
-    return machine.round if isinstance(machine, CuratorMachine | BlindConsumer) else None
+    sees_rounds = isinstance(machine, CuratorMachine) or isinstance(machine.buying, BlindBuying)
+    return machine.round if sees_rounds else None
 
 
 def _recomputed(made: Recomputation) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Values of a transcript as JSON can hold them, whole or shortened, and what is in a recorded frame.
+"""Transcript values as JSON, whole or shortened, and the contents of recorded frames.
 
 Bytes become ``{"hex": …}``, arrays ``{"dtype", "shape", "values"}`` with their elements in C order, and
-floats that are not finite ``{"float": "nan"}``: no recorded map has such names. The body of a frame is a
-message's encoding: it becomes the message's fields, in their order, from which the same bytes can be made.
+non-finite floats ``{"float": "nan"}``. No recorded map has such keys. The body of a frame encodes a message.
+It becomes the message's fields in order, from which the same bytes can be made.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from hushbid.protocol.wire.values import Fields, Value, pack_value, unpack_value
 __all__ = ["FRAME", "ShownFrame", "encoded", "header_fields", "shortened", "shown_frame", "whole"]
 
 FRAME: Final = "frame"
-"""The private field that a sent or received frame is recorded as."""
+"""The private field that holds a sent or received frame."""
 
 _SHOWN: Final = 32
-"""Most bytes, and elements of an array, that are shown."""
+"""Maximum number of bytes or array elements shown."""
 _NESTING: Final = 32
-"""Collections within collections that are taken apart: no message or computation has more."""
+"""Depth to which nested collections are expanded: no message or computation is deeper."""
 
 
 class ShownFrame(NamedTuple):
-    """The content of a frame whose private field is there: its peer, and its message by kind and fields.
+    """The content of a frame whose private field is present: its peer, and its message's kind and fields.
 
     The fields are empty if the message cannot be decoded.
     """
@@ -40,7 +40,7 @@ class ShownFrame(NamedTuple):
 
 
 def shown_frame(item: RecordedItem) -> ShownFrame | None:
-    """The frame of an event or effect; None if it has none, or the frame was taken out."""
+    """The frame of an event or effect; None if it has none, or the frame was removed."""
     frame = item.private.get(FRAME)
     if not _is_frame(frame):
         return None
@@ -56,20 +56,20 @@ def header_fields(header: Header) -> dict[str, Any]:
 
 
 def whole(value: Value) -> Any:
-    """The value for JSON, with nothing left out; what is nested too deeply stands as its encoding."""
+    """The complete value as JSON; parts nested too deeply appear as their encoding."""
     return _plain(value, None, 0)
 
 
 def shortened(value: Value) -> Any:
-    """The value for JSON, and of long bytes and arrays the first elements: ``first``, not ``values``."""
+    """The value as JSON; long bytes and arrays show their first elements, as ``first``, not ``values``."""
     return _plain(value, _SHOWN, 0)
 
 
 def encoded(value: Value) -> bytes:
-    """The encoding of a value that was read.
+    """Encode a value that was read.
 
     Raises:
-        DataError: It is nested so deeply that it can be read and not written: no party recorded it.
+        DataError: It is nested too deeply to be written, so that no party can have recorded it.
     """
     try:
         return pack_value(value)

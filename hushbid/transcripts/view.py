@@ -38,22 +38,23 @@ __all__ = [
 ]
 
 _SHOWN_COMMITMENT: Final = 16
-"""Hexadecimal digits of a commitment that are shown."""
+"""Number of hexadecimal digits shown of a commitment."""
 _LISTED: Final = 50
-"""Kinds or peers of a transcript that are listed to whoever asked for one that it has not got."""
+"""Maximum number of kinds or peers listed when a requested one is missing."""
 
 
 _LONGEST: Final = 1e9
-"""Seconds that are shown with all their digits: thirty years."""
+"""Longest time shown with all digits, in seconds: thirty years."""
 
 
 class Choice(NamedTuple):
-    """The records that are shown, with their events and effects.
+    """The selection of records, events and effects to show.
 
     Args:
-        rounds: Only what belongs to these rounds; all if None. An event or effect that names no round belongs
-            to those that its record names; and if that names none, to the latest named before: 0 until then.
-        peer: Only what passed between the party and this peer, or happened to the peer; all if None.
+        rounds: Only what belongs to these rounds; all if None. An event or effect without a round belongs to
+            the rounds that its record names or, if there are none, to the last round named before (initially
+            0).
+        peer: Only exchanges with this peer and events about it; all if None.
         kind: Only events and effects of this kind, or about a message of this kind; all if None.
     """
 
@@ -83,7 +84,7 @@ def show(
     """
     if choice.peer is not None and not private:
         raise ConfigError(
-            "Which peer a frame came from or went to is private.",
+            "The peer of a frame is private.",
             advice="Add --private to choose by peer, and to see private values.",
         )
     with TranscriptReader(path) as reader:
@@ -103,7 +104,7 @@ def show(
 
 
 class _Chosen:
-    """Picks out of a transcript's records what was chosen, and keeps what there was to choose from."""
+    """Selects the chosen parts of a transcript's records, and remembers what was available."""
 
     def __init__(self, choice: Choice, *, private: bool) -> None:
         self._choice = choice
@@ -154,7 +155,7 @@ class _Chosen:
         """Whether the event, and each effect, belongs to the chosen rounds."""
         named = [list(self._rounds_of(item)) for item in record.items]
         together = [number for numbers in named for number in numbers]
-        # A late bid is of an earlier round, and does not bring that round back.
+        # A late bid belongs to an earlier round, and does not return to that round.
         self._round = max([self._round, *together])
         belonging = [numbers or together or [self._round] for numbers in named]
         first = min(map(min, belonging))
@@ -178,7 +179,7 @@ class _Chosen:
 def shown_record(
     record: Record, *, private: bool, began: float, wanted: Sequence[bool] | None = None
 ) -> dict[str, Any]:
-    """A record for JSON, with its event and its effects as far as they are wanted; None: all."""
+    """A record as JSON, with the wanted parts of its event and effects; None: all."""
     shown = [
         _item(item, private=private) if wanted is None or wanted[place] else None
         for place, item in enumerate(record.items)
@@ -231,13 +232,13 @@ def render_record(part: Mapping[str, Any], console: Console) -> None:
         console.print(lead + _line("→ ", "cyan", part["event"]), soft_wrap=True)
         lead = Text(" " * 24)
     for effect in part["effects"]:
-        # Without its event, the first effect says of which record it is.
+        # Without the event, the first effect shows the record's number.
         console.print(lead + _line("← ", "green", effect), soft_wrap=True)
         lead = Text(" " * 24)
 
 
 def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
-    """Lines about names that were asked for and that a transcript does not have, by the end of `show`."""
+    """Lines about requested names that a transcript lacks, from the end object of `show`."""
     for each in end["missing"]:
         there: Sequence[Any] = each["there"]
         if each["what"] == "round":
@@ -263,7 +264,7 @@ def _line(arrow: str, style: str, item: Mapping[str, Any]) -> Text:
 
 
 def _seconds(elapsed: Any) -> str:
-    """Seconds since the first record, to the microsecond; what is no time of any session, as it is."""
+    """Seconds since the first record, to the microsecond; impossible times are shown unchanged."""
     return f"{elapsed:.6f}" if isinstance(elapsed, float) and abs(elapsed) < _LONGEST else f"{elapsed!s}"
 
 
@@ -273,12 +274,12 @@ def say(console: Console, text: str, style: str = "default") -> None:
 
 
 def mark(console: Console, sign: str, style: str, text: str) -> None:
-    """Print a line of any length behind a coloured sign."""
+    """Print a line of any length after a coloured sign."""
     console.print(Text(f"{sign} ", style=style) + Text(text, style="default"), soft_wrap=True)
 
 
 def named(role: str, party: str) -> str:
-    """A party with its role, and once only where it is called by that: text for people."""
+    """A party with its role, said once if the name is the role: text for people."""
     return printable(party) if role == party else f"{printable(role)} {printable(party)}"
 
 

@@ -1,17 +1,17 @@
 """The base of every role's machine: its table of transitions, its links and its timers.
 
 A role is a state machine without I/O. `Machine.step(event, now)` takes one event and returns the effects for
-a driver to carry out: frames to send, timers to set, numerics to run. The legal transitions are a table
-(`Machine.TRANSITIONS`), from which docs/protocol.md draws its diagrams. A step either returns its effects, or
+a driver to carry out: frames to send, timers to set, numerics to run. The legal transitions are a
+`TransitionTable`, from which docs/protocol.md draws its diagrams. A step either returns its effects, or
 raises a typed error and leaves the state unchanged.
 """
 
 from __future__ import annotations
 
-from abc import ABC
 from collections import deque
-from collections.abc import Iterable
-from typing import Any, ClassVar, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Self, TypeVar
 
 from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Effect, Event, Received, Send, SetTimer, TimerFired
@@ -19,59 +19,100 @@ from hushbid.protocol.wire.codec import encode_message
 from hushbid.protocol.wire.link import Link
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Welcome
 
-__all__ = ["Machine", "Transition", "expand"]
+__all__ = ["Machine", "Transition", "TransitionTable", "fired", "happened", "received"]
 
 STORY_LENGTH: Final = 12
 """Number of steps shown in an error about an illegal transition."""
 _CONTROL: Final = (Hello, Welcome, Refused)
 """Messages that make or end a link instead of travelling on it: the only unnumbered ones."""
 
+M = TypeVar("M", bound="Machine")
+M_contra = TypeVar("M_contra", bound="Machine", contravariant=True)
+E = TypeVar("E", bound=Event)
+T = TypeVar("T", bound=Message)
 
-class Transition(NamedTuple):
+
+@dataclass(frozen=True, slots=True)
+class Transition(Generic[M_contra]):
     """A row of a machine's table: in `phase`, on `trigger`, `handler` runs and ends in one of `to`.
 
+    Rows are made by `received`, `fired` and `happened`, which check the handler's type against its trigger.
     A trigger is an event's kind; for received messages it is "received:" and the message's kind, and for
-    timers "timer:" and the timer's name. It determines the handler's arguments: ``handler(peer, message)``
-    for a message, ``handler()`` for a timer, ``handler(event)`` for any other event.
+    timers "timer:" and the timer's name.
     """
 
     phase: str
     trigger: str
-    handler: str
+    handler: Callable[..., None]
     to: tuple[str, ...]
 
 
-def expand(phases: Iterable[str], trigger: str, handler: str, *to: str) -> tuple[Transition, ...]:
-    """The same row for several phases; without `to`, each phase stays."""
+def received(
+    phases: str | tuple[str, ...], message: type[T], handler: Callable[[M, str, T], None], *to: str
+) -> tuple[Transition[M], ...]:
+    """Rows for a message: ``handler(machine, peer, message)``. Without `to`, each phase stays."""
+    return _rows(phases, f"received:{message.model_fields['kind'].default}", handler, to)
+
+
+def fired(
+    phases: str | tuple[str, ...], timer: str, handler: Callable[[M], None], *to: str
+) -> tuple[Transition[M], ...]:
+    """Rows for a timer: ``handler(machine)``. Without `to`, each phase stays."""
+    return _rows(phases, f"timer:{timer}", handler, to)
+
+
+def happened(
+    phases: str | tuple[str, ...], event: type[E], handler: Callable[[M, E], None], *to: str
+) -> tuple[Transition[M], ...]:
+    """Rows for any other event: ``handler(machine, event)``. Without `to`, each phase stays."""
+    return _rows(phases, event.KIND, handler, to)
+
+
+def _rows(
+    phases: str | tuple[str, ...], trigger: str, handler: Callable[..., None], to: tuple[str, ...]
+) -> tuple[Transition[Any], ...]:
+    phases = (phases,) if isinstance(phases, str) else phases
     return tuple(Transition(phase, trigger, handler, to or (phase,)) for phase in phases)
 
 
-class Machine(ABC):
-    """A role's state machine.
+@dataclass(frozen=True, eq=False)
+class TransitionTable(Generic[M_contra]):
+    """What a machine does on which event in which phase; anything else is an error.
 
-    A subclass sets `TRANSITIONS` and `PHASES` (the first is the initial one) and defines the handlers, whose
-    arguments `Transition` describes. They validate first, then change the state and collect effects with
-    `_send`, `_set_timer` and `_do`. `check` states the invariants; it runs after every step.
+    Attributes:
+        phases: All phases; the first is the initial one.
+        rows: The legal transitions.
+        outcomes: Events that result from the role's own computations.
+        by_trigger: The row of each phase and trigger.
     """
 
-    TRANSITIONS: ClassVar[tuple[Transition, ...]] = ()
-    OUTCOMES: ClassVar[tuple[type[Event], ...]] = ()
-    """Events that result from the role's own computations."""
-    PHASES: ClassVar[tuple[str, ...]] = ()
-    _table: ClassVar[dict[tuple[str, str], tuple[str, tuple[str, ...]]]]
+    phases: tuple[str, ...]
+    rows: tuple[Transition[M_contra], ...]
+    outcomes: tuple[type[Event], ...] = ()
+    by_trigger: Mapping[tuple[str, str], Transition[M_contra]] = field(init=False, repr=False)
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        cls._table = {(row.phase, row.trigger): (row.handler, row.to) for row in cls.TRANSITIONS}
-        if len(cls._table) != len(cls.TRANSITIONS):
-            raise TypeError(f"{cls.__name__} has two transitions for one phase and trigger")
+    def __post_init__(self) -> None:
+        by_trigger = {(row.phase, row.trigger): row for row in self.rows}
+        if len(by_trigger) != len(self.rows):
+            raise TypeError("A table has two transitions for one phase and trigger.")
+        object.__setattr__(self, "by_trigger", by_trigger)
 
-    def __init__(self) -> None:
-        self.phase = self.PHASES[0]
+
+class Machine:
+    """A role's state machine, which acts by its `table`.
+
+    Handlers validate first, then change the state and collect effects with `send`, `set_timer` and `do`.
+    `check` states the invariants; it runs after every step.
+    """
+
+    def __init__(self, table: TransitionTable[Self]) -> None:
+        self.table = table
+        self.phase = table.phases[0]
         self.links: dict[str, Link] = {}
+        self.now = 0.0
+        """The time of the last step, on the party's clock."""
         self._effects: list[Effect] = []
         self._attempts: dict[str, int] = {}
-        self._now = 0.0
         self._story: deque[str] = deque(maxlen=STORY_LENGTH)
 
     # -- the only entry point ----------------------------------------------------------------------
@@ -93,32 +134,31 @@ class Machine(ABC):
         if type(event) is TimerFired and self._attempts.get(event.name) != event.attempt:
             return ()
         trigger = event.trigger
-        row = self._table.get((self.phase, trigger))
+        row = self.table.by_trigger.get((self.phase, trigger))
         if row is None:
             raise self._out_of_turn(event, trigger)
-        handler, to = row
         self._effects = []
         before = self.phase
-        self._now = now
-        self._dispatch(handler, event)
+        self.now = now
+        self._dispatch(row.handler, event)
         if type(event) is Received and event.sequence != CONTROL_SEQUENCE:
             self.links[event.peer].accept(event.sequence, event.acknowledged)
-        if self.phase not in to:
-            raise LocalProtocolError(f"{handler} went from {before} to {self.phase}.{self._told()}")
+        if self.phase not in row.to:
+            name = row.handler.__name__
+            raise LocalProtocolError(f"{name} went from {before} to {self.phase}.{self._told()}")
         self._story.append(f"{before} -{trigger}-> {self.phase}")
         self.check()
         effects, self._effects = tuple(self._effects), []
         return effects
 
-    def _dispatch(self, handler: str, event: Event) -> None:
+    def _dispatch(self, handler: Callable[..., None], event: Event) -> None:
         """Call a handler with the arguments of its trigger."""
-        handle = getattr(self, handler)
         if isinstance(event, Received):
-            handle(event.peer, event.message)
+            handler(self, event.peer, event.message)
         elif isinstance(event, TimerFired):
-            handle()
+            handler(self)
         else:
-            handle(event)
+            handler(self, event)
 
     def lacks(self, peer: str, sequence: int) -> bool:
         """Whether a frame of that number comes after one that did not: somebody on the line took it out.
@@ -134,7 +174,7 @@ class Machine(ABC):
         link = self.links.get(event.peer)
         return link is not None and CONTROL_SEQUENCE < event.sequence <= link.received
 
-    def check(self) -> None:  # noqa: B027 - a role may have none
+    def check(self) -> None:
         """Raise `LocalProtocolError` unless the invariants hold."""
 
     def _is_due(self, event: Received) -> bool:
@@ -170,38 +210,38 @@ class Machine(ABC):
 
     # -- for handlers ------------------------------------------------------------------------------
 
-    def _do(self, effect: Effect) -> None:
+    def do(self, effect: Effect) -> None:
         self._effects.append(effect)
 
-    def _send(self, peer: str, message: Message, body: bytes | None = None) -> None:
+    def send(self, peer: str, message: Message, body: bytes | None = None) -> None:
         """Send a message on the peer's link; `body`, if given, is the encoded message."""
         link = self.links[peer]
         encoded = encode_message(message) if body is None else body
         sequence = link.give_out(message.kind, encoded)
-        self._do(Send(peer, sequence, link.received, message.kind, encoded))
+        self.do(Send(peer, sequence, link.received, message.kind, encoded))
 
-    def _greet(self, peer: str, message: Hello | Welcome | Refused) -> None:
+    def greet(self, peer: str, message: Hello | Welcome | Refused) -> None:
         """Send a message that makes or ends a link."""
-        self._do(Send(peer, CONTROL_SEQUENCE, 0, message.kind, encode_message(message)))
+        self.do(Send(peer, CONTROL_SEQUENCE, 0, message.kind, encode_message(message)))
 
-    def _resend(self, peer: str, after: int) -> None:
+    def resend(self, peer: str, after: int) -> None:
         """Send again, from the stored bytes, every frame that the peer lacks."""
         link = self.links[peer]
         link.release(after)
         for sequence, kind, body in link.held:
-            self._do(Send(peer, sequence, link.received, kind, body))
+            self.do(Send(peer, sequence, link.received, kind, body))
 
-    def _set_timer(self, name: str, seconds: float) -> None:
+    def set_timer(self, name: str, seconds: float) -> None:
         """Schedule `TimerFired(name)` in that many seconds, replacing an earlier timer of that name."""
-        self._set_timer_at(name, self._now + seconds)
+        self.set_timer_at(name, self.now + seconds)
 
-    def _set_timer_at(self, name: str, due: float) -> None:
+    def set_timer_at(self, name: str, due: float) -> None:
         """Schedule a timer at a time on the party's clock."""
         attempt = self._attempts.get(name, 0) + 1
         self._attempts[name] = attempt
-        self._do(SetTimer(name, attempt, due))
+        self.do(SetTimer(name, attempt, due))
 
-    def _clear_timer(self, name: str) -> None:
+    def clear_timer(self, name: str) -> None:
         """Cancel a timer: if it fires, nothing happens."""
         if name in self._attempts:
             self._attempts[name] += 1

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Final, Literal
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final, Literal, Self, TypeVar
 
 from hushbid.protocol import __version__
 from hushbid.protocol.errors import ExitCode, Offence
-from hushbid.protocol.machine.base import Machine, Transition, expand
+from hushbid.protocol.machine.base import (
+    Machine,
+    Transition,
+    TransitionTable,
+    fired,
+    happened,
+    received,
+)
 from hushbid.protocol.machine.machine import (
     Connected,
     Finish,
@@ -24,7 +31,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.link import Link
 from hushbid.protocol.wire.messages import Close, Farewell, Hello, Refused, Welcome
 
-__all__ = ["ABANDONED", "CURATOR_LACKS", "Participant", "participant_transitions"]
+__all__ = ["ABANDONED", "CURATOR_LACKS", "Participant", "participant_rows"]
 
 ABANDONED: Final = "The curator abandoned the session."
 """The reason of an end that the curator has told."""
@@ -43,28 +50,7 @@ _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
 }
 """Exit codes of refusals of a hello that another attempt may fix; all others are failures of the job."""
 
-
-def participant_transitions(phases: tuple[str, ...], welcomed: tuple[str, ...]) -> tuple[Transition, ...]:
-    """The rows of `Participant`.
-
-    Args:
-        phases: All phases but "leaving" and "done"; the first is "greeting".
-        welcomed: The phases in which the first welcome can end.
-    """
-    return (
-        Transition("greeting", "started", "_on_started", ("greeting",)),
-        Transition("greeting", "received:welcome", "_on_welcome", welcomed),
-        *expand(phases, "connected", "_on_connected"),
-        *expand(phases[1:], "received:welcome", "_on_welcome_back"),
-        *expand(phases, "lost", "_on_lost"),
-        *expand(phases, "returned", "_on_returned"),
-        *expand(phases, "restarted", "_on_restarted"),
-        *(Transition(phase, "received:refused", "_on_refused", (phase, "done")) for phase in phases),
-        *expand(phases, "received:close", "_on_close", "leaving"),
-        Transition("leaving", "head-signed", "_on_head_signed", ("done",)),
-        *expand(phases, "offended", "_on_offended", "done"),
-        *expand(phases, "timer:abandon", "_on_abandon"),
-    )
+P = TypeVar("P", bound="Participant")
 
 
 class Participant(Machine):
@@ -72,8 +58,8 @@ class Participant(Machine):
 
     ROLE: ClassVar[Literal["owner", "consumer"]]
 
-    def __init__(self, session: Session, *, name: str) -> None:
-        super().__init__()
+    def __init__(self, session: Session, table: TransitionTable[Self], *, name: str) -> None:
+        super().__init__(table)
         self._session = session.file
         self._digest = session.digest
         self._version = session.protocol_version
@@ -97,7 +83,7 @@ class Participant(Machine):
         return False
 
     def _on_started(self, event: Started) -> None:
-        self._set_timer("abandon", self._session.timeouts.enrolment)
+        self.set_timer("abandon", self._session.timeouts.enrolment)
 
     def _on_connected(self, event: Connected) -> None:
         link = self.links[CURATOR]
@@ -110,7 +96,7 @@ class Participant(Machine):
             sent=link.sent,
             received=link.received,
         )
-        self._greet(CURATOR, hello)
+        self.greet(CURATOR, hello)
 
     def _welcomed(self, welcome: Welcome) -> bool:
         """Check that the curator has the same session; if not, this party's process ends."""
@@ -134,26 +120,26 @@ class Participant(Machine):
                 "It was started again without its transcript: have it started with the one that is there.",
             )
             return False
-        self._clear_timer("abandon")
-        self._resend(CURATOR, welcome.received)
+        self.clear_timer("abandon")
+        self.resend(CURATOR, welcome.received)
         return True
 
     def _on_welcome_back(self, peer: str, welcome: Welcome) -> None:
         self._welcomed(welcome)
 
     def _on_lost(self, event: Lost) -> None:
-        self._set_timer("abandon", self._session.timeouts.abandon)
+        self.set_timer("abandon", self._session.timeouts.abandon)
 
     def _on_restarted(self, event: Restarted) -> None:
         timeouts = self._session.timeouts
-        self._set_timer("abandon", timeouts.enrolment if self.phase == "greeting" else timeouts.abandon)
+        self.set_timer("abandon", timeouts.enrolment if self.phase == "greeting" else timeouts.abandon)
 
     def _on_returned(self, event: Returned) -> None:
         if self.phase == "greeting":
             # It is alive but has not answered the hello, which it must do as well.
-            self._set_timer("abandon", self._session.timeouts.enrolment)
+            self.set_timer("abandon", self._session.timeouts.enrolment)
         else:
-            self._clear_timer("abandon")
+            self.clear_timer("abandon")
 
     def _on_refused(self, peer: str, refused: Refused) -> None:
         what = f"The curator refused us ({refused.code}): {refused.detail}"
@@ -163,7 +149,7 @@ class Participant(Machine):
         if code is not None:
             self._stop(code, what, refused.advice)
         else:
-            self._fail(ExitCode.FAILED, what, refused.advice)
+            self.fail(ExitCode.FAILED, what, refused.advice)
 
     def _on_close(self, peer: str, close: Close) -> None:
         if close.outcome == "complete":
@@ -171,15 +157,15 @@ class Participant(Machine):
         else:
             self._ending = Finish(ExitCode.FAILED, ABANDONED, "Its log says why.")
         self.phase = "leaving"
-        self._do(SignHead())
+        self.do(SignHead())
 
     def _on_head_signed(self, signed: HeadSigned) -> None:
-        self._send(CURATOR, Farewell(head=signed.head, signature=signed.signature))
+        self.send(CURATOR, Farewell(head=signed.head, signature=signed.signature))
         self.phase = "done"
-        self._do(self._ending)
+        self.do(self._ending)
 
     def _on_offended(self, offended: Offended) -> None:
-        self._fail(
+        self.fail(
             ExitCode.FAILED,
             f"The curator broke the protocol ({offended.offence.value}): {offended.detail}",
             offended.advice,
@@ -193,11 +179,41 @@ class Participant(Machine):
             what += "; all of the submission was sent"
         self._stop(ExitCode.TIMEOUT, f"The curator {what}.", advice)
 
-    def _fail(self, code: ExitCode, reason: str, advice: str) -> None:
+    def fail(self, code: ExitCode, reason: str, advice: str) -> None:
         """End the session for this party."""
         self.phase = "done"
-        self._do(Finish(code, reason, advice))
+        self.do(Finish(code, reason, advice))
 
     def _stop(self, code: ExitCode, reason: str, advice: str) -> None:
         """End the process for a reason that may be gone after a restart, which resumes from here."""
-        self._do(Finish(code, reason, advice, final=False))
+        self.do(Finish(code, reason, advice, final=False))
+
+
+def participant_rows(
+    phases: tuple[str, ...], on_welcome: Callable[[P, str, Welcome], None], *welcomed: str
+) -> tuple[Transition[P], ...]:
+    """The rows that every participant has.
+
+    Args:
+        phases: All phases but "leaving" and "done"; the first is "greeting".
+        on_welcome: Handles the first welcome.
+        welcomed: The phases in which the first welcome can end.
+    """
+    return (
+        *happened("greeting", Started, Participant._on_started),
+        *received("greeting", Welcome, on_welcome, *welcomed),
+        *happened(phases, Connected, Participant._on_connected),
+        *received(phases[1:], Welcome, Participant._on_welcome_back),
+        *happened(phases, Lost, Participant._on_lost),
+        *happened(phases, Returned, Participant._on_returned),
+        *happened(phases, Restarted, Participant._on_restarted),
+        *(
+            row
+            for phase in phases
+            for row in received(phase, Refused, Participant._on_refused, phase, "done")
+        ),
+        *received(phases, Close, Participant._on_close, "leaving"),
+        *happened("leaving", HeadSigned, Participant._on_head_signed, "done"),
+        *happened(phases, Offended, Participant._on_offended, "done"),
+        *fired(phases, "abandon", Participant._on_abandon),
+    )

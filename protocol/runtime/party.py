@@ -215,7 +215,7 @@ def resume(
     with TranscriptReader(journal.path) as records:
         first = next(records)
         check_same_start(first.event, begins)
-        driver.resume(chain([first], records), EventReader(driver.machine.OUTCOMES, direction, box))
+        driver.resume(chain([first], records), EventReader(driver.machine.table.outcomes, direction, box))
     if driver.finished is None:
         log(LogEvent.SESSION_RESUMED, record=journal.count - 1, path=str(journal.path))
     else:

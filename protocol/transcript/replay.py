@@ -67,7 +67,7 @@ class EventReader:
     """Rebuilds events from recorded items.
 
     Args:
-        outcomes: The role's own events (`Machine.OUTCOMES`).
+        outcomes: The role's own events (`TransitionTable.outcomes`).
         direction: What a peer may say, by the peer's name.
         box: Returns the sealed box of a SHA-256; None: there are none.
     """

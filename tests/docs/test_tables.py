@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.protocol.machine.base import Machine, Transition
-from hushbid.protocol.machine.machine import Event
+from hushbid.protocol.machine.base import Machine, TransitionTable, fired, received
+from hushbid.protocol.wire.messages import Hello
 from tests.conftest import ROOT
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, TODO, Table, parts, renewed, written
@@ -82,17 +82,15 @@ def test_only_what_is_between_the_markers_is_written() -> None:
 
 
 def test_a_changed_table_changes_the_diagram() -> None:
-    class Small(Machine):
-        PHASES = ("a", "b")
-        TRANSITIONS = (
-            Transition("a", "received:hello", "_handle", ("a", "b")),
-            Transition("a", "timer:enrolment", "_handle", ("b",)),
-        )
+    def on_hello(machine: Machine, peer: str, hello: Hello) -> None: ...
 
-        def _handle(self, event: Event) -> None:
-            pass
+    def on_enrolment_over(machine: Machine) -> None: ...
 
-    assert mermaid(Small).splitlines() == [
+    small: TransitionTable[Machine] = TransitionTable(
+        phases=("a", "b"),
+        rows=(*received("a", Hello, on_hello, "a", "b"), *fired("a", "enrolment", on_enrolment_over, "b")),
+    )
+    assert mermaid(small).splitlines() == [
         "stateDiagram-v2",
         "    [*] --> a",
         "    a --> a: received hello",

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from hushbid.consumer.machine import ConsumerMachine
-from hushbid.curator.machine import CuratorMachine
-from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.config.session import NetworkSection, NoiseSection, SessionFile, TimeoutSection
 from hushbid.protocol.machine.machine import Computation, Effect, Event, Received
 from hushbid.protocol.privacy.accounting import Cost
@@ -15,6 +12,7 @@ from hushbid.protocol.runtime.keys import new_keypair
 from hushbid.protocol.transcript.session_file import started
 from tests.docs.pages import Page, names_in
 from tests.docs.tables.protocol import COSTS, EXAMPLES, SESSION
+from tests.support.handlers import TABLES
 from tests.support.message_cases import CASES
 
 PAGE = Page("docs/transcript-format.md")
@@ -34,9 +32,7 @@ def test_every_kind_of_event_and_effect_has_an_example() -> None:
         kind.KIND for base in (Event, Effect) for kind in recorded(base) if not issubclass(kind, Computation)
     }
     assert kinds == {example.KIND for example in EXAMPLES}
-    outcomes = {
-        kind.KIND for role in (CuratorMachine, OwnerMachine, ConsumerMachine) for kind in role.OUTCOMES
-    }
+    outcomes = {kind.KIND for table in TABLES.values() for kind in table.outcomes}
     assert outcomes <= kinds
 
 

@@ -92,9 +92,8 @@ def test_a_wheel_has_one_package_and_all_that_it_needs(here: Built) -> None:
     within = {name if name.startswith("hushbid/") else f"hushbid/{name}" for name in sources_here}
     carried = {f"hushbid/{name}" for name in listed("configs")} | {"hushbid/requirements.lock"}
     carried |= {f"hushbid/report/page.{kind}" for kind in ("css", "js")}
-    carried |= {
-        f"hushbid/replay/{name}" for name in ("page.css", "page.js", "parts.js", "session.js", "live.js")
-    }
+    scripts = ("page.js", "parts.js", "pictures.js", "session.js", "live.js")
+    carried |= {f"hushbid/replay/{name}" for name in ("page.css", *scripts)}
     assert {name for name in names if name.startswith("hushbid/")} == within | carried
 
 

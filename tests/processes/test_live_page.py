@@ -19,6 +19,8 @@ from tests.processes.test_report_page import browser, log, pytestmark, until
 from tests.processes.test_report_pictures_page import CONTRAST, READ, SMALLEST
 from tests.support.replay_sessions import recorded_with
 from tests.support.transcripts import record_spans
+from tests.unit.hushbid.cli.test_watch import CURATOR as CURATORS
+from tests.unit.hushbid.cli.test_watch import write
 from tests.unit.hushbid.report.test_report_page import HOSTILE
 
 __all__ = ["browser", "pytestmark"]
@@ -33,8 +35,8 @@ class Growing:
             for party, path in recorded_with(place, "sealed", rounds=12).items()
             if party in (CURATOR, "owner-0")
         }
-        self._run = place / "run"
-        self.course = Course([self._run])
+        self.run = place / "run"
+        self.course = Course([self.run])
         self.server = PageServer(0, self.course.served)
 
     def look(self) -> None:
@@ -45,7 +47,7 @@ class Growing:
         """Have the parties write on; returns how many steps there are."""
         for party in parties or tuple(self._images):
             ends = [end for _, end in record_spans(self._images[party])]
-            path = self._run / "parties" / party / "state" / f"{party}.transcript"
+            path = self.run / "parties" / party / "state" / f"{party}.transcript"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(self._images[party][: ends[int(share * (len(ends) - 1))] + 9])
         self.look()
@@ -87,7 +89,8 @@ def test_who_looks_back_stays_there_and_is_told_that_there_is_more(
 ) -> None:
     first = growing.grow(0.4, CURATOR)
     browser.get(growing.server.address)
-    until(browser, lambda: drawn(browser) == first)
+    # What the parties do stands above the buttons, and moves them when it comes.
+    until(browser, lambda: drawn(browser) == first and "The session runs." in text(browser, "live"))
     click(browser, "round-back", "round-back", "forward")
     before, moment = step(browser), text(browser, "now")
     where = text(browser, "where").partition(", ")[2]
@@ -123,6 +126,29 @@ def test_it_asks_its_own_server_and_nobody_else(browser: webdriver.Chrome, growi
     )
     assert browser.execute_async_script(elsewhere, "http://127.0.0.1:9/") == "refused"
     assert any("Content Security Policy" in each["message"] for each in log(browser))
+
+
+def test_a_session_that_was_over_goes_on(browser: webdriver.Chrome, growing: Growing) -> None:
+    """A party that ended early, and is started again, writes on: the page that said so follows it."""
+    run = growing.run
+    statuses = [CURATORS, replace(CURATORS, party="owner-0", role="owner")]
+    first = growing.grow(0.5)
+    for status in statuses:
+        write(run, replace(status, finished=True, exit_code=1))
+    growing.look()
+    browser.get(growing.server.address)
+    until(browser, lambda: drawn(browser) == first and "The session is over." in text(browser, "live-state"))
+    for status in statuses:
+        write(run, replace(status, beat=time.time()))
+    steps = growing.grow(0.9)
+    until(browser, lambda: drawn(browser) == steps and "The session runs." in text(browser, "live-state"))
+    for status in statuses:
+        write(run, replace(status, finished=True, exit_code=0))
+    growing.look()
+    until(browser, lambda: "The session is over." in text(browser, "live-state"))
+    growing.server.close()
+    until(browser, lambda: "Nothing new can be asked for" in text(browser, "live-state"))
+    assert text(browser, "live-state").startswith("The session is over.")
 
 
 def test_it_stops_asking_when_nobody_answers(browser: webdriver.Chrome, growing: Growing) -> None:

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from selenium import webdriver
 from selenium.webdriver import ActionChains
@@ -15,10 +16,12 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from hushbid.protocol.names import CURATOR
-from hushbid.replay.facts import ALL_OWNERS, Chosen, Facts, Steps
+from hushbid.replay.facts import ALL_OWNERS, Chosen, Cloud, Facts, PointPicture, ScoreCourse, Steps
 from hushbid.replay.knowledge import knowledge_of
 from hushbid.replay.merging import facts_of
+from hushbid.replay.offers import MOST_OFFERED
 from hushbid.replay.page import page_of
+from hushbid.replay.points import MOST_BOUGHT, MOST_WANTED
 from tests.processes.test_report_page import browser, log, pytestmark, until
 from tests.processes.test_report_pictures_page import CONTRAST, READ, SMALLEST
 from tests.support.replay_sessions import counted
@@ -402,9 +405,41 @@ def large() -> Facts:
             at=tuple(range(1, steps, 2)),
         ),
         closeness=None,
+        points_drawn=crowded(),
+        scores=ScoreCourse(
+            metric="accuracy",
+            points=tuple(range(0, ROUNDS + 1, ROUNDS // 20)),
+            round=tuple(range(0, ROUNDS + 1, ROUNDS // 20)),
+            value=(0.9,) * 21,
+            low=(0.8,) * 21,
+            high=(0.95,) * 21,
+            told=(),
+        ),
         knowledge=knowledge_of("sealed"),
         odometers=(),
         disclaimers=(),
+    )
+
+
+def crowded() -> PointPicture:
+    """As many points of each kind as are drawn at most."""
+    generator = np.random.default_rng(0)
+
+    def cloud(drawn: int, of: int, steps: int) -> Cloud:
+        rounds = np.sort(generator.integers(1, ROUNDS + 1, drawn)) if steps else np.empty(0, dtype=np.int64)
+        x, y = generator.normal(size=(2, drawn)).round(4).tolist()
+        at = tuple((2 * rounds - 1).tolist())
+        return Cloud(of=of, x=tuple(x), y=tuple(y), at=at, round=tuple(rounds.tolist()))
+
+    bought = cloud(MOST_BOUGHT, ROUNDS, 1)
+    return PointPicture(
+        explained=(0.5, 0.25),
+        mean=(0.1, 0.2),
+        wanted=cloud(MOST_WANTED, 100_000, 0),
+        offered=cloud(MOST_OFFERED, ROUNDS * OWNERS, 1),
+        bought=bought,
+        means=tuple(zip(bought.x, bought.y, strict=True)),
+        told=(),
     )
 
 

@@ -18,23 +18,24 @@ import numpy as np
 import pytest
 
 import hushbid.consumer.numerics
-import hushbid.curator.blind
+import hushbid.curator.selection.blind
 import hushbid.curator.verification
 import hushbid.owner.numerics
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.blind_rounds import BLIND
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.consumer.events import MakeAccount, ReleaseTarget, TargetReleased
+from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.numerics import BlindConsumerNumerics
-from hushbid.curator.blind import BlindCurator
 from hushbid.curator.events import CheckBids
-from hushbid.owner.blind import BlindOwner
 from hushbid.owner.events import BlindScored, MapOpened, OpenMap, ScoreBlind
+from hushbid.owner.machine import OwnerMachine
 from hushbid.owner.numerics import BlindOwnerNumerics, Sealer
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, blind_digest
 from hushbid.protocol.crypto.sealing import SEAL_BYTES
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import Offence, RemoteProtocolError
-from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.base import Machine, TransitionTable
 from hushbid.protocol.machine.machine import Computation, Connected, Effect, Event, Received, Send, Started
 from hushbid.protocol.machine.weighing import ComputeWeights, WeightsComputed
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -94,7 +95,7 @@ def cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (
         hushbid.owner.numerics,
         hushbid.consumer.numerics,
-        hushbid.curator.blind,
+        hushbid.curator.selection.blind,
         hushbid.curator.verification,
     ):
         monkeypatch.setattr(module, "verify_signature", signed)
@@ -150,8 +151,8 @@ class Together(CuratorBench):
         entered: What entered the total that releases are made of: how often each φ.
     """
 
-    machine: BlindCurator
-    consumer_type: type[BlindConsumer] = BlindConsumer
+    consumer_table: TransitionTable[ConsumerMachine] = BLIND
+    buying_type: type[BlindBuying] = BlindBuying
 
     def __init__(self, case: Case) -> None:
         points = len(case.weights) * case.batch - case.short
@@ -169,8 +170,10 @@ class Together(CuratorBench):
         self._to_consumer: deque[Send] = deque()
         self._due: ComputeWeights | None = None
         self.consumer_numerics = self._numerics()
-        self.consumer = self.consumer_type(self.opened)
-        self.consumer.weighing.add = self._enter  # type: ignore[method-assign]
+        self.consumer = ConsumerMachine(self.opened, self.consumer_table, self.buying_type)
+        assert isinstance(self.consumer.buying, BlindBuying)
+        self.weighing = self.consumer.buying.weighing
+        self.weighing.add = self._enter  # type: ignore[method-assign]
         self.players: dict[str, BlindPlayer] = {}
         self._peer = _Peer(self, CONSUMER, self.consumer, self._consume)
 
@@ -240,7 +243,7 @@ class Together(CuratorBench):
                 super().say(CONSUMER, self._peer.said.popleft())
 
     def _enter(self, features: Features) -> None:
-        self.consumer.weighing.total += features.sum(axis=0, dtype=np.int64)
+        self.weighing.total += features.sum(axis=0, dtype=np.int64)
         self.entered.update(row.tobytes() for row in features)
 
 
@@ -292,7 +295,7 @@ class BlindPlayer(_Peer):
         consumer = session.public_identity(CONSUMER)
         sealer = Sealer(name, identity, consumer, SimulatedNoise(0, name))
         self.numerics = self.numerics_type(session, data, lambda _map: features, sealer=sealer)
-        super().__init__(bench, name, BlindOwner(session, name=name), self._work)
+        super().__init__(bench, name, OwnerMachine(session, name=name), self._work)
 
     def _work(self, effect: Computation) -> Event | None:
         if type(effect) is OpenMap:
@@ -392,7 +395,7 @@ def play_blind(
     total: Totals = np.zeros(MAP.space.dimension, dtype=np.int64)
     for phi, count in played.entered.items():
         total += count * np.frombuffer(phi, dtype=np.int16).astype(np.int64)
-    assert np.array_equal(total, played.consumer.weighing.total)
+    assert np.array_equal(total, played.weighing.total)
     return found
 
 

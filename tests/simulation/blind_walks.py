@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.blind_rounds import BLIND, UNLINKED
+from hushbid.consumer.buying.blind import BlindBuying
+from hushbid.consumer.buying.unlinked import UnlinkedBuying
 from hushbid.consumer.events import (
     AccountMade,
     CheckAward,
@@ -21,11 +23,10 @@ from hushbid.consumer.events import (
     WeightSealed,
 )
 from hushbid.consumer.machine import ConsumerMachine
-from hushbid.consumer.unlinked import UnlinkedConsumer
-from hushbid.owner.blind import BlindOwner
 from hushbid.owner.events import BlindScored, BroadcastRefused, ScoreBlind, Withdraw
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SIGNATURE_BYTES
+from hushbid.protocol.machine.base import TransitionTable
 from hushbid.protocol.machine.machine import Effect, Event
 from hushbid.protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
 from hushbid.protocol.privacy.releases import Neighbours
@@ -61,7 +62,7 @@ class BlindOwnerWalk(OwnerWalk):
         return open_session(session_file(owners=names(2), points=4, rule="blind", **committed(self.rng)))
 
     def make(self) -> OwnerMachine:
-        return BlindOwner(self.session, name="owner-0")
+        return OwnerMachine(self.session, name="owner-0")
 
     def honest(self) -> None:
         if self.machine.phase != "waiting":
@@ -100,7 +101,8 @@ class BlindOwnerWalk(OwnerWalk):
 
 
 class BlindConsumerWalk(ConsumerWalk):
-    kind: type[BlindConsumer] = BlindConsumer
+    table: TransitionTable[ConsumerMachine] = BLIND
+    buying: type[BlindBuying] = BlindBuying
 
     def open_session(self, rule: str) -> Session:
         noisy = self.rng.random() < 0.4
@@ -117,11 +119,12 @@ class BlindConsumerWalk(ConsumerWalk):
         )
 
     def make(self) -> ConsumerMachine:
-        machine = self.kind(self.session)
+        machine = ConsumerMachine(self.session, self.table, self.buying)
         if machine._filter is not None:
             machine._filter = Purse(int(self.rng.integers(0, 3)), Neighbours.SUBSTITUTE_ONE)
-        if machine.weighing.filter is not None:
-            machine.weighing.filter = Purse(int(self.rng.integers(0, 6)), Neighbours.ADD_REMOVE_ONE)
+        assert isinstance(machine.buying, BlindBuying)
+        if machine.buying.weighing.filter is not None:
+            machine.buying.weighing.filter = Purse(int(self.rng.integers(0, 6)), Neighbours.ADD_REMOVE_ONE)
         return machine
 
     def honest(self) -> None:
@@ -199,7 +202,8 @@ class BlindConsumerWalk(ConsumerWalk):
 class UnlinkedConsumerWalk(BlindConsumerWalk):
     """Boxes are in places of their numbers."""
 
-    kind = UnlinkedConsumer
+    table = UNLINKED
+    buying = UnlinkedBuying
 
     def honest(self) -> None:
         if self.machine.phase == "waiting":

@@ -373,7 +373,7 @@ class CuratorBench:
 
     def receipt(self, part: int, *disputed: int) -> Receipt:
         """The consumer's receipt of a part of which it disputes the points at these places."""
-        bits = np.zeros(len(self.machine._parts[part - 1].purchases), dtype=np.uint8)
+        bits = np.zeros(len(self.machine.ending.parts[part - 1].purchases), dtype=np.uint8)
         bits[list(disputed)] = 1
         return Receipt(part=part, disputed=np.packbits(bits).tobytes())
 
@@ -412,7 +412,7 @@ class CuratorBench:
 
     def see_out(self) -> None:
         """Let all who were told that the session is over say farewell."""
-        for peer in sorted(self.machine._closed - self.machine._farewells):
+        for peer in sorted(self.machine.ending.closed - self.machine.ending.farewells):
             assert self.finish is None, "nobody is left behind unread"
             self.say_farewell(peer)
 

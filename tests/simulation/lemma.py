@@ -386,7 +386,7 @@ def play(
     )
     bench = CuratorBench(session)
     if pool is not Pool:
-        bench.machine._pool = pool(
+        bench.machine.selection.pool = pool(
             MAP.space.dimension,
             norm_bound=MAP.space.norm_bound,
             jitter=bench.opened.jitter,
@@ -405,7 +405,7 @@ def play(
     for number in range(1, len(case.weights) + 1):
         table_of.play_round(number)
     assert bench.machine.phase == "delivering"
-    bench.machine.check_total()
+    bench.machine.selection.check_total()
     return Counter(bench.chosen), bench
 
 

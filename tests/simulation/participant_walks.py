@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.consumer.buying.open import OpenBuying
 from hushbid.consumer.events import CheckPurchases, Delivered, PurchasesChecked, ReleaseTarget, TargetReleased
 from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.party import consumer_machine
 from hushbid.owner.events import (
     CommitRows,
     MapOpened,
@@ -265,6 +267,12 @@ class OwnerWalk(ParticipantWalk):
         ]
 
 
+def _part(machine: ConsumerMachine) -> int:
+    """The last part of the delivery that came."""
+    assert isinstance(machine.buying, OpenBuying)
+    return machine.buying.part
+
+
 class ConsumerWalk(ParticipantWalk):
     parts = 2
 
@@ -278,7 +286,7 @@ class ConsumerWalk(ParticipantWalk):
         return open_session(file)
 
     def make(self) -> ConsumerMachine:
-        machine = ConsumerMachine(self.session)
+        machine = consumer_machine(self.session)
         if machine._filter is not None:
             machine._filter = Purse(int(self.rng.integers(0, 2)), Neighbours.SUBSTITUTE_ONE)
         return machine
@@ -291,7 +299,7 @@ class ConsumerWalk(ParticipantWalk):
         elif machine.phase == "gathering":
             self.say(self.roots())
         elif machine.phase == "waiting":
-            self.say(self.delivery(machine._part + 1))
+            self.say(self.delivery(_part(machine) + 1))
 
     def roots(self, owners: int = 2) -> Roots:
         session = self.session
@@ -331,7 +339,7 @@ class ConsumerWalk(ParticipantWalk):
     def hostile_messages(self) -> list[Message]:
         machine = self.machine
         assert isinstance(machine, ConsumerMachine)
-        (purchase,) = self.delivery(machine._part + 1, count=1).purchases
+        (purchase,) = self.delivery(_part(machine) + 1, count=1).purchases
         other_form = (
             candidate_of(CORNERS[0]) if self.rule.sealed else sealed_candidate_of(CORNERS[0], self.session)
         )
@@ -340,7 +348,7 @@ class ConsumerWalk(ParticipantWalk):
         ]
         return [
             *(
-                Delivery.model_construct(part=machine._part + 1, parts=self.parts, purchases=(entry,))
+                Delivery.model_construct(part=_part(machine) + 1, parts=self.parts, purchases=(entry,))
                 for entry in strange
             ),
             self.welcome(sent=0, received=WRONG),
@@ -351,11 +359,11 @@ class ConsumerWalk(ParticipantWalk):
             Roots(roots=bytes(64), signatures=bytes(2 * SIGNATURE_BYTES)),
             Roots(roots=bytes(64), signatures=b"x" * 2 * SIGNATURE_BYTES),
             self.delivery(WRONG),
-            self.delivery(machine._part),
-            self.delivery(machine._part + 1, count=5),
-            self.delivery(machine._part + 1, width=DIMENSION + 1),
-            Delivery.model_construct(part=machine._part + 1, parts=WRONG, purchases=()),
-            Delivery.model_construct(part=machine._part + 1, parts=max(1, machine._part), purchases=()),
+            self.delivery(_part(machine)),
+            self.delivery(_part(machine) + 1, count=5),
+            self.delivery(_part(machine) + 1, width=DIMENSION + 1),
+            Delivery.model_construct(part=_part(machine) + 1, parts=WRONG, purchases=()),
+            Delivery.model_construct(part=_part(machine) + 1, parts=max(1, _part(machine)), purchases=()),
         ]
 
 

@@ -21,7 +21,23 @@ def snapshot(machine: Machine) -> Any:
     return _plain({name: value for name, value in vars(machine).items() if name not in _FIXED})
 
 
-_FIXED: Final = frozenset({"_session", "_opened", "_space", "_rule", "_costs_of", "_now", "_effects"})
+_FIXED: Final = frozenset(
+    {
+        "_session",
+        "_opened",
+        "_space",
+        "_rule",
+        "_costs_of",
+        "_effects",
+        "session",
+        "file",
+        "rule",
+        "table",
+        "now",
+        "_seats",  # a selection's, which the machine has too
+        "_ledger",
+    }
+)
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.curator.ledger import Absence
 from hushbid.protocol.crypto.blinding import BlindKeys
 from hushbid.protocol.data import Dataset
@@ -119,7 +119,7 @@ def bought(session: Session, data: Mapping[str, Points], away: Away | None = Non
 
 
 def points_in(outcome: SimulationOutcome) -> list[tuple[str, int, bytes, bytes]]:
-    assert isinstance(outcome.consumer, BlindConsumer) == outcome.curator._opened.rule.blind
+    assert isinstance(outcome.consumer.buying, BlindBuying) == outcome.curator.rule.blind
     assert outcome.delivered is not None
     return [
         (entry.owner, entry.chosen_round, entry.candidate.point.tobytes(), entry.candidate.attributes)

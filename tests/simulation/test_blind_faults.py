@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import hushbid.protocol.crypto.blinding
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.consumer.numerics import BlindConsumerNumerics
-from hushbid.curator.blind import BlindCurator
 from hushbid.curator.ledger import Dispute
 from hushbid.curator.numerics import BlindCuratorNumerics
+from hushbid.curator.selection.blind import BlindSelection
 from hushbid.curator.verification import UncheckedBid
 from hushbid.evidence.sweep import course
 from hushbid.evidence.sweep.blind_mutation import blind_mutations
@@ -83,13 +83,17 @@ def test_everything_that_can_go_wrong_does_in_a_thousand_plans() -> None:
 
 
 def absent_owners_sell(patch: pytest.MonkeyPatch) -> None:
-    choose = BlindCurator._choose
-    patch.setattr(BlindCurator, "_choose", lambda self, present: choose(self, self._scores.keys()))
+    choose = BlindSelection.choose
+    patch.setattr(
+        BlindSelection, "choose", lambda self, current, present: choose(self, current, self.scores.keys())
+    )
 
 
 def the_second_best_is_taken(patch: pytest.MonkeyPatch) -> None:
-    best = BlindCurator._best
-    patch.setattr(BlindCurator, "_best", lambda self, present, count: best(self, present, count + 1)[-count:])
+    best = BlindSelection.best
+    patch.setattr(
+        BlindSelection, "best", lambda self, present, count: best(self, present, count + 1)[-count:]
+    )
 
 
 def scores_that_matter_are_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -104,15 +108,16 @@ def scores_that_matter_are_left_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def boxes_are_sold_again(patch: pytest.MonkeyPatch) -> None:
-    choose = BlindCurator._choose
+    choose = BlindSelection.choose
 
-    def and_kept(self: BlindCurator, present: Any) -> None:
-        boxes = {owner: dict(kept) for owner, kept in self._boxes.items()}
-        choose(self, present)
-        self._boxes = boxes
+    def and_kept(self: BlindSelection, current: Any, present: Any) -> Any:
+        boxes = {owner: dict(kept) for owner, kept in self.boxes.items()}
+        award = choose(self, current, present)
+        self.boxes = boxes
+        return award
 
-    patch.setattr(BlindCurator, "_choose", and_kept)
-    patch.setattr(BlindConsumer, "_check_award", lambda self, award: None)
+    patch.setattr(BlindSelection, "choose", and_kept)
+    patch.setattr(BlindBuying, "check_award", lambda self, award, number: None)
 
 
 def noise_of_the_next_round(patch: pytest.MonkeyPatch) -> None:
@@ -197,13 +202,13 @@ def broadcasts_are_open(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_void_box_too_many(patch: pytest.MonkeyPatch) -> None:
-    note = BlindCurator._note_void
+    note = BlindSelection._note_void
 
-    def and_another(self: BlindCurator, account: Account) -> None:
+    def and_another(self: BlindSelection, account: Account) -> None:
         note(self, account)
-        self.ledger.disputes.append(Dispute(0, self.owners[0], 0))
+        self._ledger.disputes.append(Dispute(0, next(iter(self._seats)), 0))
 
-    patch.setattr(BlindCurator, "_note_void", and_another)
+    patch.setattr(BlindSelection, "_note_void", and_another)
 
 
 CONTROLS: list[tuple[str, Callable[[pytest.MonkeyPatch], None]]] = [

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from hushbid.consumer.events import PurchasesChecked
+from hushbid.curator.round import Round
 from hushbid.owner.events import BlindScored, ScoreBlind
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_digest
@@ -108,12 +109,13 @@ class TakesBoxesOfAbsentOwners(Together):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        choose = self.machine._choose
+        selection = self.machine.selection
+        choose = selection.choose
 
-        def choose_of_all(present: AbstractSet[str]) -> None:
-            choose(frozenset(self.machine._scores))
+        def choose_of_all(current: Round, present: AbstractSet[str]) -> Any:
+            return choose(current, frozenset(selection.scores))
 
-        self.machine._choose = choose_of_all  # type: ignore[method-assign]
+        selection.choose = choose_of_all
 
 
 class LeavesOutWronglyScored(Together):

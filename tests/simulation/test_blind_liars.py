@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.owner.party import owner_party
 from hushbid.protocol.crypto.blinding import BlindKeys, Mask
@@ -91,8 +91,8 @@ def test_points_of_a_wrong_score_are_disputed_and_count_as_what_they_are(
 ) -> None:
     monkeypatch.setattr(LyingKeys, "since", since)
     honest, lied = played(owner_party), played(lying)
-    assert isinstance(honest.consumer, BlindConsumer)
-    assert isinstance(lied.consumer, BlindConsumer)
+    assert isinstance(honest.consumer.buying, BlindBuying)
+    assert isinstance(lied.consumer.buying, BlindBuying)
     assert honest.delivered is not None
     assert lied.delivered is not None
     pairs = list(zip(honest.delivered.delivered, lied.delivered.delivered, strict=True))
@@ -101,8 +101,8 @@ def test_points_of_a_wrong_score_are_disputed_and_count_as_what_they_are(
     found = {other.dispute for _, other in pairs if other.owner == LIAR and other.chosen_round >= since}
     assert found == wrong
     assert not any(other.dispute for _, other in pairs if other.owner != LIAR or other.chosen_round < since)
-    assert lied.consumer.weighing.total.tolist() == honest.consumer.weighing.total.tolist()
-    assert lied.consumer.void[LIAR] > 0
-    account = lied.curator.account  # type: ignore[attr-defined]
+    assert lied.consumer.buying.weighing.total.tolist() == honest.consumer.buying.weighing.total.tolist()
+    assert lied.consumer.buying.void[LIAR] > 0
+    account = lied.curator.selection.account
     sold = {name: sum(not o.dispute for _, o in pairs if o.owner == name) for name in OWNERS}
     assert dict(zip(OWNERS, account.sold.tolist(), strict=True)) == sold

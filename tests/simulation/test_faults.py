@@ -15,17 +15,20 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from hushbid.consumer import machine as consumer
 from hushbid.consumer.machine import ConsumerMachine
-from hushbid.curator import choosing, closing, connections
-from hushbid.curator.choosing import Choosing
+from hushbid.curator import connections, enrolment, open_rounds, peers, rounds
 from hushbid.curator.ledger import Dispute
 from hushbid.curator.machine import CuratorMachine
-from hushbid.curator.rounds import Rounds
+from hushbid.curator.selection import open as selection
+from hushbid.curator.selection.open import OpenSelection
+from hushbid.curator.selection.tender import TenderSelection
+from hushbid.curator.state import AnyCurator
 from hushbid.evidence.sweep import course, plan
 from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.fault_sweep import AGAIN, FaultSweep, check_seed, seeds_of, sweep_faults
@@ -45,8 +48,8 @@ from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.crypto.sealing import submission_statement
 from hushbid.protocol.errors import ExitCode, Offence, RemoteProtocolError
-from hushbid.protocol.machine.base import Machine
-from hushbid.protocol.machine.machine import Charge, Send
+from hushbid.protocol.machine.base import Machine, happened
+from hushbid.protocol.machine.machine import Charge, Restarted, Send
 from hushbid.protocol.machine.participant import Participant
 from hushbid.protocol.machine.weighing import ComputeWeights
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -59,6 +62,7 @@ from hushbid.protocol.space.scoring import Pool
 from hushbid.protocol.wire.messages import Broadcast
 from hushbid.simulation.simulator import Simulation
 from tests.conftest import ROOT
+from tests.support.handlers import handled_otherwise
 
 SEEDS = 100
 SHARES = 5
@@ -154,7 +158,7 @@ def test_a_share_has_every_nth_seed() -> None:
 
 
 def patience_without_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Participant, "_on_lost", lambda self, event: None)
+    handled_otherwise(patch, Participant._on_lost, lambda machine, event: None)
 
 
 def everybody_has_lost_its_state(patch: pytest.MonkeyPatch) -> None:
@@ -162,26 +166,28 @@ def everybody_has_lost_its_state(patch: pytest.MonkeyPatch) -> None:
         if link.sent:
             raise RemoteProtocolError(Offence.STATE_LOST, "Whoever comes back has lost its state.")
 
-    patch.setattr("hushbid.curator.enrolment._check_state", check)
+    patch.setattr("hushbid.curator.admission._check_state", check)
 
 
 def equivocation(patch: pytest.MonkeyPatch) -> None:
-    broadcast = Rounds._broadcast
+    broadcast = rounds.broadcast
 
-    def other(self: Rounds, owner: str, message: Broadcast, body: bytes | None = None) -> None:
-        if owner == self.owners[0]:
+    def other(curator: AnyCurator, owner: str, message: Broadcast, body: bytes | None = None) -> None:
+        if owner == curator.owners[0]:
             weights = message.weights + np.int32(1)
             weights.flags.writeable = False
             message, body = message.model_copy(update={"weights": weights}), None
-        broadcast(self, owner, message, body)
+        broadcast(curator, owner, message, body)
 
-    patch.setattr(Rounds, "_broadcast", other)
+    patch.setattr(rounds, "broadcast", other)
 
 
 def chance(patch: pytest.MonkeyPatch) -> None:
     drawn = count(1)
-    patch.setattr(
-        Participant, "_on_started", lambda self, event: self._set_timer("abandon", 100.0 + next(drawn))
+    handled_otherwise(
+        patch,
+        Participant._on_started,
+        lambda machine, event: machine.set_timer("abandon", 100.0 + next(drawn)),
     )
 
 
@@ -190,9 +196,9 @@ def sent_again_otherwise(patch: pytest.MonkeyPatch) -> None:
         link = self.links[peer]
         link.release(after)
         for sequence, kind, body in link.held:
-            self._do(Send(peer, sequence, link.received, kind, body + b"\0"))
+            self.do(Send(peer, sequence, link.received, kind, body + b"\0"))
 
-    patch.setattr(Machine, "_resend", resend)
+    patch.setattr(Machine, "resend", resend)
 
 
 def noise_that_is_drawn_again(patch: pytest.MonkeyPatch) -> None:
@@ -200,31 +206,31 @@ def noise_that_is_drawn_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def charged_twice(patch: pytest.MonkeyPatch) -> None:
-    do = Rounds._do
+    do = CuratorMachine.do
 
-    def twice(self: Rounds, effect: Any) -> None:
+    def twice(self: CuratorMachine, effect: Any) -> None:
         do(self, effect)
         if isinstance(effect, Charge):
             do(self, effect)
 
-    patch.setattr(Rounds, "_do", twice)
+    patch.setattr(CuratorMachine, "do", twice)
 
 
 def another_number(patch: pytest.MonkeyPatch) -> None:
     def numbered_otherwise(point: HandedOver, **changes: Any) -> HandedOver:
         return dataclasses.replace(point, handle=point.handle + 1, **changes)
 
-    patch.setattr(choosing, "replace", numbered_otherwise)
+    patch.setattr(selection, "replace", numbered_otherwise)
 
 
 def a_dispute_too_many(patch: pytest.MonkeyPatch) -> None:
-    note = CuratorMachine._note_disputes
+    note = OpenSelection.note_disputes
 
-    def and_another(self: CuratorMachine, receipt: Any) -> None:
-        note(self, receipt)
-        self.ledger.disputes.append(Dispute(1, self.owners[0], 1))
+    def and_another(self: OpenSelection, purchases: Any, receipt: Any) -> None:
+        note(self, purchases, receipt)
+        self._ledger.disputes.append(Dispute(1, next(iter(self._seats)), 1))
 
-    patch.setattr(CuratorMachine, "_note_disputes", and_another)
+    patch.setattr(OpenSelection, "note_disputes", and_another)
 
 
 def late_hellos_are_heard(patch: pytest.MonkeyPatch) -> None:
@@ -241,47 +247,48 @@ def hasty(patch: pytest.MonkeyPatch) -> None:
 
 
 def fewer_are_enough(patch: pytest.MonkeyPatch) -> None:
-    made = Rounds.__init__
+    made = CuratorMachine.__init__
 
-    def lenient(self: Rounds, session: Any) -> None:
+    def lenient(self: CuratorMachine, session: Any) -> None:
         made(self, session)
-        section = self._session.session.model_copy(update={"min_owners": 0})
-        self._session = self._session.model_copy(update={"session": section})
+        section = self.file.session.model_copy(update={"min_owners": 0})
+        self.file = self.file.model_copy(update={"session": section})
 
-    patch.setattr(Rounds, "__init__", lenient)
+    patch.setattr(CuratorMachine, "__init__", lenient)
 
 
 def all_is_believed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(choosing, "faults_of", lambda *seen: {})
+    patch.setattr(selection, "faults_of", lambda *seen: {})
 
 
 def paid_double(patch: pytest.MonkeyPatch) -> None:
     def generous(*args: Any) -> dict[str, float]:
         return {owner: 2 * share for owner, share in settle(*args).items()}
 
-    patch.setattr(closing, "settle", generous)
+    patch.setattr(selection, "settle", generous)
 
 
 def numbered_by_points(patch: pytest.MonkeyPatch) -> None:
-    broadcast = Rounds._broadcast
+    broadcast = rounds.broadcast
 
-    def other(self: Rounds, owner: str, message: Broadcast, body: bytes | None = None) -> None:
-        number = len(self.ledger.wins) + 1
+    def other(curator: AnyCurator, owner: str, message: Broadcast, body: bytes | None = None) -> None:
+        number = len(curator.ledger.wins) + 1
         if number != message.round:
             message, body = message.model_copy(update={"round": number}), None
-        broadcast(self, owner, message, body)
+        broadcast(curator, owner, message, body)
 
-    patch.setattr(Rounds, "_broadcast", other)
+    patch.setattr(rounds, "broadcast", other)
 
 
 def over_when_all_have_bid(patch: pytest.MonkeyPatch) -> None:
-    close = Rounds._close_bidding_if_complete
+    close = rounds.close_bidding_if_complete
 
-    def impatient(self: Rounds) -> None:
-        self._round.overdue = self._round.overdue or not self._round.awaited
-        close(self)
+    def impatient(curator: AnyCurator) -> None:
+        curator.current.overdue = curator.current.overdue or not curator.current.awaited
+        close(curator)
 
-    patch.setattr(Rounds, "_close_bidding_if_complete", impatient)
+    for module in (rounds, open_rounds, peers, enrolment):
+        patch.setattr(module, "close_bidding_if_complete", impatient)
 
 
 def copies_are_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -306,10 +313,7 @@ def signed_for_another_round(patch: pytest.MonkeyPatch) -> None:
 
 
 def chosen_at_one_look(patch: pytest.MonkeyPatch) -> None:
-    def first(self: Choosing, count: int, withheld: Any) -> Any:
-        return self._pool.first(self._require_weights(), count, withheld=withheld)
-
-    patch.setattr(Choosing, "_herded", first)
+    patch.setattr(TenderSelection, "best", OpenSelection.best)
 
 
 CONTROLS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -414,7 +418,7 @@ def test_a_private_settlement_without_its_noise_or_by_another_broadcast_is_caugh
     broken: Callable[..., Any] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if broken is not None:
-        monkeypatch.setattr(closing, "settle_privately", broken)
+        monkeypatch.setattr(selection, "settle_privately", broken)
     calm = dataclasses.replace(
         plan_of(1),
         rule="ask-all",
@@ -441,15 +445,15 @@ def test_a_forged_point_that_is_chosen_is_caught_sealed_or_open(
 def test_a_weight_that_counts_the_points_and_not_the_rounds_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    do = Rounds._do
+    do = CuratorMachine.do
 
-    def of_points(self: Rounds, effect: Any) -> None:
+    def of_points(self: CuratorMachine, effect: Any) -> None:
         if isinstance(effect, ComputeWeights):
-            count = self.seed_weight * effect.target.seed_size + len(self.ledger.wins)
+            count = self.file.seed_weight * effect.target.seed_size + len(self.ledger.wins)
             effect = dataclasses.replace(effect, count=count)
         do(self, effect)
 
-    monkeypatch.setattr(Rounds, "_do", of_points)
+    monkeypatch.setattr(CuratorMachine, "do", of_points)
     few = dataclasses.replace(
         plan_of(1),
         rule="ask-all",
@@ -505,8 +509,8 @@ def test_a_bug_is_told_with_its_seed_and_as_few_faults_as_show_it(monkeypatch: p
     def refuse(_self: ConsumerMachine, _event: Any) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setitem(ConsumerMachine._table, ("waiting", "restarted"), ("_planted", ("waiting",)))
-    monkeypatch.setattr(ConsumerMachine, "_planted", refuse, raising=False)
+    (row,) = happened("waiting", Restarted, refuse)
+    monkeypatch.setitem(cast("dict[Any, Any]", consumer.OPEN.by_trigger), (row.phase, row.trigger), row)
     found = (
         failure for seed in seeds_with_a_crash_of_the_consumer() for failure in check_seed(seed).failures
     )

@@ -199,12 +199,12 @@ def test_one_record_substitutes_at_most_one_point_bought_once_in_five_thousand_c
 
 def lets_absent_owners_come_back(bench: CuratorBench) -> None:
     """A broken control: who missed a round takes part in the next."""
-    bench.machine._leave_for_good = False
+    bench.machine.leave_for_good = False
 
 
 def buys_one_of_each_phi(bench: CuratorBench) -> None:
     """A broken control: what one owner holds twice is bought once."""
-    bench.machine._pool._copies = OneOfEachPhi(bench.opened.identifier)
+    bench.machine.selection.pool._copies = OneOfEachPhi(bench.opened.identifier)
 
 
 def features_of(*values: int) -> Features:

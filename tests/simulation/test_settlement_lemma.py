@@ -155,7 +155,7 @@ def unaltered(bench: CuratorBench) -> None:
 
 
 def asking_everybody(bench: CuratorBench) -> None:
-    bench.machine._rule = AsksEverybody(
+    bench.machine.selection._rule = AsksEverybody(
         WinnerOnly.Parameters(),
         owners=len(bench.session.owners),
         rounds=bench.session.session.points,

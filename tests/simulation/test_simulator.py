@@ -308,7 +308,7 @@ outcome = Simulation(
     validation=Dataset.from_arrays("v", rng.random((50, columns))),
     seed_set=Dataset.from_arrays("s", rng.random((30, columns))),
 ).run()
-outcome.curator.check_total()
+outcome.curator.selection.check_total()
 json.dump(
     {
         "bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

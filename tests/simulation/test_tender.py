@@ -179,22 +179,30 @@ def test_an_owner_is_sent_the_same_where_another_fails() -> None:
 class Acknowledging(CuratorMachine):
     """Tells each owner that it was chosen from, as soon as it knows."""
 
-    def _take(self, found: Any) -> None:
-        super()._take(found)
-        for owner in {win.owner for win in self.ledger.wins}:
-            self._send(owner, self._round.message)  # type: ignore[arg-type]
+    _acknowledged = False
+
+    def check(self) -> None:
+        super().check()
+        message = self.current.message
+        if self.ledger.wins and message is not None and not self._acknowledged:
+            self._acknowledged = True
+            for owner in {win.owner for win in self.ledger.wins}:
+                self.send(owner, message)
 
 
 class CallingByThePool(CuratorMachine):
     """Calls again, for what the pool lacks."""
 
-    def _decide(self) -> None:
-        message = self._round.message
-        assert message is not None
-        moved = message.model_copy(update={"seed_size": len(self._pooled) + 1})
-        for owner in self.owners:
-            self._send(owner, moved)
-        super()._decide()
+    _called = False
+
+    def check(self) -> None:
+        super().check()
+        message = self.current.message
+        if self.phase == "delivering" and message is not None and not self._called:
+            self._called = True
+            moved = message.model_copy(update={"seed_size": len(self.selection.pooled) + 1})
+            for owner in self.owners:
+                self.send(owner, moved)
 
 
 @pytest.mark.parametrize("broken", [Acknowledging, CallingByThePool])

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hushbid.curator import choosing
-from hushbid.curator.rounds import Rounds
+from hushbid.curator.selection import tender as selection
+from hushbid.curator.selection.tender import TenderSelection
 from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.invariants import INVARIANTS, broken
 from hushbid.evidence.sweep.plan import Plan, plan_of
@@ -23,7 +23,7 @@ from hushbid.protocol.session.wishes import terms_of
 from hushbid.protocol.space.copies import Copies
 from hushbid.protocol.space.scoring import Pool
 from hushbid.protocol.space.terms import Terms
-from hushbid.protocol.wire.messages import Broadcast, Call, NestedTarget
+from hushbid.protocol.wire.messages import Call, NestedTarget
 from hushbid.simulation.simulator import Crash
 
 
@@ -41,7 +41,7 @@ def test_tenders_with_all_terms_are_among_a_thousand_plans() -> None:
 
 
 def the_finer_release_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(choosing, "NestedTarget", ())
+    patch.setattr(selection, "NestedTarget", ())
 
 
 def terms_are_forgotten(patch: pytest.MonkeyPatch, name: str) -> None:
@@ -65,13 +65,13 @@ def absent_owners_sell(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_finer_release_is_called(patch: pytest.MonkeyPatch) -> None:
-    call = Rounds._call
+    call = TenderSelection.broadcast
 
-    def finer(self: Rounds, broadcast: Broadcast) -> Call:
+    def finer(self: TenderSelection, number: int, weights: Any) -> Call:
         assert isinstance(self.target, NestedTarget)
-        return call(self, broadcast).model_copy(update={"embedding": self.target.finer})
+        return call(self, number, weights).model_copy(update={"embedding": self.target.finer})
 
-    patch.setattr(Rounds, "_call", finer)
+    patch.setattr(TenderSelection, "broadcast", finer)
 
 
 PRICED = Tendering(prices=(1, 3, 2), budget=14)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.consumer.events import PlaceChoice
-from hushbid.consumer.unlinked import UnlinkedConsumer
-from hushbid.curator.unlinked import UnlinkedCurator
+from hushbid.consumer.buying.unlinked import UnlinkedBuying
+from hushbid.curator.selection.unlinked import UnlinkedSelection
 from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.invariants import broken
 from hushbid.evidence.sweep.plan import plan_of
@@ -22,7 +21,6 @@ from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ExitCode, HushbidError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.session.session import Session, open_session
-from hushbid.protocol.wire.unlinked import Choice
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 from tests.simulation.harness import names, session_file
 
@@ -107,14 +105,14 @@ def test_an_owner_that_was_started_again_shows_as_many_scores_as_before() -> Non
 
     def bids(crashes: list[Crash]) -> list[bytes]:
         found = []
-        outer = UnlinkedCurator._take_blind_bid
+        outer = UnlinkedSelection.take_bid
 
-        def noted(self: UnlinkedCurator, owner: str, bid: Any) -> None:
+        def noted(self: UnlinkedSelection, owner: str, bid: Any) -> None:
             found.append(bid.scores)
             outer(self, owner, bid)
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(UnlinkedCurator, "_take_blind_bid", noted)
+            patched.setattr(UnlinkedSelection, "take_bid", noted)
             simulation((30, 30, 30), crashes=crashes).run()
         return found
 
@@ -141,25 +139,19 @@ def test_whatever_goes_wrong_what_must_hold_holds(seeds: range) -> None:
 
 
 def the_second_best_is_taken(patch: pytest.MonkeyPatch) -> None:
-    best = UnlinkedCurator._best
+    best = UnlinkedSelection.best
     patch.setattr(
-        UnlinkedCurator, "_best", lambda self, present, count: best(self, present, count + 1)[-count:]
+        UnlinkedSelection, "best", lambda self, present, count: best(self, present, count + 1)[-count:]
     )
 
 
 def what_was_bought_is_chosen_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        UnlinkedCurator,
-        "_candidates",
-        lambda self, owner: np.arange(len(self._scores[owner]) // MASK_BYTES) + 1,
+        UnlinkedSelection,
+        "candidates",
+        lambda self, owner: np.arange(len(self.scores[owner]) // MASK_BYTES) + 1,
     )
-    patch.setattr(UnlinkedConsumer, "_on_choice", _takes_any_choice)
-
-
-def _takes_any_choice(self: UnlinkedConsumer, peer: str, choice: Choice) -> None:
-    self.phase = "placing"
-    self._choice = choice
-    self._do(PlaceChoice(choice))
+    patch.setattr(UnlinkedBuying, "check_choice", lambda self, choice, number: None)
 
 
 def any_score_fits(patch: pytest.MonkeyPatch) -> None:
@@ -243,17 +235,22 @@ def test_a_liars_boxes_are_disputed_and_nobody_elses(kind: type[UnlinkedOwnerNum
     assert {dispute for owner, _, _, dispute in found if owner != LIAR} == {""}
     assert {dispute for owner, _, _, dispute in found if owner == LIAR} == {wrong}
     assert {finish.code for finish in lied.finishes.values()} == {ExitCode.DONE}
-    account = lied.curator.account  # type: ignore[attr-defined]
+    account = lied.curator.selection.account
     sold = {name: sum(not dispute for owner, _, _, dispute in found if owner == name) for name in OWNERS}
     assert dict(zip(OWNERS, account.sold.tolist(), strict=True)) == sold
     assert sold[LIAR] == 0
+
+
+def _total(outcome: Any) -> list[int]:
+    found: list[int] = outcome.consumer.buying.weighing.total.tolist()
+    return found
 
 
 def test_a_wrong_score_counts_as_what_its_point_is() -> None:
     honest, lied = played(None), played(_Higher)
     pairs = list(zip(bought(honest), bought(lied), strict=True))
     assert all(one[:3] == other[:3] for one, other in pairs)
-    assert lied.consumer.weighing.total.tolist() == honest.consumer.weighing.total.tolist()  # type: ignore[attr-defined]
+    assert _total(lied) == _total(honest)
 
 
 def test_a_score_of_a_box_that_never_came_is_a_void_box(monkeypatch: pytest.MonkeyPatch) -> None:

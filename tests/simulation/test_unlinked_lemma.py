@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.blind_rounds import UNLINKED
+from hushbid.consumer.buying.unlinked import UnlinkedBuying
 from hushbid.consumer.numerics import BlindConsumerNumerics
-from hushbid.consumer.unlinked import UnlinkedConsumer
 from hushbid.consumer.unlinked_numerics import UnlinkedConsumerNumerics
 from hushbid.owner.events import BlindScored, ScoreBlind
 from hushbid.owner.numerics import BlindOwnerNumerics
@@ -46,7 +46,8 @@ class _UnlinkedChecks(Checks, UnlinkedConsumerNumerics):
 class UnlinkedTogether(Together):
     """The three roles' machines, of a curator that cannot link."""
 
-    consumer_type: type[BlindConsumer] = UnlinkedConsumer
+    consumer_table = UNLINKED
+    buying_type = UnlinkedBuying
 
     def _numerics(self) -> BlindConsumerNumerics:
         return consumer_numerics(self.opened, self.keys, _UnlinkedChecks)

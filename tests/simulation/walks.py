@@ -14,7 +14,7 @@ import numpy as np
 
 from hushbid.protocol import limits
 from hushbid.protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
-from hushbid.protocol.machine.base import Machine
+from hushbid.protocol.machine.base import Machine, TransitionTable
 from hushbid.protocol.machine.machine import (
     Effect,
     Event,
@@ -116,9 +116,9 @@ class Purse(PrivacyFilter):
         self.left -= 1
 
 
-def rows_of(machine: type[Machine]) -> set[Edge]:
+def rows_of(table: TransitionTable[Any]) -> set[Edge]:
     """Every edge that a machine's table allows."""
-    return {(row.phase, row.trigger, to) for row in machine.TRANSITIONS for to in row.to}
+    return {(row.phase, row.trigger, to) for row in table.rows for to in row.to}
 
 
 class Walk:
@@ -243,9 +243,9 @@ class CuratorWalk:
             **commitments,
         )
         self.bench = CuratorBench(session)
-        if self.bench.machine.weighing.filter is not None:
+        if self.bench.machine.selection.weighing.filter is not None:
             charges = int(rng.integers(0, rounds))
-            self.bench.machine.weighing.filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
+            self.bench.machine.selection.weighing.filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
         self.walk = Walk(self.bench.machine, self.bench.take)
         # Where owners run out, a round is decided as soon as the last of them has answered, or is gone.
         most = int(rng.choice([1, 4, 4]))
@@ -335,7 +335,7 @@ class CuratorWalk:
         """Owners for whose answer a round waits."""
         machine = self.bench.machine
         return tuple(
-            name for name, seat in machine.seats.items() if name in machine._round.awaited or seat.asked
+            name for name, seat in machine.seats.items() if name in machine.current.awaited or seat.asked
         )
 
     def _say(self, peer: str, message: Message, **changes: int) -> bool:

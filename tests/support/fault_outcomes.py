@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.party import consumer_machine
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.errors import ExitCode, RemoteProtocolError
 from hushbid.protocol.machine.machine import (
@@ -124,9 +125,11 @@ class Recorded(CuratorBench):
             self.say(peer, Ready())
         elif isinstance(last, Roots) and machine.target is None:
             self.say(CONSUMER, self.target())
-        elif isinstance(last, Delivery) and machine.phase == "delivering" and last.part == machine._part:
+        elif (
+            isinstance(last, Delivery) and machine.phase == "delivering" and last.part == machine.ending.part
+        ):
             self.say(peer, self.receipt(last.part))
-        elif isinstance(last, Close) and peer not in machine._farewells:
+        elif isinstance(last, Close) and peer not in machine.ending.farewells:
             self.say_farewell(peer)
         else:
             return False
@@ -195,7 +198,7 @@ def told_of(codes: Mapping[str, int]) -> str:
 
 def code_of(bench: CuratorBench, peer: str) -> int:
     """The exit code of a party that is told what the curator said; without an end, it waits too long."""
-    machine = ConsumerMachine(bench.opened) if peer == CONSUMER else OwnerMachine(bench.opened, name=peer)
+    machine = consumer_machine(bench.opened) if peer == CONSUMER else OwnerMachine(bench.opened, name=peer)
     step(machine, Started())
     said = bench.inbox.get(peer, [])
     end = next((message for message in said if isinstance(message, Refused | Close)), None)

@@ -20,7 +20,7 @@ from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.journal import MemoryJournal
 from hushbid.protocol.transcript.record import Header, Record, RecordedItem, encode_header, encode_record
 from hushbid.protocol.wire.codec import decode_message, encode_message, said_to
-from hushbid.protocol.wire.messages import Broadcast, Close, Farewell, SealedBroadcast
+from hushbid.protocol.wire.messages import Broadcast, Close, Farewell, Message
 from hushbid.protocol.wire.values import Item
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Simulation
@@ -152,11 +152,11 @@ def stopped(frames: int, rule: str = "ask-all") -> Mapping[str, bytes]:
 class TwoFaced(CuratorMachine):
     """A curator that tells one owner another broadcast than the others."""
 
-    def _broadcast(self, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None) -> None:
-        if isinstance(message, Broadcast) and (owner, message.round) == (VICTIM, TWO_FACED_ROUND):
+    def send(self, peer: str, message: Message, body: bytes | None = None) -> None:
+        if isinstance(message, Broadcast) and (peer, message.round) == (VICTIM, TWO_FACED_ROUND):
             weights = message.weights + np.int32(1)
             message, body = message.model_copy(update={"weights": weights}), None
-        super()._broadcast(owner, message, body)
+        super().send(peer, message, body)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.simulation.simulator import SimulationOutcome
 
 __all__ = ["check_total"]
@@ -12,11 +12,11 @@ __all__ = ["check_total"]
 
 def check_total(outcome: SimulationOutcome) -> None:
     """That whoever weighs has the sum of what was bought, points that are void left out."""
-    consumer = outcome.consumer
-    if not isinstance(consumer, BlindConsumer):
-        outcome.curator.check_total()
+    consumer, buying = outcome.consumer, outcome.consumer.buying
+    if not isinstance(buying, BlindBuying):
+        outcome.curator.selection.check_total()
         return
-    held, weighing = consumer.delivered, consumer.weighing
+    held, weighing = consumer.delivered, buying.weighing
     good = [entry.candidate.features for entry in held if entry.candidate is not None and not entry.dispute]
     expected = np.zeros_like(weighing.total)
     for features in good:

@@ -40,9 +40,9 @@ Floats = npt.NDArray[np.float64]
 JOINTLY: Final = 40
 """Runs on each side up to which both counts are tested together."""
 _STEP: Final = 0.01
-"""Of the ε that are tested."""
+"""Step between tested values of ε."""
 _CELLS: Final = 256
-"""Into which all Q are divided."""
+"""Number of cells into which the values of Q are divided."""
 
 _UNLIKELY = 0.01
 """Upper bound on the probability that a sound suite has more alarms than `allowed_alarms`."""
@@ -101,12 +101,12 @@ def epsilon_lower_jointly(
 ) -> float:
     """A lower bound on ε by an exact test of both counts.
 
-    An ε is rejected if, whatever P and Q it allows, counts that speak as loud against it are seen with
-    probability 1 - confidence at most. How loud counts speak is hits - e^ε·false alarms, or the same of the
-    event's complement, whichever is larger. The bound is the last multiple of `_STEP` that is rejected with
-    all before it; 0 if none is. It exceeds the mechanism's ε only if the next multiple is rejected, which
-    happens with probability 1 - confidence at most. The test is Barnard's (1945): the largest probability of
-    all that ε allows.
+    An ε is rejected if, for every P and Q that it allows, counts at least as extreme have a probability of at
+    most 1 - confidence. The extremeness of counts is hits - e^ε·false alarms, or the same for the event's
+    complement, whichever is larger. The bound is the last multiple of `_STEP` that is rejected together with
+    all smaller ones; 0 if there is none. It exceeds the mechanism's ε only if the next multiple is rejected,
+    which happens with probability at most 1 - confidence. The test is Barnard's (1945): the largest
+    probability of all that ε allows.
 
     Arguments as of `epsilon_lower`; the time it takes grows with the square of `trials`.
     """
@@ -118,10 +118,10 @@ def epsilon_lower_jointly(
 
 
 def _largest_probability(hits: int, false_alarms: int, trials: int, epsilon: float, delta: float) -> float:
-    """An upper bound on how probable counts are, under any P and Q of (ε, δ), that are as loud as these."""
+    """An upper bound, over all P and Q of (ε, δ), on the probability of counts as extreme as these."""
     factor = math.exp(epsilon)
     edges = np.linspace(0.0, 1.0, _CELLS + 1)
-    # It grows in P and falls in Q: no pair of a cell has more than its largest P with its smallest Q.
+    # It grows in P and falls in Q: within a cell the largest P and smallest Q bound all pairs.
     most = np.minimum(factor * edges[1:] + delta, 1.0 - np.maximum(1.0 - edges[1:] - delta, 0.0) / factor)
     hit, alarm = _binomial(trials, np.clip(most, 0.0, 1.0)), _binomial(trials, edges[:-1])
     at_least = np.concatenate([np.cumsum(hit[::-1], axis=0)[::-1], np.zeros((1, _CELLS))])
@@ -133,14 +133,14 @@ def _largest_probability(hits: int, false_alarms: int, trials: int, epsilon: flo
 
 
 def _binomial(trials: int, proportions: Floats) -> Floats:
-    """How probable each number of successes is, shape (trials + 1, proportions)."""
+    """The probability of each number of successes, shape (trials + 1, proportions)."""
     counts = np.arange(trials + 1)[:, None]
     ways = np.array([math.comb(trials, int(count)) for count in counts[:, 0]], dtype=np.float64)
     return np.asarray(ways[:, None] * proportions**counts * (1.0 - proportions) ** (trials - counts))
 
 
 def allowed_alarms(repeats: int, confidence: float) -> int:
-    """Most alarms in `repeats` audits of a sound suite: fewer than 1 in 100 such series have more.
+    """The number of alarms in `repeats` audits of a sound suite that fewer than 1 in 100 series exceed.
 
     0 for a single audit; 4 of 20 at 95 % confidence.
     """

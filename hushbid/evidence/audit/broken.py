@@ -162,22 +162,21 @@ class _ActualCount(OtherWeights):
         self._machine = machine
 
     def _changed(self, effect: ComputeWeights) -> ComputeWeights:
-        seed_size = effect.count - self._machine._batch * (effect.round - 1)
+        seed_size = effect.count - self._machine.session.batch * (effect.round - 1)
         return replace(effect, count=seed_size + len(self._machine.ledger.wins))
 
 
 class _StopsEarly(CuratorMachine):
     """A curator that delivers as soon as a round has found no point."""
 
-    def _go_on(self) -> None:
-        if len(self.ledger.wins) < self.round:
-            self._deliver()
-        else:
-            super()._go_on()
+    @property
+    def rounds_over(self) -> bool:
+        return len(self.ledger.wins) < self.round or super().rounds_over
 
 
 def _with_pool(kind: type[Pool], session: Session, party: CuratorParty) -> CuratorParty:
-    party[0]._pool = kind(session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter)
+    space = session.space
+    party[0].selection.pool = kind(space.dimension, norm_bound=space.norm_bound, jitter=session.jitter)
     return party
 
 
@@ -236,5 +235,5 @@ def believing_features(_session: Session, party: CuratorParty) -> CuratorParty:
 def checking_no_features(session: Session, party: CuratorParty) -> CuratorParty:
     """φ is accepted as claimed, with any length: it is neither recomputed nor measured."""
     machine, numerics = believing_features(session, party)
-    machine._space = cast("FeatureSpace", _AdmitsAll(machine._space))
+    machine.selection._space = cast("FeatureSpace", _AdmitsAll(session.space))
     return machine, numerics

@@ -11,7 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from hushbid.curator.blind import BlindCurator
+from hushbid.curator.round import Round
+from hushbid.curator.selection.blind import BlindSelection
 from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty, OwnerParty
 from hushbid.evidence.audit.broken import OtherOutcomes
 from hushbid.owner.events import BlindScored, ScoreBlind
@@ -25,7 +26,8 @@ from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features
 from hushbid.protocol.wire.arrays import Array
-from hushbid.protocol.wire.blind import BlindBid
+from hushbid.protocol.wire.blind import Award, BlindBid
+from hushbid.protocol.wire.unlinked import Choice
 
 __all__ = [
     "excluding_for_void_boxes",
@@ -84,36 +86,43 @@ def sending_a_void_box(liar: str, *, row: int) -> OwnerMaker:
 # -- the choice ---------------------------------------------------------------------------------------
 
 
-class _ExcludesForVoidBoxes(BlindCurator):
+class _ExcludesForVoidBoxes(BlindSelection):
     """A curator that learns of a void box when it is bought, and excludes its owner from then on."""
 
-    def _choose(self, present: AbstractSet[str]) -> None:
-        before = len(self.ledger.wins)
-        super()._choose(present)
-        key = self._opened.simulated_identity(CONSUMER).sealing
-        for win in self.ledger.wins[before:]:
+    def choose(self, current: Round, present: AbstractSet[str]) -> Award | Choice:
+        before = len(self._ledger.wins)
+        award = super().choose(current, present)
+        key = self._session.simulated_identity(CONSUMER).sealing
+        for win in self._ledger.wins[before:]:
             box = cast("Any", win.candidate).box
             try:
                 if any(box):
-                    number = win.handle if self._opened.numbered_boxes else None
+                    number = win.handle if self._session.numbered_boxes else None
                     open_sealed(box, key, number=number)
             except RemoteProtocolError:
-                self.seats[win.owner].faulty = True
+                self._seats[win.owner].faulty = True
+        return award
 
 
-class _TakesShorterBids(BlindCurator):
+class _TakesShorterBids(BlindSelection):
     """A curator that accepts bids with scores of fewer boxes than were sent: the rest have none."""
 
-    def _take_blind_bid(self, owner: str, bid: BlindBid) -> None:
-        due = MASK_BYTES * self._batch * (self._bids_had[owner] + 1)
+    def take_bid(self, owner: str, bid: BlindBid) -> None:
+        due = MASK_BYTES * self._batch * (self.bids_had[owner] + 1)
         # The lowest possible score for each missing one.
         scores = bid.scores + b"\1".rjust(MASK_BYTES, b"\0") * ((due - len(bid.scores)) // MASK_BYTES)
-        super()._take_blind_bid(owner, bid.model_copy(update={"scores": scores}))
+        super().take_bid(owner, bid.model_copy(update={"scores": scores}))
+
+
+def _with_selection(kind: type[BlindSelection], session: Session, party: CuratorParty) -> CuratorParty:
+    machine = party[0]
+    machine.selection = kind(session, machine.seats, machine.ledger)
+    return party
 
 
 def excluding_for_void_boxes(session: Session, party: CuratorParty) -> CuratorParty:
     """An owner is excluded for a box found void when bought, which depends on others' data."""
-    return _ExcludesForVoidBoxes(session), party[1]
+    return _with_selection(_ExcludesForVoidBoxes, session, party)
 
 
 class _HoldsAll(OtherOutcomes):
@@ -126,7 +135,8 @@ class _HoldsAll(OtherOutcomes):
 
 def taking_shorter_bids(session: Session, party: CuratorParty) -> CuratorParty:
     """The curator for owners that do not pad."""
-    return _TakesShorterBids(session), _HoldsAll(party[1])
+    machine, numerics = _with_selection(_TakesShorterBids, session, party)
+    return machine, _HoldsAll(numerics)
 
 
 # -- sizes --------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Sessions for an audit whose releases count a point otherwise than stated, or whose map does.
+"""Sessions for an audit whose releases or maps count a point differently from what is stated.
 
-Each is a real session except for one part; or a real attack except for the labels that its session is given.
+Each is a real session except for one part, or a real attack except for the labels of its session.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _as(kind: type[Statistic], statistic: Statistic) -> Statistic:
 
 @dataclass(frozen=True)
 class _OtherReleases(Session):
-    """A session whose releases are others; nobody is told, and costs are charged unchanged."""
+    """A session with other releases than stated; nobody is told, and costs are charged unchanged."""
 
     other_target: Callable[[Any], ReleaseMechanism] = lambda sound: sound
     other_summary: Callable[[Any], ReleaseMechanism] = lambda sound: sound
@@ -135,7 +135,7 @@ def scaling_target_noise(session: Session, factor: float) -> Session:
 
 
 def scaling_second_noise(session: Session, factor: float) -> Session:
-    """The noise that an owners' release has besides the curator's is `factor` times what it is to be."""
+    """The noise that an owners' release adds to the curator's is `factor` times its proper size."""
 
     def other(sound: Nested) -> Nested:
         first, second = sound.draws
@@ -145,7 +145,7 @@ def scaling_second_noise(session: Session, factor: float) -> Session:
 
 
 def releasing_twice(sound: NestedAttack) -> NestedAttack:
-    """The attack where both releases have noise of their own: who sees both learns more than by either."""
+    """The attack in which both releases have independent noise: seeing both reveals more than either."""
 
     def twice(stream: ReleaseStream, *given: Any, nested: Nested, **more: Any) -> TargetRelease:
         own = release_target(stream, *given, **more)
@@ -156,7 +156,7 @@ def releasing_twice(sound: NestedAttack) -> NestedAttack:
 
 
 def labels_imputed(sound: ReleaseAttack) -> ReleaseAttack:
-    """The attack where rows without a label get the label that most rows have."""
+    """The attack in which rows without a label get the most frequent label."""
     if sound.labels is None:
         raise LocalProtocolError("Labels are to be imputed where none have a part.")
 

@@ -1,4 +1,4 @@
-"""`hushbid audit` and `hushbid.audit_machines`: attacks on the real machines, and lower bounds on ε."""
+"""`hushbid audit` and `hushbid.audit_machines`: attack the real machines, and bound ε from below."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AuditOptions", "audit_machines"]
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
-    """A request to audit: what its options' help says.
+    """A request to audit; the options' help describes the fields.
 
     Attributes:
         progress: As `hushbid.evidence.audit.run.Progress`.
@@ -31,7 +31,7 @@ class AuditOptions:
         metadata=by_option(
             Annotated[
                 list[str] | None,
-                typer.Argument(help="What to audit; default: all suites.", metavar="[SUITE]..."),
+                typer.Argument(help="Suites to audit; default: all.", metavar="[SUITE]..."),
             ]
         ),
     )
@@ -39,11 +39,11 @@ class AuditOptions:
         int | None, help="Runs on each of the two neighbouring datasets; default: the suite's own number."
     )
     confidence: float = option(float, default=0.95, help="Confidence of each lower bound on ε.")
-    jobs: int | None = option(int | None, min=1, help="Processes; default: one a core.")
+    jobs: int | None = option(int | None, min=1, help="Number of processes; default: one per core.")
     seed: int = option(int, default=0, min=0, help="Seed of all noise: the same seed gives the same result.")
-    repeat: int = option(int, default=1, min=1, help="Audits of each suite, with other noise.")
+    repeat: int = option(int, default=1, min=1, help="Audits per suite, each with different noise.")
     faults: bool = option(
-        bool, "--faults", default=False, help="Planted faults alone: each has to be caught."
+        bool, "--faults", default=False, help="Audit planted faults only; each must be caught."
     )
     progress: Callable[[str, int, int], None] | None = None
 

@@ -1,7 +1,7 @@
 """Suites for two releases of D_v, one of which follows from the other (`epsilon_curator`).
 
 One record of D_v is replaced by its opposite, as in `releases`. Owners see the coarser release. The curator
-sees the finer one and the coarser one, which must tell it nothing that the finer one does not.
+sees both, and the coarser one must tell it nothing beyond the finer one.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ OTHERS: Final = 9
 """Records of D_v that do not change."""
 EPSILON: Final = 1.0
 EPSILON_CURATOR: Final = 10.0
-"""So much larger that the second noise is nearly all of the owners'."""
+"""So much larger that the second noise is nearly all of the owners' noise."""
 SLIGHTLY_LESS: Final = 0.9
-"""ε of owners where it is nearly the curator's: two releases of independent noise would tell far more."""
+"""ε of owners close to the curator's: two releases with independent noise would reveal far more."""
 
 Floats = npt.NDArray[np.float64]
 
 
 def against(session: Session, whom: str) -> Stated:
-    """What a session states for the consumer's records against somebody."""
+    """A session's stated guarantee for the consumer's records against somebody."""
     (statement,) = (
         each
         for each in session.privacy()
@@ -59,7 +59,7 @@ def against(session: Session, whom: str) -> Stated:
 
 @dataclass(frozen=True)
 class NestedAttack(ReleaseAttack):
-    """Both releases of the consumer, and what of them the attacker sees.
+    """Both releases of the consumer, and the part that the attacker sees.
 
     Args:
         sees: The numbers that it sees.
@@ -92,13 +92,13 @@ class NestedAttack(ReleaseAttack):
 
 
 def nested() -> NestedAttack:
-    """What owners see of two releases, where the curator's is far finer."""
+    """The owners' view of two releases, where the curator's is far finer."""
     session = _session(epsilon=EPSILON, epsilon_curator=EPSILON_CURATOR, delta=DELTA)
     return _attack(session, "the owners", lambda released: released.embedding)
 
 
 def curator() -> NestedAttack:
-    """What the curator sees, which has both; owners' release is nearly as fine."""
+    """The curator's view, which has both releases; the owners' is nearly as fine."""
     session = _session(
         epsilon=SLIGHTLY_LESS * SESSION_EPSILON, epsilon_curator=SESSION_EPSILON, delta=SESSION_DELTA
     )

@@ -84,7 +84,7 @@ def choose(names: Sequence[str], *, faults: bool = False) -> tuple[Suite, ...]:
     """
     if names and faults:
         raise ConfigError(
-            "Suites were named, and all planted faults asked for.", advice="Leave out one or the other."
+            "Named suites and all planted faults exclude each other.", advice="Leave out one or the other."
         )
     if not names:
         return tuple(suite for suite in SUITES.values() if suite.name in FAULTS or not faults)

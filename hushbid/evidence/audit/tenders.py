@@ -1,10 +1,10 @@
-"""Suites for rules of one call (`tender`): an owner's view, which is to be the same whatever others hold.
+"""Suites for rules with one call (`tender`): an owner's view must not depend on what others hold.
 
-The stated ε is 0, and the view follows from the session and the consumer's release. So the attacker may know
-the release with its noise: it has the view that D gives with the noise of the run, and looks for any byte
-that is another. Only the salted head in the last frame is left out.
+The stated ε is 0, and the view depends only on the session and the consumer's release. So the attacker may
+know the release with its noise: it has the view that D gives with the run's noise, and looks for any
+different byte. Only the salted head in the last frame is excluded.
 
-The watcher comes last, when all others have submitted, so that all of theirs can be in what it is sent.
+The watcher comes last, when all others have submitted, so that its frames could contain anything of theirs.
 
 =============  ==========================================  ============================================
 suite          D                                           D'
@@ -45,14 +45,14 @@ __all__ = ["CallView", "OwnerAttack", "exhausted", "finer_release", "registered"
 DIMENSION: Final = 8
 SEED_SET: Final = 40
 VALIDATION: Final = 200
-"""|D_v|, so large that the noise of the release does not change which points are bought."""
+"""|D_v|, so large that the release's noise does not change which points are bought."""
 OTHERS: Final = 9
-"""Records of D_v that do not change, where one does."""
+"""Records of D_v that stay the same when one changes."""
 BATCH: Final = 2
-"""Points of a message."""
+"""Points per message."""
 MESSAGES: Final = 2
 LATE: Final = 20.0
-"""Seconds after the others that the watcher comes; enrolment takes longer."""
+"""Seconds by which the watcher comes after the others; enrolment takes longer."""
 EPSILON: Final = 10.0
 """ε of a release that is not attacked: what an owner sees does not depend on it."""
 EPSILON_CURATOR: Final = 20.0
@@ -66,12 +66,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(slots=True)
 class CallView:
-    """Everything that one owner is sent, to the byte, but for the head of a transcript.
+    """Everything that one owner is sent, to the byte, except a transcript's head.
 
     Attributes:
         frames: Kind and bytes of each frame, in order.
         calls: The calls among them.
-        expected: What it would have been sent on D with the same noise; None: the attacker does not know.
+        expected: The frames that it would have been sent on D with the same noise; None: unknown to the
+            attacker.
     """
 
     frames: list[tuple[str, bytes]] = field(default_factory=list)
@@ -96,7 +97,7 @@ class CallView:
 
     @property
     def differing(self) -> int:
-        """How many frames are not those expected; frames that are missing or too many count."""
+        """Number of unexpected frames, including missing and additional ones."""
         expected = self.frames if self.expected is None else self.expected
         same = sum(one == other for one, other in zip(self.frames, expected, strict=False))
         return max(len(self.frames), len(expected)) - same
@@ -104,7 +105,7 @@ class CallView:
 
 @dataclass(frozen=True)
 class OwnerAttack(SessionAttack):
-    """A whole session: all that an owner is sent, next to what it would have been sent on D.
+    """A whole session: everything that an owner is sent, beside what it would have been sent on D.
 
     Args:
         knows_release: Whether the attacker has the consumer's release with its noise.
@@ -135,7 +136,7 @@ def tender() -> OwnerAttack:
 
 
 def registered(rule: str) -> OwnerAttack:
-    """The same of any private rule of `RULES` under which owners choose what they submit."""
+    """The same for any private rule of `RULES` under which owners choose what to submit."""
     session = _session(rule, points=2, owners=("other", "victim", "watcher"))
 
     def data(feature_map: FeatureMap) -> SessionData:
@@ -167,7 +168,7 @@ def _attack(session: Session, data: Any) -> OwnerAttack:
         session=session,
         data=data,
         read=_calls,
-        # Its process is started last.
+        # Its process starts last.
         crashes=(Crash("watcher", step=0, left=0, down=LATE),),
     )
 
@@ -187,12 +188,12 @@ def _session(rule: str, *, points: int, owners: Sequence[str]) -> Session:
 
 
 def _summary() -> dict[str, Any]:
-    """``[summary]``, of which nothing is released but its public start."""
+    """``[summary]``, of which only the public start is released."""
     return release_table("filtered-gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON)
 
 
 def _points(feature_map: FeatureMap, *angles: float) -> Sequence[Floats]:
-    """A point at each angle, on its own."""
+    """One point at each angle."""
     return np.split(points_at_angle(feature_map, *angles), len(angles))
 
 
@@ -205,13 +206,13 @@ def _public(feature_map: FeatureMap) -> Mapping[str, Floats]:
 
 
 def _calls(view: CallView) -> Floats:
-    """How many frames there are and how many differ from those expected, and the numbers in the last call.
+    """The number of frames, how many differ from those expected, and the numbers in the last call.
 
     The last of these is g̃ in the direction of x.
     """
     numbers = [np.zeros(3 * DIMENSION + 2)]
     for call in view.calls:
-        towards_x = call.embedding[: DIMENSION // 2].sum()  # where all cosines are 1, and all sines 0
+        towards_x = call.embedding[: DIMENSION // 2].sum()  # There all cosines are 1, and all sines 0.
         public = [call.seed_size, towards_x]
         numbers.append(np.concatenate([call.weights, call.embedding, call.seed_total, public]))
     return np.concatenate([[len(view.frames), view.differing], numbers[-1]])[None]
@@ -221,7 +222,7 @@ def _calls(view: CallView) -> Floats:
 
 
 def finer_release() -> OwnerAttack:
-    """A session whose curator has a finer release of D_v than the owners, of whose view this is."""
+    """An owner's view of a session whose curator has a finer release of D_v than the owners."""
     session = session_of(
         owners=("watcher",),
         points=1,

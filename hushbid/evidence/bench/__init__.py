@@ -1,6 +1,6 @@
-"""Measurements of the real thing beside its bare ceiling.
+"""Benchmarks of real sessions, relative to a bare upper limit.
 
-A `bench_…` takes the number of `owners`, the `points` of each, the `columns` of a point and how many `rounds`
-there are, as far as it lets them be chosen, and `say`, which is told what is being measured. It returns the
+Each `bench_…` takes the number of `owners`, the `points` per owner, the `columns` of a point and the number
+of `rounds`, where these can be chosen, and `say`, which is called with what is being measured. It returns the
 figures under the names of the command line's JSON (docs/results.md).
 """

@@ -1,8 +1,7 @@
 """The bare ceiling: a ROUTER/DEALER scatter-gather between processes that does nothing but pass bytes.
 
-Plain pyzmq as its manual shows it, none of hushbid's code: what a real session loses against this is
-hushbid's own cost. As a script, which the owners' processes run, the module imports nothing but
-pyzmq.
+It is plain pyzmq as its manual shows it, without hushbid's code: the difference to a real session is
+hushbid's own cost. The owners' processes run this module as a script; it imports nothing but pyzmq.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _END: Final = b""
 
 
 def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int, curve: bool) -> RoundCost:
-    """What rounds of a bare scatter-gather over TCP on this machine cost this process and the owners'.
+    """Measure a bare scatter-gather over TCP on this machine: its cost for this process and the owners'.
 
-    In a round one frame goes to each of the owners, every one a process of its own, and one comes back from
-    each. `rounds` are timed, after a short warm-up; `curve` is whether to encrypt, as a session does.
+    In a round each owner, a process of its own, gets one frame and returns one. `rounds` are timed after a
+    short warm-up; `curve` says whether to encrypt, as a session does.
 
     Raises:
         ValueError: If `owners`, `rounds` or `broadcast_bytes` is not positive.
@@ -93,7 +92,7 @@ def _answer(address: str, reply_bytes: int, server_key: bytes) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = context.socket(zmq.DEALER)
     socket.linger = 0
-    socket.rcvtimeo = PATIENCE_MS  # no owner outlives a bench that was killed
+    socket.rcvtimeo = PATIENCE_MS  # No owner outlives a benchmark that was killed.
     if server_key:
         socket.curve_serverkey = server_key
         socket.curve_publickey, socket.curve_secretkey = zmq.curve_keypair()

@@ -1,4 +1,4 @@
-"""`hushbid bench owners`: a session of many owners on one machine, a process each, and what it costs."""
+"""`hushbid bench owners`: the cost of a session of many owners on one machine, one process each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMNS: Final = 16
 _ROUNDS: Final = 50
 _BATCH: Final = 2
 _BETWEEN_LOOKS: Final = 2.0
-"""Seconds between two looks at the memory of all processes, each of which takes some milliseconds of each."""
+"""Seconds between two readings of all processes' memory; a reading takes milliseconds per process."""
 
 
 def bench_owners(
@@ -36,13 +36,13 @@ def bench_owners(
 ) -> dict[str, Any]:
     """Run a session with a process for each party, to the end.
 
-    Each owner has 100 points of 16 bytes, and 100 are bought in rounds of two, with d = 140. The session has
-    CURVE, records and secure noise, and every record is on the disk before a frame leaves.
+    Each owner has 100 points of 16 bytes, and 100 are bought in rounds of two, with d = 140. The session uses
+    CURVE, transcripts and secure noise, and every record is on disk before a frame leaves.
 
     Args:
         setting: "private", which is sealed, or "blind" (`hushbid.evidence.bench.rules`).
         place: Directory for the parties' data and the run's directory; created if need be.
-        say: Told the last lines of parties that fail.
+        say: Called with the last lines of parties that fail.
         follow: Called about ten times a second.
 
     Raises:
@@ -87,16 +87,16 @@ def _state(party: Party) -> Path:
 
 
 def _processor_seconds() -> float:
-    """Of all children of this process that have ended."""
+    """Processor time of all ended children of this process."""
     used = os.times()
     return used.children_user + used.children_system
 
 
 class _Memory(Watch):
-    """Looks at the memory of this process's children from time to time, in a thread of its own.
+    """Samples the memory of this process's children in a thread of its own.
 
-    A page that several processes share counts for each by its part (``Pss`` of Linux), so that the sum is
-    what the machine has to have.
+    A page shared by several processes counts in part for each (``Pss`` of Linux), so that the sum is the
+    memory that the machine needs.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class _Memory(Watch):
 
 
 def _share(process: int) -> int:
-    """The bytes of a process, shared pages by its part; 0: it has ended."""
+    """A process's memory in bytes, shared pages in part; 0 if it has ended."""
     try:
         with open(f"/proc/{process}/smaps_rollup", encoding="ascii") as sums:
             return next((1024 * int(line.split()[1]) for line in sums if line.startswith("Pss:")), 0)

@@ -1,6 +1,6 @@
-"""Rounds with another library: its script as a process of its own, and its processes' clocks.
+"""Measure rounds of another library: run its script as a process, and read its processes' clocks.
 
-The script may run in another environment than this, as libraries want versions that exclude each other.
+The script may run in another environment, as the libraries require incompatible versions.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hushbid.protocol.printable import printable
 __all__ = ["PEERS", "WARM_UP_ROUNDS", "Peer", "PeerAbsent", "peer_rounds", "pythons"]
 
 WARM_UP_ROUNDS: Final = 20
-"""That do not count."""
+"""Rounds that do not count."""
 PATIENCE: Final = 300.0
-"""Seconds that a peer may take to start and to make its rounds, each: Ray starts a dozen processes."""
+"""Seconds that a peer may take to start, and again for its rounds: Ray starts a dozen processes."""
 _LEAVE: Final = 10.0
-"""Seconds that its processes get to end by themselves."""
+"""Seconds that its processes may take to end by themselves."""
 _BETWEEN_LOOKS: Final = 0.05
 _SHOWN_CHARACTERS: Final = 200
 _QUIET: Final = {
@@ -40,20 +40,20 @@ _QUIET: Final = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""One thread, as parties have, and no word of it to anybody."""
+"""Environment: one thread, as parties have, and no telemetry."""
 _SCRIPTS: Final = Path(__file__).with_name("peer_rounds")
 _WORD: Final = "hushbid-bench"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A library that rounds are made with.
+    """A library to compare with.
 
     Attributes:
-        what: How it is used, in a table.
+        what: How it is used, for the table.
         script: The script's name (`hushbid.evidence.bench.peer_rounds`).
-        modules: That it imports.
-        install: What pip installs to have it, in an environment of its own unless it is an extra of ours.
+        modules: The modules that the script imports.
+        install: What to install with pip; in a separate environment unless it is one of our extras.
     """
 
     what: str
@@ -76,11 +76,11 @@ PEERS: Final[Mapping[str, Peer]] = {
 
 
 class PeerAbsent(Exception):
-    """A peer is not installed, or made no rounds; the text says which, and is shown in its row."""
+    """A peer is not installed or failed; its row shows the message."""
 
 
 def pythons(other: Path | None) -> dict[str, Path | None]:
-    """The Python that has each peer: this one, else `other`; None: neither has it.
+    """The Python that has each peer: this one, else `other`, or None.
 
     Raises:
         ConfigError: `other` does not run.
@@ -119,15 +119,15 @@ def _no_python(python: Path, why: str) -> ConfigError:
 def peer_rounds(
     peer: Peer, python: Path | None, owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int
 ) -> tuple[str, RoundCost]:
-    """Start a peer anew, and measure its rounds; its version, and what they cost.
+    """Start a peer afresh and measure its rounds; returns its version and their cost.
 
-    None of its processes is left, however this ends.
+    Its processes are gone afterwards, however this ends.
 
     Args:
-        python: Whose script is run; None: there is none that has the library.
+        python: The Python to run the script with; None: no Python has the library.
 
     Raises:
-        PeerAbsent: It is not installed, or made no rounds.
+        PeerAbsent: It is not installed, or failed.
     """
     if python is None:
         raise PeerAbsent(f"not installed: pip install '{peer.install}'")
@@ -148,10 +148,10 @@ def peer_rounds(
 
 
 class _Running(Closing):
-    """A script that runs, and what it starts.
+    """A running script and the processes that it starts.
 
     Args:
-        place: Its working directory, which is its directory for temporary files too.
+        place: Its working directory, and its directory for temporary files.
     """
 
     def __init__(self, command: Sequence[str], place: Path) -> None:
@@ -167,10 +167,10 @@ class _Running(Closing):
             )
 
     def until(self, word: str) -> str:
-        """Read what it prints, until it is there; the text behind the word.
+        """Read its output up to the given word; returns the text after the word.
 
         Raises:
-            PeerAbsent: It ended before, or took too long.
+            PeerAbsent: It ended first, or took too long.
         """
         said = f"{_WORD} {word}"
         timer = threading.Timer(PATIENCE, self._kill)
@@ -188,14 +188,14 @@ class _Running(Closing):
         raise PeerAbsent(f"made no rounds: {printable(last)[:_SHOWN_CHARACTERS]}")
 
     def go(self) -> None:
-        """Let it go on from where it waits."""
+        """Let it continue."""
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # what became of it is read next
+        with contextlib.suppress(BrokenPipeError):  # The next read tells what became of it.
             self.process.stdin.write(b"\n")
             self.process.stdin.flush()
 
     def leave(self) -> None:
-        """Let it end, and wait for all that it started, some of which outlive it for a moment."""
+        """Let it end, and wait for its processes, some of which outlive it for a moment."""
         started = [self.process.pid, *descendants(self.process.pid)]
         self.go()
         until = time.monotonic() + _LEAVE
@@ -205,7 +205,7 @@ class _Running(Closing):
         _kill(started)
 
     def close(self) -> None:
-        """End what is left of it."""
+        """End all remaining processes."""
         self._kill()
         with self.process:
             pass

@@ -1,8 +1,8 @@
-"""`hushbid bench peers`: the same minimal round with our sessions, a bare loop and other libraries.
+"""`hushbid bench peers`: the same minimal round in our sessions, a bare loop and other libraries.
 
-In a round one message goes to each of the owners, every one a process of its own, and one comes back from
-each, with the bytes of a round of `sealed`. A session's round also weighs, scores, seals, signs, checks,
-chooses and records; a peer's only passes bytes.
+In a round each owner, a process of its own, gets one message and returns one, of the sizes of a round of
+`sealed`. A session's round also computes weights and scores, seals, signs, checks, chooses and records; a
+peer's only passes bytes.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _LOOPS: Final = {True: "bare ZeroMQ loop, CURVE", False: "bare ZeroMQ loop, not 
 
 @dataclass(frozen=True, kw_only=True)
 class PeerRow:
-    """What rounds cost with one library: the least of several measurements, each figure by itself.
+    """The cost of rounds with one library: for each figure the smallest of several measurements.
 
     Attributes:
-        what: Which library, and how it is used.
-        batch: Points that a round buys: by it replies have the bytes that they have.
-        version: Of the library; None: it is not told, or this is ours.
-        broadcast_bytes: Of the message to an owner.
-        reply_bytes: Of the message from it.
-        seconds_per_round: By the wall clock; None: it was left out.
-        processor_seconds_per_round: Of all processes that take part.
-        processor_seconds_per_point: The same for one of the batch.
-        bare_ratio: Processor time over that of the bare loop with CURVE.
-        note: Why it was left out; None if it was not.
+        what: The library, and how it is used.
+        batch: Points bought per round, which determine the size of replies.
+        version: The library's version; None: unknown, or our own session.
+        broadcast_bytes: Size of the message to an owner.
+        reply_bytes: Size of the message from an owner.
+        seconds_per_round: Wall-clock time; None: not measured.
+        processor_seconds_per_round: Processor time of all participating processes.
+        processor_seconds_per_point: The same per point of the batch.
+        bare_ratio: Processor time relative to the bare loop with CURVE.
+        note: Why it was not measured; None if it was.
     """
 
     what: str
@@ -61,7 +61,7 @@ class PeerRow:
 
 @dataclass
 class _Found:
-    """What was measured of one library at one batch."""
+    """The measurements of one library at one batch size."""
 
     what: str
     costs: list[RoundCost]
@@ -82,17 +82,17 @@ def bench_peers(
 ) -> dict[str, Any]:
     """Measure rounds of sessions, of the bare loop and of each peer that is installed, in turn.
 
-    Everything is started anew for each measurement. The first rounds, in which connections and caches are
-    made, do not count. Processor time is that of all processes that take part, in the rounds.
+    Everything is started afresh for each measurement. The first rounds, which set up connections and caches,
+    do not count. Processor time is that of all participating processes during the rounds.
 
     Args:
-        rounds: That are measured, each time.
-        batches: Points that a round buys; each makes rows of its own.
-        repeats: The least of so many counts.
-        python: The Python of an environment that has peers which this one has not.
+        rounds: Rounds per measurement.
+        batches: Points bought per round; each makes rows of its own.
+        repeats: Measurements of each; the smallest counts.
+        python: The Python of an environment with libraries that are missing here.
 
     Raises:
-        ConfigError: This is not Linux, or `python` is none.
+        ConfigError: This is not Linux, or `python` is not a Python.
         PartyFailed: A session failed.
     """
     platform.check_linux("A measurement of processor time")
@@ -132,7 +132,7 @@ def _rows(
     homes: Mapping[str, Path | None],
     say: Callable[[str], None],
 ) -> list[PeerRow]:
-    """Measure all in turn, `repeats` times; a session comes first, as it tells the bytes of a round."""
+    """Measure all in turn, `repeats` times; a session comes first, as it gives the sizes of messages."""
     files = {setting: with_setting(plain, setting) for setting in _SESSIONS}
     found: dict[str, _Found] = {}
     down = up = 0
@@ -164,7 +164,7 @@ def _rows(
 
 
 def _least(costs: Sequence[RoundCost]) -> tuple[float, float]:
-    """Seconds a round, by the wall clock and of processors."""
+    """Seconds per round: wall-clock and processor time."""
     return (
         min(cost.seconds / cost.rounds for cost in costs),
         min(cost.processor_seconds / cost.rounds for cost in costs),

@@ -1,4 +1,4 @@
-"""`hushbid bench points`: points that a private session buys a second, beside a bare loop."""
+"""`hushbid bench points`: points per second of a private session, beside a bare loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["SETTINGS", "bench_points"]
 
 
 SETTINGS: Final = ("private", "blind", "sealed")
-"""Sessions that take turns (`hushbid.evidence.bench.rules`): `sealed` is without noise and without fsync."""
+"""Settings measured in turn (`hushbid.evidence.bench.rules`); `sealed` has neither noise nor fsync."""
 
 
 def bench_points(
@@ -38,21 +38,22 @@ def bench_points(
     against: Path | None = None,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Measure points bought a second, from the first broadcast to the end of the last round.
+    """Measure points bought per second, from the first broadcast to the end of the last round.
 
-    The session is sealed and filtered, with secure noise, fsync, CURVE and recording; then the same with a
-    curator that is blind, and one without noise and fsync. The bare loop passes frames of one point each; it
-    is measured before and after. Processor time is that of all parties in the rounds, the least of several.
+    The session is sealed and filtered, with secure noise, fsync, CURVE and recording; then come the same with
+    a blind curator, and one without noise and fsync. The bare loop passes frames of one point each; it is
+    measured before and after. Processor time counts all parties during the rounds; the smallest of several
+    counts.
 
-    With a delay, owners and the consumer reach the curator through a relay on loopback that hands every byte
-    on so much later, in both directions. The bare loop is never delayed, so that a delayed session has no
-    ratio to it: a round of either would be little but the delay.
+    With a delay, owners and the consumer reach the curator through a relay on loopback that delays every byte
+    in both directions. The bare loop is never delayed, so there is no ratio for a delayed session: a round of
+    either would consist of little but the delay.
 
     Args:
-        bought: p, which `batch` divides.
-        repeats: Sessions; their median counts.
-        delay: Delay of a byte on its way through the network, in seconds; 0: no relay.
-        against: The Python of another checkout, whose sessions take turns with these.
+        bought: p, a multiple of `batch`.
+        repeats: Number of sessions; the median counts.
+        delay: One-way network delay in seconds; 0: no relay.
+        against: The Python of another checkout; its sessions alternate with these.
 
     Raises:
         ConfigError: The other checkout cannot run a session.
@@ -135,7 +136,7 @@ def _figures(
     python: Path | None,
     bare_seconds: float,
 ) -> dict[str, float]:
-    """The figures of one checkout: medians of times, and the least processor time."""
+    """The figures of one checkout: medians of times, and the smallest processor time."""
     figures: dict[str, float] = {}
     for setting in SETTINGS:
         costs = found[python, setting]

@@ -1,6 +1,6 @@
-"""A network's delay on loopback: a process between the parties and their curator that hands bytes on late.
+"""A network delay on loopback: a process between parties and curator that forwards bytes late.
 
-It knows nothing of what it passes, so that CURVE and everything above it work as on a network.
+It does not interpret the bytes, so that CURVE and everything above it work as on a network.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hushbid.protocol.errors import ConnectionFailed, TimedOut
 __all__ = ["relay"]
 
 _PATIENCE_SECONDS: Final = 30.0
-"""What a relay gets to listen."""
+"""Seconds that a relay may take to listen."""
 _END_SECONDS: Final = 5.0
-"""Seconds that it gets to end, before it is killed."""
+"""Seconds that it may take to end before it is killed."""
 _RETRY_SECONDS: Final = 0.02
-"""Between two attempts to reach the curator."""
+"""Seconds between two attempts to reach the curator."""
 _HOST: Final = "127.0.0.1"
 
 
@@ -34,26 +34,25 @@ _HOST: Final = "127.0.0.1"
 def relay(address: str, *, delay: float) -> Iterator[str]:
     """Run a relay to a curator for as long as the ``with`` lasts, and yield its address.
 
-    Each chunk is handed on `delay` after it was read, in order, in either direction; bandwidth has no limit.
-    Connections are taken at once, also before the curator listens: what was sent is kept until it does. Where
-    one side closes, the other is closed as much later, when it has got what was sent before. The relay also
-    ends if the process that started it does, however that ends.
+    Each chunk is forwarded `delay` after it was read, in order, in both directions; bandwidth is unlimited.
+    Connections are accepted at once, even before the curator listens; data wait until it does. When one side
+    closes, the other is closed after the same delay, once it has received everything sent before. The relay
+    ends with the process that started it, however that ends.
 
     Args:
-        address: The curator's, tcp://HOST:PORT.
-        delay: Delay of each byte on its way, in seconds.
+        address: The curator's address, tcp://HOST:PORT.
+        delay: Delay of each byte, in seconds.
 
     Raises:
         ConnectionFailed: The relay cannot be started, or cannot listen.
         TimedOut: It does not listen in time.
     """
-    from hushbid.running.fork_server import (
-        party_environment,
-    )  # much that the relay's own process has no use for
+    # It imports much that the relay's own process does not need.
+    from hushbid.running.fork_server import party_environment
 
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     platform.check_linux("The benchmark's relay")
-    # -P: the working directory is no place to import from.
+    # -P: do not import from the working directory.
     command = [
         sys.executable,
         "-P",
@@ -69,7 +68,7 @@ def relay(address: str, *, delay: float) -> Iterator[str]:
             env=party_environment(os.environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # Out of the terminal's process group: at Ctrl-C parties say farewell through it.
+            # It leaves the terminal's process group: after Ctrl-C the parties say farewell through it.
             process_group=0,
         )
     except OSError as error:
@@ -104,32 +103,32 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_END_SECONDS)
     finally:
-        # Also when Ctrl-C cuts the waiting short.
+        # This also runs when Ctrl-C interrupts the wait.
         process.kill()
         process.wait()
 
 
 class _Side(asyncio.Protocol):
-    """One side of a connection: what comes in here goes out at the opposite side, seconds later."""
+    """One side of a connection: data received here leave at the opposite side after the delay."""
 
     def __init__(self, delay: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._delay = delay
         self._under_way: deque[tuple[float, bytes | None]] = deque()
-        """When each chunk is due on the loop's clock; None: this side has ended."""
+        """Chunks with their due times on the loop's clock; None marks the end of this side."""
         self._transport: asyncio.WriteTransport | None = None
         self._opposite: _Side | None = None
         self.ended = False
 
     @classmethod
     def pair(cls, delay: float) -> tuple[_Side, _Side]:
-        """Both sides of a connection."""
+        """Make both sides of a connection."""
         one, other = cls(delay), cls(delay)
         one._opposite, other._opposite = other, one
         return one, other
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Hand on here what came in at the opposite side before this one was connected."""
+        """Forward what the opposite side received before this one was connected."""
         assert isinstance(transport, asyncio.WriteTransport)
         assert self._opposite is not None
         self._transport = transport
@@ -146,30 +145,30 @@ class _Side(asyncio.Protocol):
 
     def _send(self, chunk: bytes | None) -> None:
         self._under_way.append((self._loop.time() + self._delay, chunk))
-        if len(self._under_way) == 1:  # else it is already waited for
+        if len(self._under_way) == 1:  # Otherwise it is already scheduled.
             self.hand_on()
 
     def hand_on(self) -> None:
-        """Hand on what is due, and come back when the next chunk is."""
+        """Forward what is due, and schedule the next chunk."""
         assert self._opposite is not None
         out = self._opposite._transport
-        if out is None:  # nothing is lost: it comes back when there is a connection
+        if out is None:  # Nothing is lost: this is called again once there is a connection.
             return
         while self._under_way:
             due, chunk = self._under_way[0]
             if due > self._loop.time():
-                # One timer for the first of them: those of one time would come in any order.
+                # One timer, for the first chunk: timers for the same time would fire in any order.
                 self._loop.call_at(due, self.hand_on)
                 return
             self._under_way.popleft()
             if chunk is None:
-                out.close()  # when all is written
+                out.close()  # once everything is written
             elif not out.is_closing():
                 out.write(chunk)
 
 
 async def _serve(host: str, port: int, delay: float) -> None:
-    """Relay to a curator until stdin is closed; tell the port on stdout."""
+    """Relay to a curator until stdin is closed; print the port on stdout."""
     loop = asyncio.get_running_loop()
     connecting: set[asyncio.Task[None]] = set()
 
@@ -177,7 +176,7 @@ async def _serve(host: str, port: int, delay: float) -> None:
         while not inner.ended:
             try:
                 await loop.create_connection(lambda: outer, host, port)
-            except OSError:  # nobody listens there yet
+            except OSError:  # Nobody listens there yet.
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
@@ -190,7 +189,7 @@ async def _serve(host: str, port: int, delay: float) -> None:
         return inner
 
     over = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), over.set)  # nothing is ever written there: it can be read when closed
+    loop.add_reader(sys.stdin.fileno(), over.set)  # It becomes readable only when closed.
     server = await loop.create_server(accept, _HOST, 0)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
@@ -200,7 +199,7 @@ async def _serve(host: str, port: int, delay: float) -> None:
 
 def _main() -> None:
     host, port, delay = sys.argv[1:]
-    # epoll takes whole milliseconds, and would be up to one late with every chunk.
+    # epoll has a resolution of a millisecond, by which every chunk could be late.
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
         runner.run(_serve(host, int(port), float(delay)))
 

@@ -1,4 +1,4 @@
-"""`hushbid bench replay`: how fast a transcript replays, beside its session and beside mere reading."""
+"""`hushbid bench replay`: replay speed of a transcript, beside its session and beside reading alone."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["bench_replay"]
 def bench_replay(
     *, owners: int, points: int, columns: int, rounds: int, repeats: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Measure how many of a curator's rounds are replayed in a second, on one core.
+    """Measure how many of a curator's rounds are replayed per second, on one core.
 
-    The limit is what reading and checking the same file costs, without a machine. Each transcript is replayed
-    `repeats` times; the median counts.
+    The limit is the speed of reading and checking the same file without a machine. Each transcript is
+    replayed `repeats` times; the median counts.
     """
     keep_one_blas_thread()
     found: dict[str, Any] = {"owners": owners, "points": points, "columns": columns, "rounds": rounds}
@@ -56,7 +56,7 @@ def bench_replay(
 
 
 def _median(repeats: int, job: Callable[[], object]) -> float:
-    """Seconds that a job takes, the median of several times."""
+    """Median time of a job, in seconds."""
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()

@@ -1,7 +1,7 @@
 """`hushbid bench rounds`: a real session beside a bare scatter-gather of the same frames, in one run.
 
-Both have the same number of processes, frame sizes, encryption and machine. The ratio is what the protocol,
-scoring, verification and recording leave of the network's own speed.
+Both have the same number of processes, frame sizes, encryption and machine. The ratio is the share of the
+network's own speed left by protocol, scoring, verification and recording.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`hushbid bench rules`: what sealing and secure noise cost, beside `ask-all` without noise, in one run."""
+"""`hushbid bench rules`: the cost of sealing and secure noise relative to `ask-all` without noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["BOX_BYTES", "SETTINGS", "bench_rules", "with_setting"]
 
 _RELEASE: Final = {"mechanism": "filtered-gaussian", "epsilon": 1.0}
 BOX_BYTES: Final = 1024
-"""Size of a point of bytes, before it is sealed."""
+"""Size of a point of bytes before sealing."""
 _SEALED: Final = {"rule": "sealed", "box_bytes": BOX_BYTES}
 SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ask_all": {"run": {"durability": "flush"}},
@@ -40,7 +40,7 @@ _WITH_BLIND: Final[Mapping[str, Mapping[str, Any]]] = {
     **SETTINGS,
     "blind": {**SETTINGS["private"], "acquisition": {**_SEALED, "rule": "blind"}},
 }
-"""And the default with a curator that is blind, for rounds that buy many points."""
+"""`SETTINGS`, and the default with a blind curator, for rounds that buy many points."""
 
 
 def bench_rules(
@@ -55,13 +55,13 @@ def bench_rules(
 ) -> dict[str, Any]:
     """Measure rounds per second, from the first broadcast to the end of the last round.
 
-    Sessions have CURVE and recording on, over points of bytes drawn at random. The settings take turns, so
-    that the machine's moods hit them alike.
+    Sessions have CURVE and recording on, over points of bytes drawn at random. The settings alternate, so
+    that changes in the machine's speed affect them alike.
 
     Args:
-        repeats: Sessions of each setting; their median counts.
-        say: Told about how long the rest takes, too.
-        progress: Called with the rounds of all sessions that were run, and how many there will be.
+        repeats: Sessions per setting; the median counts.
+        say: Also called with an estimate of the remaining time.
+        progress: Called with the rounds run so far over all sessions, and their total.
     """
     measured: dict[str, list[float]] = {name: [] for name in SETTINGS}
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
@@ -94,7 +94,7 @@ def bench_rules(
 
 
 def _counted(progress: AfterRound, before: int, total: int) -> Follow:
-    """What a session is watched by, its rounds counted with those of the sessions before it."""
+    """A progress callback for a session, which adds the rounds of earlier sessions."""
 
     def follow(found: Progress) -> None:
         if found.round:
@@ -104,7 +104,7 @@ def _counted(progress: AfterRound, before: int, total: int) -> Follow:
 
 
 def _left(turns: Sequence[str], took: Mapping[str, float]) -> str:
-    """About how long the remaining sessions take, by those before; empty if there were none."""
+    """An estimate of the remaining time from earlier sessions, in words; empty if there were none."""
     if not took:
         return ""
     mean = sum(took.values()) / len(took)
@@ -112,7 +112,7 @@ def _left(turns: Sequence[str], took: Mapping[str, float]) -> str:
 
 
 def with_setting(plain: Path, setting: str) -> Path:
-    """The cluster file of one of `SETTINGS`, or "blind", beside a plain one that `write_cluster` wrote."""
+    """Write the cluster file of one of `SETTINGS`, or "blind", beside a plain one from `write_cluster`."""
     table = tomllib.loads(plain.read_text(encoding="utf-8"))
     table |= _WITH_BLIND[setting]
     if "acquisition" in _WITH_BLIND[setting]:

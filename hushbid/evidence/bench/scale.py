@@ -1,8 +1,8 @@
-"""`hushbid bench scale`: what a session costs by K, p, b, n and d, fitted, and extended to sizes beyond.
+"""`hushbid bench scale`: the cost of a session over K, p, b, n and d, fitted and extrapolated.
 
-Each cell is a session that is simulated in a process of its own (`scale_cell`). Around a base cell one size
-is changed at a time. Costs are fitted by nonnegative least squares of relative errors, on terms that follow
-from what the parties do, so that every coefficient is a time or a size that can be named.
+Each cell is a session simulated in a process of its own (`scale_cell`). Cells differ from a base cell in one
+size. Costs are fitted by nonnegative least squares of relative errors. Their terms follow from the parties'
+work, so that every coefficient is a time or a size with a name.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ TERMS: Final[Mapping[str, Mapping[str, tuple[str, Term]]]] = {
         "coordinate_broadcast": ("K·T·d", lambda cell: cell.owners * cell.rounds * cell.dimension),
     },
 }
-"""Of each cost the terms that it is fitted on: a name, what it is in the papers' letters, and its number."""
+"""The terms of each cost: a name, a formula in the papers' letters, and the term's value for a cell."""
 
 
 SIZES: Final = {"owners": "K", "owner_points": "n", "points": "p", "batch": "b", "dimension": "d"}
-"""The sizes of a cell that are changed, and what the papers call them."""
+"""The sizes of a cell that are varied, and their letters in the papers."""
 
 
 def _handed(cell: ScaleCell) -> int:
-    """Points that an owner hands over where every bid brings its points."""
+    """Points that an owner hands over where every bid contains its points."""
     return min(cell.rounds * cell.batch, cell.owner_points)
 
 
@@ -83,8 +83,8 @@ class Fit:
     """A cost as a sum of terms.
 
     Attributes:
-        coefficients: Of each term by its name in `TERMS`: seconds or bytes for one.
-        worst: The largest relative error over the cells that it was fitted on.
+        coefficients: Coefficient of each term by name in `TERMS`, in seconds or bytes.
+        worst: The largest relative error over the fitted cells.
     """
 
     coefficients: Mapping[str, float]
@@ -92,7 +92,7 @@ class Fit:
 
 
 def cells_around(base: ScaleCell) -> tuple[ScaleCell, ...]:
-    """The base cell and those with one size changed: K, n, d, and p and b where the rule takes batches."""
+    """The base cell and cells with one size changed: K, n, d, and p and b where the rule has batches."""
     sizes: list[dict[str, Any]] = [{}]
     sizes += [{"owners": max(2, base.owners // 4)}, {"owners": max(2, base.owners // 2)}]
     sizes += [{"owners": 2 * base.owners}]
@@ -108,7 +108,7 @@ def cells_around(base: ScaleCell) -> tuple[ScaleCell, ...]:
 
 
 def fitted(measured: Sequence[tuple[ScaleCell, ScaleCost]]) -> Mapping[str, Fit]:
-    """Each cost of `TERMS` as a sum of its terms, by nonnegative least squares of relative errors."""
+    """Fit each cost of `TERMS` as a sum of its terms, by nonnegative least squares of relative errors."""
     found = {}
     for cost, terms in TERMS.items():
         values = np.array([float(getattr(each, cost)) for _, each in measured])
@@ -126,20 +126,20 @@ def fitted(measured: Sequence[tuple[ScaleCell, ScaleCost]]) -> Mapping[str, Fit]
 def exponents(
     base: ScaleCell, measured: Sequence[tuple[ScaleCell, ScaleCost]]
 ) -> Mapping[str, Mapping[str, float]]:
-    """By what power of a size each cost of `TERMS` grows around the base: slopes of logarithms.
+    """The power of each size by which each cost of `TERMS` grows around the base: slopes of logarithms.
 
-    What a cost has besides makes its powers less than they are far from the base: one above 1 grows faster
-    than the size.
+    A cost's other terms make the powers smaller than they are far from the base. A power above 1 means growth
+    faster than the size.
 
     Args:
         measured: `cells_around` the base, each with its cost.
 
     Returns:
-        Cost → size of `SIZES` → power; without sizes that are not changed.
+        Cost → size of `SIZES` → power; only sizes that vary.
     """
     found: dict[str, dict[str, float]] = {cost: {} for cost in TERMS}
     for size in SIZES:
-        # With more points an owner has more rows, too, so that it has some to hand over.
+        # With more points an owner also has more rows, so that it has some to hand over.
         same = [other for other in SIZES if other != size and (size, other) != ("points", "owner_points")]
         cells = [
             (cell, cost)
@@ -157,7 +157,7 @@ def exponents(
 
 
 def extended(fits: Mapping[str, Fit], cell: ScaleCell) -> dict[str, float]:
-    """What a cell would cost by the fits, with ``owner_seconds``: those of one owner."""
+    """The cost of a cell by the fits, with ``owner_seconds``, the time of one owner."""
     costs = {
         cost: sum(fit.coefficients[name] * term(cell) for name, (_, term) in TERMS[cost].items())
         for cost, fit in fits.items()
@@ -171,14 +171,14 @@ _BEYOND: Final[Sequence[Mapping[str, Any]]] = (
     {"owners": 100_000, "owner_points": 10_000, "points": 1_000},
     {"owners": 1_000_000, "owner_points": 10_000, "points": 1_000},
 )
-"""Sizes that the fits are extended to, in fifty rounds; the last has 10¹⁰ rows."""
+"""Sizes to extrapolate to, in fifty rounds; the last has 10¹⁰ rows."""
 _ROUNDS: Final = 50
 _SUBMITTED: Final = 50
-"""Points that an owner submits to the base session of a tender."""
+"""Points that an owner submits in the base session of a tender."""
 
 
 def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Measure cells around K owners of 100 points each, p = 100 and d = 140; fit and extend their cost.
+    """Measure cells around K owners of 100 points each, p = 100 and d = 140; fit and extrapolate their cost.
 
     Raises:
         ConfigError: There is no such rule, or it is not for so many owners.
@@ -216,12 +216,12 @@ def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[s
 
 
 def in_own_process(cell: ScaleCell) -> ScaleCost:
-    """What a cell costs, measured in a process that holds nothing else.
+    """Measure a cell's cost in a process that holds nothing else.
 
     Raises:
-        HushbidError: The session cannot be, or did not end well; the process has said why.
+        HushbidError: The session is impossible or failed; the process has printed why.
     """
-    # -P: the working directory is no place to import from.
+    # -P: do not import from the working directory.
     done = subprocess.run(
         [sys.executable, "-P", "-m", "hushbid.evidence.bench.scale_cell"],
         input=json.dumps(asdict(cell)),

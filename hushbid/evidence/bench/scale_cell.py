@@ -1,7 +1,7 @@
-"""One session of many owners, simulated in a process of its own so that its memory is its own.
+"""One session of many owners, simulated in a process of its own so that its memory can be measured.
 
 `python -m hushbid.evidence.bench.scale_cell` takes a `ScaleCell` as JSON on stdin (`cell_of`) and writes a
-`ScaleCost` as JSON on stdout, or says why it cannot and ends as a verb does.
+`ScaleCost` as JSON on stdout, or prints an error and exits as a verb does.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _Size: TypeAlias = Annotated[int, Field(ge=1)]
 
 @validated(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class ScaleCell:
-    """A session whose cost is measured.
+    """The session to measure.
 
     Attributes:
         owners: K.
-        points: p, points that are bought.
-        batch: b, points that a round buys; 1 for rules that ask; what an owner submits, under `tender`.
+        points: p, points bought.
+        batch: b, points bought per round, 1 for rules that ask; under `tender`, points that an owner submits.
         owner_points: n, points of each owner.
         dimension: d, coordinates of the feature map.
-        columns: Of a raw point, a byte each.
+        columns: Columns of a raw point, one byte each.
     """
 
     rule: str
@@ -72,11 +72,11 @@ class ScaleCell:
 
 @dataclass(frozen=True, slots=True)
 class ScaleCost:
-    """What it cost, on one core (docs/results.md).
+    """The cost of a session on one core (docs/results.md).
 
     Attributes:
-        seconds: Of processor time, from the first party's start to the last one's end.
-        peak_bytes: Most memory that the process, with all parties and their data, had resident at a time.
+        seconds: Processor time from the first party's start to the last one's end.
+        peak_bytes: Peak resident memory of the process, with all parties and their data.
     """
 
     seconds: float
@@ -90,7 +90,7 @@ class ScaleCost:
 
 
 def default_batch(rule: str) -> int:
-    """The batch of a cell for which nobody chose one: 1 for a rule that buys one point at a time, else 2.
+    """The default batch of a cell: 1 for a rule that buys one point at a time, else 2.
 
     Raises:
         ConfigError: There is no such rule.
@@ -99,10 +99,10 @@ def default_batch(rule: str) -> int:
 
 
 def cell_of(text: str) -> ScaleCell:
-    """The cell of a JSON object with the fields of `ScaleCell`; `batch` may be left out for any rule.
+    """Read a cell from a JSON object with the fields of `ScaleCell`; `batch` is optional.
 
     Raises:
-        ConfigError: It is no such object, or of no rule that there is.
+        ConfigError: The object is malformed, or its rule does not exist.
     """
     try:
         values = json.loads(text)
@@ -119,9 +119,9 @@ def cell_of(text: str) -> ScaleCell:
 
 
 class _Shared(Simulation):
-    """A simulation that knows how the time is shared among roles.
+    """A simulation that measures how its time is divided among roles.
 
-    Shares are read from the wall clock: to ask for processor time takes longer than most steps.
+    Shares are measured by the wall clock, as asking for processor time takes longer than most steps.
     """
 
     spent: dict[str, float]
@@ -147,10 +147,10 @@ class _Shared(Simulation):
 
 
 def session_of(cell: ScaleCell, names: list[str]) -> Session:
-    """The session of a cell: both releases with filtered Gaussian noise that is simulated.
+    """The session of a cell, with simulated filtered Gaussian noise in both releases.
 
     Raises:
-        ConfigError: The rule takes no such session.
+        ConfigError: The rule does not allow such a session.
     """
     rule = RULES.known(cell.rule)
     keys: dict[str, Any] = dict(rule.small_keys(owners=cell.owners, rounds=cell.rounds, delta=_DELTA))
@@ -186,7 +186,7 @@ def measure(cell: ScaleCell) -> ScaleCost:
     """Run the session of a cell in this process, with one BLAS thread.
 
     Raises:
-        HushbidError: The session cannot be, or did not end well.
+        HushbidError: The session is impossible or failed.
     """
     keep_one_blas_thread()
     generator = np.random.Generator(np.random.PCG64(_SEED))
@@ -211,7 +211,7 @@ def measure(cell: ScaleCell) -> ScaleCost:
     validation, seed_set = drawn("validation", _VALIDATION_POINTS), drawn("seed-set", _SEED_POINTS)
     processor, clock = time.process_time(), time.perf_counter()
     simulation = _Shared(session, owners=owners, validation=validation, seed_set=seed_set, tap=tap)
-    # Owners whose map is public hash their points here.
+    # Owners with a public map hash their points here.
     simulation.spent = {CURATOR: 0.0, CONSUMER: 0.0, "owner": time.perf_counter() - clock}
     outcome = simulation.run()
     seconds = time.process_time() - processor
@@ -235,7 +235,7 @@ def main() -> None:
     try:
         cost = measure(cell_of(sys.stdin.read()))
     except HushbidError as error:
-        from hushbid.protocol.runtime.command import fail  # which takes memory that is not a session's
+        from hushbid.protocol.runtime.command import fail  # This takes memory that a session does not need.
 
         fail(error, as_json=True)
     json.dump(asdict(cost), sys.stdout)

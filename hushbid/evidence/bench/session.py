@@ -1,4 +1,4 @@
-"""A session over points drawn at random, whose speed is measured."""
+"""Sessions over random points, for measuring speed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_cluster(
     """Write the parties' points and a cluster file with exact releases and `ask-all`.
 
     Args:
-        whole: Whether points are bytes, as pixels are, in place of float64.
+        whole: Whether points are bytes, like pixels, instead of float64.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED))
 

@@ -1,4 +1,4 @@
-"""What a session between processes costs: its rounds' time, and the processor time of its parties in them."""
+"""The cost of a session between processes: time of its rounds, and its parties' processor time in them."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ print(json.dumps({
     "owner": str(next(places[name] / owner.transcript for name, owner in ended.owners.items())),
 }))
 """
-"""What the Python of another checkout runs, with the names that hushbid has had for long."""
+"""The code that another checkout's Python runs; it uses only long-standing names of hushbid."""
 _SHOWN_CHARACTERS: Final = 400
 
 
 @dataclass(frozen=True)
 class SessionCost(RoundCost):
-    """What one session took, in seconds.
+    """The cost of one session; times in seconds.
 
     Attributes:
-        broadcast_bytes: Of a broadcast's frame.
-        reply_bytes: Of the frame that an owner answers with.
+        broadcast_bytes: Size of a broadcast's frame.
+        reply_bytes: Size of the frame with which an owner answers.
         whole: From the start of the parties' processes until the consumer had the last points.
     """
 
@@ -70,7 +70,7 @@ class SessionCost(RoundCost):
 
 @dataclass(frozen=True)
 class _Ended:
-    """A session that is over: when it was started, its rounds' seconds, and three parties' transcripts."""
+    """A finished session: its start, its rounds' seconds, and three parties' transcripts."""
 
     began: float
     seconds: float
@@ -90,17 +90,18 @@ def session_cost(
 ) -> SessionCost:
     """Run a cluster's session with a process for each party, and measure its rounds.
 
-    Transcripts tell when rounds were, as all parties' records have the machine's one clock; the processes'
-    clocks tell what they used until then. The launcher, which starts parties and waits, does not count.
+    Transcripts give the times of rounds, as all parties' records use the machine's one clock. The processes'
+    clocks give the processor time used until then. The launcher, which starts parties and waits, does not
+    count.
 
     Args:
-        runs: Where the run's directory is made.
-        python: The Python of another checkout, which is to run the session; None: this one.
+        runs: Directory in which to create the run.
+        python: The Python of another checkout to run the session with; None: this one.
         warm_up: The first rounds, which do not count.
-        delay: Of a byte on its way through the network, in seconds; 0: no relay. Only for this checkout.
+        delay: One-way network delay in seconds; 0: no relay. Only for this checkout.
 
     Raises:
-        ConfigError: The other checkout cannot run it.
+        ConfigError: The other checkout cannot run the session.
         PartyFailed: The session failed.
     """
     if python is None:
@@ -122,7 +123,7 @@ def session_cost(
 
 
 def check_python(python: Path) -> None:
-    """Refuse a Python that has no hushbid, before anything is measured.
+    """Refuse a Python without hushbid, before anything is measured.
 
     Raises:
         ConfigError: It does not run, or cannot import what a session needs.
@@ -144,7 +145,7 @@ def _refused(python: Path, why: str) -> ConfigError:
 
 
 def _run_elsewhere(python: Path, file: Path, runs: Path) -> tuple[_Ended, Spending]:
-    """Have the Python of another checkout run a session, and read the clocks of its parties."""
+    """Run a session with another checkout's Python, and read its parties' clocks."""
     with (
         subprocess.Popen(
             [str(python), "-P", "-c", _ELSEWHERE, str(file), str(runs)],
@@ -181,15 +182,15 @@ def _run_here(file: Path, runs: Path, delay: float, say: Callable[[str], None]) 
 
 
 def _broadcasts(curator: Path) -> Mapping[bytes, float]:
-    """Each round's broadcast → when it was first sent, by the curator's transcript."""
+    """The time at which each round's broadcast was first sent, from the curator's transcript."""
     starts: dict[bytes, float] = {}
     for now, body in _sent(curator, _BROADCASTS):
-        starts.setdefault(body, now)  # one that is sent again has the same bytes
+        starts.setdefault(body, now)  # A resent broadcast has the same bytes.
     return starts
 
 
 def _sent(transcript: Path, messages: Collection[str]) -> Iterator[tuple[float, bytes]]:
-    """When a party sent messages of some kinds, and each one's bytes."""
+    """When a party sent messages of these kinds, and their sizes."""
     with TranscriptReader(transcript) as records:
         for record in records:
             for item in record.effects:
@@ -199,9 +200,9 @@ def _sent(transcript: Path, messages: Collection[str]) -> Iterator[tuple[float, 
 
 
 def times_of(transcript: Path, kind: str) -> list[float]:
-    """When the records of a party were made that have an item of this kind.
+    """Times of a party's records that contain an item of this kind.
 
-    All parties' records have the time of one clock: it is the machine's.
+    All parties' records use the machine's one clock.
     """
     with TranscriptReader(transcript) as records:
         return [record.now for record in records if any(item.kind == kind for item in record.items)]

@@ -1,7 +1,7 @@
-"""Processor time of processes that are running, read from outside of them.
+"""Processor time of running processes, read from outside.
 
 Linux keeps a clock for each process (``clock_getcpuclockid``), in nanoseconds and with the threads that have
-ended. ``/proc/PID/stat`` has hundredths of a second, which is five rounds of a session.
+ended. ``/proc/PID/stat`` has only hundredths of a second, the time of five rounds of a session.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 __all__ = ["RoundCost", "Spending", "Watch", "descendants", "processor_seconds", "tree_seconds"]
 
 _BETWEEN_READINGS: Final = 0.01
-"""Seconds. A reading takes some microseconds of each process."""
+"""Seconds between two readings, each of which takes some microseconds per process."""
 _BETWEEN_LISTINGS: Final = 0.2
-"""Seconds between two looks for new processes, each of which takes a hundred microseconds of each."""
+"""Seconds between two searches for new processes, each of which takes a hundred microseconds per process."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """What rounds took.
+    """The cost of rounds.
 
     Attributes:
-        seconds: By the wall clock.
-        processor_seconds: Of all processes that take part.
+        seconds: Wall-clock time.
+        processor_seconds: Processor time of all participating processes.
     """
 
     rounds: int
@@ -39,20 +39,20 @@ class RoundCost:
 
     @property
     def rate(self) -> float:
-        """Rounds a second."""
+        """Rounds per second."""
         return self.rounds / self.seconds
 
 
 def processor_seconds(process: int) -> float | None:
-    """What all threads of a process have used; None: it is gone."""
+    """Processor time of all threads of a process; None if it is gone."""
     try:
-        return time.clock_gettime((~process << 3) | 2)  # Linux's number of the clock: 2 is CPUCLOCK_SCHED
+        return time.clock_gettime((~process << 3) | 2)  # Linux's clock number; 2 is CPUCLOCK_SCHED.
     except OSError:
         return None
 
 
 def descendants(process: int) -> list[int]:
-    """The children of a process, and theirs, that are there."""
+    """The running descendants of a process."""
     found, left = [], [process]
     while left:
         children = _children(left.pop())
@@ -62,7 +62,7 @@ def descendants(process: int) -> list[int]:
 
 
 def tree_seconds(process: int) -> float:
-    """What a process and its descendants have used, without those that have ended."""
+    """Processor time of a process and its running descendants."""
     return sum(filter(None, map(processor_seconds, [process, *descendants(process)])))
 
 
@@ -71,13 +71,13 @@ def _children(process: int) -> list[int]:
     try:
         for task in Path(f"/proc/{process}/task").iterdir():
             found += map(int, (task / "children").read_text().split())
-    except (FileNotFoundError, ProcessLookupError):  # the process, or a thread of it, has ended
+    except (FileNotFoundError, ProcessLookupError):  # The process or one of its threads has ended.
         pass
     return found
 
 
 class Watch(ABC):
-    """A context in which a thread of its own looks at processes from time to time."""
+    """A context in which a background thread samples processes."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -93,16 +93,17 @@ class Watch(ABC):
 
     @abstractmethod
     def _look(self) -> None:
-        """Look until `_ended` is set."""
+        """Sample until `_ended` is set."""
 
 
 class Spending(Watch):
-    """Reads the processor time of a process's descendants from time to time, in a thread of its own.
+    """Samples the processor time of a process's descendants in a background thread.
 
-    So a time of the wall clock that is known only later, from a transcript, still has its processor time.
+    So processor time can be looked up for wall-clock times that become known only later, from a transcript.
 
     Args:
-        launcher: The process whose descendants are read. It does not count itself: it starts them and waits.
+        launcher: The process whose descendants are sampled. It does not count itself, as it only starts them
+            and waits.
     """
 
     def __init__(self, launcher: int) -> None:
@@ -112,15 +113,15 @@ class Spending(Watch):
         self._readings: list[tuple[float, float]] = []
 
     def __enter__(self) -> Self:
-        # On a busy machine the thread's own first reading can be late.
+        # On a busy machine the thread's first reading can be late.
         self._read(descendants(self._launcher))
         return super().__enter__()
 
     def between(self, began: float, ended: float) -> float:
-        """Processor seconds between two times of `time.monotonic`, between readings in proportion.
+        """Processor seconds between two times of `time.monotonic`, interpolated between readings.
 
         Raises:
-            ValueError: Nothing was read before one, or after the other.
+            ValueError: There is no reading before the first time, or none after the second.
         """
         times, spent = np.array(self._readings).reshape(-1, 2).T
         if not len(times) or began < times[0] or ended > times[-1]:
@@ -142,5 +143,5 @@ class Spending(Watch):
         for process in processes:
             spent = processor_seconds(process)
             if spent is not None:
-                self._last[process] = spent  # one that has ended keeps what it had
+                self._last[process] = spent  # An ended process keeps its last value.
         self._readings.append(((before + time.monotonic()) / 2, sum(self._last.values())))

@@ -1,4 +1,4 @@
-"""`hushbid bench tender`: what one round costs beside fifty, and how long it takes between machines."""
+"""`hushbid bench tender`: the cost of one round beside fifty, and its duration between machines."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _RELEASE: Final = {"mechanism": "filtered-gaussian", "epsilon": 1.0, "neighbours
 
 
 def bench_tender(*, owners: int, bought: int, delay: float, say: Callable[[str], None]) -> dict[str, Any]:
-    """Measure a tender beside `sealed` in fifty rounds, and a tender of four owners that are far away.
+    """Measure a tender beside `sealed` in fifty rounds, and a tender with four distant owners.
 
-    The two are simulated, each in a process of its own, with p points at each owner; then a tender in which
-    an owner submits fewer, 4·p/K. The last one has processes, CURVE, records and fsync, and a relay that
-    hands every byte on late.
+    The first two are simulated, each in a process of its own, with p points at each owner, and so is a tender
+    in which each owner submits fewer points, 4·p/K. The last one uses processes, CURVE, transcripts and
+    fsync, and a relay that delays every byte.
 
     Args:
         owners: K of the simulated sessions.
         bought: p.
-        delay: One way, in seconds.
+        delay: One-way delay, in seconds.
     """
     few = min(bought, -(-ALIKE * bought // owners))
     batches = {"sealed": -(-bought // ROUNDS), "tender": bought, "tender_few": few}
@@ -79,7 +79,7 @@ def _bytes(cost: Any) -> int:
 
 
 def _far(bought: int, delay: float, say: Callable[[str], None]) -> float:
-    """Seconds from the call until the consumer had checked the last point."""
+    """Seconds from the call until the consumer has checked the last point."""
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name, contextlib.ExitStack() as stack:
         place = Path(name)
         plain = write_cluster(

@@ -1,4 +1,4 @@
-"""Experiments that a reader can repeat: each is a function that returns its figures."""
+"""Reproducible experiments: each is a function that returns its figures."""
 
 from __future__ import annotations
 

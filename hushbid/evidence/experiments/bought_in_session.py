@@ -1,7 +1,8 @@
-"""Methods that are a session: the machines of all parties, in this process, with simulated noise.
+"""Methods that run a session: all parties' machines in this process, with simulated noise.
 
-Noise has the distribution that the stated ε needs, and whoever has the seed could subtract it. The rule is
-`ask-all`, which buys the same points as `sealed` and `blind` and seals nothing, unless a method has its own.
+The noise has the distribution that the stated ε needs, but whoever knows the seed could subtract it. Unless a
+method has its own rule, it uses `ask-all`, which buys the same points as `sealed` and `blind` without
+sealing.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ Keys: TypeAlias = Mapping[str, Any]
 
 _NEIGHBOURS: Final = {"target": Neighbours.SUBSTITUTE_ONE, "summary": Neighbours.ADD_REMOVE_ONE}
 _PAPERS_ROUNDS: Final[Keys] = {"batch": 1, "seed_weight": 1.0}
-"""A point a round, and a seed set that counts in full."""
+"""One point per round, and a seed set of full weight."""
 _FIRST_STEPS: Final = 1656
-"""T_init = d^1.5 of DPDS Table 1. So are the next ones: T_subs, and the grid's spacing."""
+"""T_init = d^1.5 of DPDS Table 1. So are the next two constants: T_subs, and the grid's spacing."""
 _STEPS: Final = 5
 _ETA: Final = 0.1
 
@@ -44,8 +45,8 @@ class SessionMethod:
     """How a session buys: keys of its feature map, of the session, and of the rule.
 
     Attributes:
-        target, summary: Keys of each side's release, of ε and p.
-        calibrated: Whether an ε can be asked for.
+        target, summary: Keys of each side's release, as functions of ε and p.
+        calibrated: Whether the method can be calibrated to an ε.
     """
 
     target: Callable[[float, int], Keys]
@@ -61,7 +62,7 @@ def _at(epsilon: float, mechanism: str, side: str, keys: Keys) -> Keys:
 
 
 def _alike(mechanism: str, *, keys: Keys | None = None, **others: Any) -> SessionMethod:
-    """The same release, with the same keys, of both sides."""
+    """The same release with the same keys on both sides."""
     return SessionMethod(
         target=lambda epsilon, _p: _at(epsilon, mechanism, "target", keys or {}),
         summary=lambda epsilon, _p: _at(epsilon, mechanism, "summary", keys or {}),
@@ -143,10 +144,10 @@ tender without noise, which is greedy by what the session looks at, labels too."
 
 
 def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Session:
-    """The session that buys p points.
+    """Open the session that buys p points.
 
     Raises:
-        ConfigError: Settings that cannot hold.
+        ConfigError: The settings contradict each other.
     """
     asked = 1.0 if epsilon is None else float(epsilon)
     sections = {
@@ -154,7 +155,7 @@ def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None)
             "name": "experiment",
             "points": p,
             "delta": DELTA,
-            # Simulated noise protects nobody, and has to be allowed.
+            # Simulated noise protects nobody, and must be allowed explicitly.
             "allow_nonprivate": True,
             **method.session,
         },
@@ -187,12 +188,12 @@ def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) ->
 def played(
     market: Market, session: Session, tap: Callable[[str, str, Outgoing], None] | None = None
 ) -> SimulationOutcome:
-    """A session run to its end, with the rows' numbers as identifiers of the points.
+    """Run a session to its end, with row numbers as identifiers of the points.
 
     Raises:
         HushbidError: It did not end well.
     """
-    keep_one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    keep_one_blas_thread()  # The parties' processes do the same: the same sums in the same order.
     held = market.partition
     outcome = Simulation(
         session,
@@ -210,7 +211,7 @@ def played(
 
 
 def _validation(market: Market) -> Dataset:
-    """D_v, with labels only where the choice looks at them."""
+    """D_v, with labels only if the choice uses them."""
     held = market.partition.validation
     if market.choice is None:
         return Dataset.from_arrays("validation", held.features)
@@ -218,7 +219,7 @@ def _validation(market: Market) -> Dataset:
 
 
 def selection_of(outcome: SimulationOutcome) -> Selection:
-    """What was bought, in the order of delivery."""
+    """The bought points, in order of delivery."""
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
     return [
         (entry.owner, _row(entry.candidate.attributes)) for entry in delivered if entry.candidate is not None

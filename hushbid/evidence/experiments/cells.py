@@ -1,7 +1,8 @@
-"""A cell of an experiment: one configuration with one seed, and the file that keeps what came of it.
+"""A cell of an experiment: one configuration with one seed, and the file that keeps its measurement.
 
-A file is named by the digest of all that the measurement rests on: configuration, seed, data and software. So
-one that is found is what would be measured again, and one of other software or other data is never found.
+A file is named by the digest of everything that the measurement depends on: configuration, seed, data and
+software. A file that is found therefore holds what would be measured again, and results of other software or
+data are never found.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from hushbid.protocol.runtime.files.durable import in_place_of
 __all__ = ["Cell", "CellFiles", "Configuration", "Measured", "data_of", "software", "write_whole"]
 
 Configuration: TypeAlias = Mapping[str, Any]
-"""What is run, of values that JSON has."""
+"""The settings of a run, as JSON values."""
 Measured: TypeAlias = Mapping[str, Any]
-"""What came of it: likewise, and dictionaries of them."""
+"""A measurement: JSON values, possibly nested."""
 
 DIRECTORY: Final = "cells"
 _PACKAGES: Final = ("numpy", "scipy", "scikit-learn", "opendp", "numkong")
-"""That figures may depend on."""
+"""Packages that figures may depend on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ class Cell:
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
-        """All that the measurement rests on."""
+        """Everything that the measurement depends on."""
         return {
             "experiment": self.experiment,
             "configuration": dict(self.configuration),
@@ -59,14 +60,14 @@ class Cell:
 
     @cached_property
     def digest(self) -> str:
-        """Of the identity: the file's name."""
+        """Digest of the identity: the file's name."""
         return _digest(self.identity)
 
     def check_data(self, paths: Sequence[Path]) -> None:
-        """See that the data of this process, of another machine maybe, are those that the identity names.
+        """Check that this process, perhaps on another machine, has the data that the identity names.
 
         Raises:
-            ConfigError: They are others: figures would be kept under a name that they do not have.
+            ConfigError: The data differ, so that figures would be kept under a wrong name.
         """
         here = data_of(paths)
         if here == self.data:
@@ -75,14 +76,14 @@ class Cell:
         raise ConfigError(
             "A process that shares the work has other data than this run began with: "
             + (f"{', '.join(sorted(others))}." if others else "the same files in another order."),
-            advice="Have the same files under the same paths on all workers; change none in a run.",
+            advice="Put the same files under the same paths on all workers, and change none during a run.",
         )
 
     def check_software(self) -> None:
-        """See that this process, of another machine maybe, has the software that the identity names.
+        """Check that this process, perhaps on another machine, has the software that the identity names.
 
         Raises:
-            ConfigError: It has other versions: its figures would be kept under a name that they do not have.
+            ConfigError: The versions differ, so that figures would be kept under a wrong name.
         """
         here, named = software(), self.identity["software"]
         if other := sorted(name for name in named if here.get(name) != named[name]):
@@ -93,15 +94,15 @@ class Cell:
 
 
 class CellFiles:
-    """The files of the cells that are done, in a directory of results; None: none are kept."""
+    """The files of finished cells in a directory of results; without a directory nothing is kept."""
 
     def __init__(self, directory: Path | None) -> None:
         self.damaged: list[Path] = []
-        """Files that were none."""
+        """Files that could not be read."""
         self._directory = None if directory is None else directory / DIRECTORY
 
     def read(self, cell: Cell) -> Measured | None:
-        """What was measured of a cell; None: it is not done, or its file is damaged."""
+        """A cell's measurement; None if it is not done, or its file is damaged."""
         if self._directory is None:
             return None
         path = self._place(self._directory, cell)
@@ -124,7 +125,7 @@ class CellFiles:
         return None
 
     def write(self, cell: Cell, measured: Measured) -> None:
-        """Keep what was measured."""
+        """Keep a measurement."""
         if self._directory is not None:
             kept = {"cell": cell.identity, "measured": measured, "sha256": _digest(measured)}
             content = json.dumps(kept, indent=1, allow_nan=False) + "\n"
@@ -136,7 +137,7 @@ class CellFiles:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file of a directory of results, in the place of an earlier one.
+    """Write a file into a directory of results, replacing an earlier one.
 
     Raises:
         ConfigError: It cannot be written.
@@ -154,10 +155,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @cache
 def software() -> Mapping[str, str]:
-    """Versions of what measures, and the SHA-256 of hushbid's own source."""
+    """Versions of the software that measures, and the SHA-256 of hushbid's own source."""
     source = hashlib.sha256()
     home = Path(__file__).parents[2]
-    # Unlike `rglob`, the walk follows the links that lead to the parties' packages in a checkout.
+    # Unlike `rglob`, this walk follows the links to the parties' packages in a checkout.
     walked = (Path(place, name) for place, _, names in os.walk(home, followlinks=True) for name in names)
     for path in sorted(path for path in walked if path.suffix == ".py"):
         source.update(f"{path.relative_to(home).as_posix()}\0".encode())
@@ -172,9 +173,9 @@ def software() -> Mapping[str, str]:
 
 
 def data_of(paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
-    """Name and SHA-256 of each data file, as `Cell.data` has them, and of all files in directories.
+    """Name and SHA-256 of each data file, for `Cell.data`; directories count with all their files.
 
-    What is missing is for the experiment to say.
+    Missing files are left for the experiment to report.
 
     Raises:
         ConfigError: A file cannot be read.
@@ -195,14 +196,14 @@ def _files(path: Path) -> list[Path]:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """What another content of a file would change, without reading it."""
+    """Metadata that change with a file's content, without reading it."""
     found = path.stat()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @lru_cache(maxsize=1024)
 def _sha256(path: Path, _state: tuple[int, ...]) -> str:
-    """Read once for all cells, as long as the file's state is the same."""
+    """SHA-256 of a file, computed once for all cells while the file's state is the same."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

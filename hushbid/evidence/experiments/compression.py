@@ -1,7 +1,7 @@
-"""Compression without privacy and without a target: fewer points that stand for all owners' points.
+"""Compression without privacy or target: fewer points that represent all owners' points.
 
-Libraries do it: goodpoints (kernel thinning; Dwivedi and Mackey 2024) and apricot (facility location;
-Schreiber, Bilmes and Noble 2020). Where one is not installed it is left out, and the table says so.
+Libraries do the work: goodpoints (kernel thinning; Dwivedi and Mackey 2024) and apricot (facility location;
+Schreiber, Bilmes and Noble 2020). A library that is not installed is skipped, and the table says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["COMPRESSED", "compressed", "installed"]
 Rows: TypeAlias = npt.NDArray[np.intp]
 
 HALVINGS: Final = 2
-"""Of four times as many points, drawn at random, thinning keeps the ones that are asked for."""
+"""Thinning starts from four times as many random points as requested."""
 
 
 def _thinned(points: Points, count: int, gamma: float, seed: int) -> Rows:
@@ -53,16 +53,16 @@ COMPRESSED: Final[Mapping[str, Callable[[Points, int, float, int], Rows]]] = {
     "goodpoints": _thinned,
     "apricot": _located,
 }
-"""By the name of the package: of points, how many to keep, γ and a seed, the rows that are kept."""
+"""Package name → function of points, number to keep, γ and seed; it returns the rows to keep."""
 
 
 def installed(name: str) -> str | None:
-    """The version of a package of `COMPRESSED` that is installed; None: it is not."""
+    """The installed version of a package of `COMPRESSED`; None if it is not installed."""
     return metadata.version(OTHERS[name][0]) if find_spec(name) is not None else None
 
 
 def compressed(market: Market, name: str, count: int) -> tuple[Points, npt.NDArray[np.generic]]:
-    """The points that are kept, scaled, and their labels."""
+    """The kept points, scaled, and their labels."""
     points, labels = everything(market)
     rows = COMPRESSED[name](points, count, market.gamma, market.seed)
     return points[rows], labels[rows]

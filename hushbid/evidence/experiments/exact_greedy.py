@@ -12,36 +12,37 @@ from hushbid.protocol.space.mmd import Points, kernel_means
 __all__ = ["exact_greedy"]
 
 _BLOCK: Final = 32
-"""Candidates whose scores are worked out together."""
+"""Number of candidates scored together."""
 _UNIT: Final = 2.0**-24
-"""Half the distance of 1 from the next number of float32."""
+"""Unit roundoff of float32: half the distance from 1 to the next number."""
 
 
 def exact_greedy(candidates: Points, wanted: Points, gamma: float, p: int) -> npt.NDArray[np.intp]:
-    """Choose the point of the largest gain in MMD², p times.
+    """Choose the point with the largest gain in MMD², p times.
 
-    Of q chosen points the score of x is mean k(x, D_v) - Σ k(x, s)/(q + 1) (DPDS eq. 12, k(x, x) = 1). Sums
-    are kept of products in float32, from which each is known within a factor that is proved below. So every
-    score has a bound from above, and only candidates whose bound reaches the best score are worked out in
-    float64: the choice is the same as if all were, up to float64's rounding (in the manner of Minoux 1978).
+    With q chosen points the score of x is mean k(x, D_v) - Σ k(x, s)/(q + 1) (DPDS eq. 12, k(x, x) = 1). Sums
+    are kept from products in float32, which determine each sum within a factor proved below. So every score
+    has an upper bound, and only candidates whose bound reaches the best score are computed in float64: the
+    choice is the same as if all were, up to float64's rounding (in the manner of Minoux 1978).
 
-    A product of two rows of c columns, rounded to float32 and summed in it, in any order, is off by
-    (c + 2)·u/(1 - (c + 2)·u)·‖x‖‖s‖ at most, u = 2⁻²⁴ (Higham 2002, §3.1). A squared distance, which has it
-    twice, is off by e = 2(c + 3)·u·‖x‖‖s‖ then, and a kernel value by a factor within exp(±γe).
+    The inner product of two rows of c columns, rounded to float32 and summed in float32 in any order, has an
+    error of at most (c + 2)·u/(1 - (c + 2)·u)·‖x‖‖s‖, u = 2⁻²⁴ (Higham 2002, §3.1). A squared distance
+    contains it twice and has an error of at most e = 2(c + 3)·u·‖x‖‖s‖, and a kernel value a factor within
+    exp(±γe).
 
     Args:
         candidates: Scaled, shape (n, columns).
         wanted: D_v, scaled, shape (m, columns).
-        p: Points to choose; all, if there are fewer.
+        p: Points to choose; all if there are fewer.
 
     Returns:
-        Places of the chosen ones, in order, shape (min(p, n),). Of equal scores the first place is taken.
+        Indices of the chosen candidates, in order, shape (min(p, n),). Ties go to the first index.
     """
     count, columns = candidates.shape
     gain = kernel_means(candidates, wanted, gamma)
     rough = _Rough(candidates, gamma)
     sums, known = np.zeros(count), np.zeros(count, dtype=np.intp)
-    """Sums in float64 over as many of the chosen points as are known; those over the others are rough."""
+    """Sums in float64 over the chosen points computed so far; sums over the others are rough."""
     free = np.ones(count, dtype=bool)
     rows = np.empty((min(p, count), columns))
     chosen: list[int] = []
@@ -64,10 +65,10 @@ def exact_greedy(candidates: Points, wanted: Points, gamma: float, p: int) -> np
 
 
 class _Rough:
-    """Sums of kernel values that are never above the true ones, from float32.
+    """Lower bounds on sums of kernel values, from float32.
 
     Attributes:
-        least: Of each candidate, shape (n,).
+        least: Lower bound for each candidate, shape (n,).
     """
 
     def __init__(self, candidates: Points, gamma: float) -> None:
@@ -80,7 +81,7 @@ class _Rough:
         self._factor = np.exp(-gamma * error)
 
     def add(self, row: npt.NDArray[np.float64]) -> None:
-        """Add the kernel values of all candidates and a chosen one."""
+        """Add the kernel values of all candidates with a chosen one."""
         distances = self._squares + row @ row - 2.0 * (self._rows @ row.astype(np.float32))
         self.least += self._factor * np.exp(-self._gamma * np.maximum(distances, 0.0))
 
@@ -93,14 +94,14 @@ def _bring_up(
     chosen: Points,
     gamma: float,
 ) -> None:
-    """Add to the sums of a block the kernel values of the points that were chosen since."""
+    """Add to a block's sums the kernel values of the points chosen since."""
     since = int(known[block].min())
     rows, new = candidates[block], chosen[since:]
     distances = (
         np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", new, new) - 2.0 * (rows @ new.T)
     )
     values = np.exp(-gamma * np.maximum(distances, 0.0))
-    # A point that was looked at later has some of them already.
+    # A candidate that was scored later has some of them already.
     values[np.arange(since, len(chosen)) < known[block][:, None]] = 0.0
     sums[block] += values.sum(axis=1)
     known[block] = len(chosen)

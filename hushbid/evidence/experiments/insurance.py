@@ -1,7 +1,7 @@
 """Purchases of insurance customers, as in §4 of DPDS: four owners, Connecticut wanted, a linear SVM.
 
-Florida's customers fall to four owners at random, 70 % of Connecticut's to the first of them; of the rest of
-Connecticut a quarter is D_v and the others are the test set; 150 customers of Ohio are the seed set
+Florida's customers go to four owners at random, and 70 % of Connecticut's to the first of them. A quarter of
+Connecticut's other customers are D_v, the rest are the test set. 150 customers of Ohio are the seed set
 (`hushbid.datasets.insurance`). The label is the level of product G. A seed deals the data out and draws all
 noise.
 """

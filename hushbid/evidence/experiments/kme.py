@@ -1,12 +1,12 @@
-"""How near KME releases come to the data they stand for, beside what the authors published.
+"""How close KME releases come to their data, compared with the authors' published figures.
 
-Settings of their experiment: N = 100,000 points of a Gaussian mixture, kernel exp(-‖x - y‖²/(10⁴·D)),
-δ = 10^-6, one record substituted. *leak*: the public points are M of the private ones, drawn by the seed;
-*random*: M points of N(0, 500²·I), the authors' own draw (`authors_points`). Figures are RKHS distances, by
-the exact kernel, between the empirical embedding of all N points and the release. What is ours is the noise:
-√2/N in place of 2/N for Algorithm 1, and that of the analytic Gaussian mechanism in place of the classical
-formula. Public bounds are ±1000 in each column, twice the public standard deviation of the authors. A seed
-draws *leak*'s public points, the feature map, the optimiser's start and simulated noise.
+The settings are those of the authors' experiment: N = 100,000 points of a Gaussian mixture, kernel exp(-‖x -
+y‖²/(10⁴·D)), δ = 10^-6, one record substituted. *leak*: the public points are M of the private ones, drawn by
+the seed; *random*: M points of N(0, 500²·I), the authors' own draw (`authors_points`). Figures are RKHS
+distances, by the exact kernel, between the empirical embedding of all N points and the release. Only the
+noise differs: √2/N instead of 2/N for Algorithm 1, and the analytic Gaussian mechanism instead of the
+classical formula. Public bounds are ±1000 in each column, twice the authors' public standard deviation. The
+seed determines *leak*'s public points, the feature map, the optimiser's start and the simulated noise.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ NORMS: Final = {1: 100.0, 2: 1.0}
 TOLERANCE: Final = 1.05
 LAST_DIGIT: Final = 1e-4
 LONG: Final = 1000
-"""Points beyond which a setting takes minutes."""
+"""Number of points beyond which a setting takes minutes."""
 DRAWN: Final = 10_000
-"""Points of the authors' draw, of which a setting takes the first M."""
+"""Number of points in the authors' draw, of which a setting takes the first M."""
 
 
 class Setting(NamedTuple):
@@ -60,7 +60,7 @@ class Setting(NamedTuple):
         public: ``leak``, ``random``, or ``none`` for Algorithm 2.
         points: M.
         baseline: The published distance of the public points with equal weights; None for Algorithm 2.
-        noiseless: The published figure of the same row with (nearly) no noise: that of the projection, or of
+        noiseless: The published figure of the same row with (nearly) no noise: of the projection, or of
             Algorithm 2 at ε = 1.
         figures: The published figures at each of `EPSILONS`.
     """
@@ -84,10 +84,10 @@ class Setting(NamedTuple):
         return f"{self.algorithm}-{self.columns}d-{public}{self.points}"
 
     def limit(self, epsilon: float) -> float | None:
-        """What our figure is to stay below; None where none was published.
+        """Upper limit for our figure; None if no figure was published.
 
-        It is half of the published figure where noise dominates that, else 5 % or a unit of its last digit
-        more than it.
+        It is half of the published figure where noise dominates, else the published figure plus 5 % or a unit
+        of its last digit.
         """
         published = self.published.get(epsilon)
         if published is None:
@@ -248,16 +248,16 @@ kme: Final = Experiment(
 def authors_points(count: int, columns: int) -> Points:
     """The public points of the authors' *random* settings: the first M ≤ 10,000 of their one draw, by seed 0.
 
-    Which points are drawn decides how near the span of M of them comes in five columns, so that only theirs
+    In five columns the draw decides how close the span of M points comes, so that only the authors' points
     compare with their figures. Unscaled, float64 of shape (M, D).
     """
-    # The legacy generator is the authors' own; another one makes other points of this seed.
+    # The authors used the legacy generator; another one makes other points from this seed.
     drawn = np.random.RandomState(0).normal(0.0, SPREAD, (DRAWN, columns))
     return np.asarray(drawn[:count])
 
 
 def _drawn_by(setting: Setting, seed: int) -> int:
-    """The seed of the public points: those of *random* are the same whatever it is."""
+    """The seed of the public points; those of *random* do not depend on it."""
     return seed if setting.public == "leak" else 0
 
 
@@ -270,7 +270,7 @@ def _public(setting: Setting, data: Points, seed: int) -> Points:
 
 @lru_cache(maxsize=1)
 def _floors(directory: Path, records: int | None, name: str, seed: int) -> tuple[float | None, float | None]:
-    """Distances of the equally weighted public points, and of the projection on their span."""
+    """Distances of the equally weighted public points, and of the projection onto their span."""
     setting = _NAMED[name]
     if setting.public == "none":
         return None, None
@@ -292,7 +292,7 @@ def _private(directory: Path, columns: int, records: int | None) -> tuple[Points
 
 
 def _gamma(columns: int) -> float:
-    """γ on scaled points of the authors' 10^-4/D on raw ones."""
+    """γ on scaled points that corresponds to the authors' 10^-4/D on raw ones."""
     return 1e-4 / columns * (2.0 * BOUND) ** 2
 
 
@@ -306,10 +306,10 @@ def _load(path: Path, columns: int) -> Points:
             points = np.asarray(archive["points"], dtype=np.float64)
     except (OSError, KeyError, ValueError):
         raise DataError(
-            f"{path} is no file of the KME mixture.", advice="Name the directory that holds it by --data."
+            f"{path} is not a file of the KME mixture.", advice="Name the directory that holds it by --data."
         ) from None
     if points.ndim != 2 or points.shape[1] != columns:
         raise DataError(
-            f"{path} has points of shape {points.shape}.", advice=f"It is to have {columns} columns."
+            f"{path} has points of shape {points.shape}.", advice=f"It must have {columns} columns."
         )
     return points

@@ -1,4 +1,4 @@
-"""What a method buys from, and what it bought: a dataset dealt out, under one public feature map."""
+"""What a method buys from and what it bought: a distributed dataset under one public feature map."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hushbid.protocol.space.mmd import Points, kernel_means
 __all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Labels", "Market", "dealt", "market_of"]
 
 DELTA: Final = 1e-5
-"""Of every ε."""
+"""δ of every ε."""
 DIMENSION: Final = 140
 """d, as in DPDS §4."""
 MAP_SEED: Final = 20190101
@@ -37,16 +37,16 @@ Labels: TypeAlias = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Market:
-    """A dataset dealt out to owners and a consumer, and what all methods share.
+    """A dataset distributed among owners and a consumer, and everything that methods share.
 
     Attributes:
-        partition: Who holds what.
+        partition: The parties' data.
         gamma: γ on scaled points.
         model: Downstream model (`hushbid.consumer.learners.MODELS`).
-        seed: Of draws, noise and models.
-        wanted_labels: Labels of the points that the consumer looks for; empty where no label tells them.
-        choice: The part of labels in a session's choice; None: it chooses by features alone.
-        labelled: Rows of D_v that have a label there, shape (m,).
+        seed: Seed of draws, noise and models.
+        wanted_labels: Labels of the points that the consumer wants; empty if labels do not identify them.
+        choice: The role of labels in a session's choice; None: it chooses by features alone.
+        labelled: Which rows of D_v have a label in that choice, shape (m,).
     """
 
     partition: Partition
@@ -65,7 +65,7 @@ class Market:
         seed: int | None = MAP_SEED,
         **keys: Any,
     ) -> FeatureSection:
-        """The section of a feature map for these points; without a seed it is secret."""
+        """The feature-map section of a session for these points; without a seed the map is secret."""
         held = self.partition
         return FeatureSection(
             map=name,
@@ -80,7 +80,7 @@ class Market:
 
     @cached_property
     def map(self) -> FeatureMap:
-        """The map that greedy by features chooses by."""
+        """The map used by the greedy choice by features."""
         return feature_space_of(self.features()).map(MAP_SEED)
 
     @cached_property
@@ -90,7 +90,7 @@ class Market:
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Points of each owner."""
+        """Number of points of each owner."""
         return {name: len(table) for name, table in self.partition.owners.items()}
 
     @cached_property
@@ -100,7 +100,7 @@ class Market:
 
     @cached_property
     def judge(self) -> Judge:
-        """What every choice is judged by."""
+        """The judge of every choice."""
         test = self.partition.test
         return Judge(
             self.wanted,
@@ -111,9 +111,9 @@ class Market:
         )
 
     def by_labels(self, labelled: npt.NDArray[np.bool_], similarity: float | None) -> Market:
-        """The same market, in which sessions choose by labels too, of those rows of D_v that are labelled.
+        """The same market with sessions that also choose by labels, for the labelled rows of D_v.
 
-        All labels that anybody has are public: the classes, or the range of amounts.
+        The set of all labels is public: the classes, or the range of amounts.
         """
         held = self.partition
         every = [table.labels for table in (*held.owners.values(), held.validation, held.test)]
@@ -143,7 +143,7 @@ class Market:
         return max(0.0, float(within - 2.0 * cross + self._spread))
 
     def greedy_kernel(self, p: int) -> Selection:
-        """The exact greedy choice (`exact_greedy`); a shorter one is the beginning of a longer one."""
+        """The exact greedy choice (`exact_greedy`); a shorter choice is a prefix of a longer one."""
         return self._first(p, self._by_kernel)
 
     def greedy_features(self, p: int) -> Selection:
@@ -180,7 +180,7 @@ class Market:
 def market_of(
     options: PurchaseOptions, configuration: Configuration, seed: int, wanted_labels: tuple[int, ...] = ()
 ) -> Market:
-    """The market of a configuration (`dataset`, `owner_points`, `gamma`, `model`); the last one is kept."""
+    """The market of a configuration (`dataset`, `owner_points`, `gamma`, `model`); the last one is cached."""
     names = ("dataset", "owner_points", "gamma", "model")
     return _market(options.data, *(configuration[name] for name in names), seed, wanted_labels)
 
@@ -200,21 +200,22 @@ def _market(
 
 @lru_cache(maxsize=1)
 def dealt(dataset: str, data: Path | None, owner_points: int | None, seed: int) -> Partition:
-    """A dataset dealt out, with so many points of an owner at most; the last one is kept."""
+    """A distributed dataset with at most this many points per owner; the last one is cached."""
     limits = {} if owner_points is None else {"owner_points": owner_points}
     return build(dataset, path=data, seed=seed, options=limits)
 
 
 @dataclass(frozen=True, eq=False)
 class Bought:
-    """What a method bought.
+    """A purchase.
 
     Attributes:
         selection: Points as (owner, row), in the order of choice.
-        epsilon_owners: ε that the accountant states for one record of one owner more or less, at `DELTA`;
-            None: nothing protects it.
-        epsilon_consumer: ε that it states for one record of D_v replaced; likewise.
-        seconds: Processor time of a session, all parties together; None for other methods, which share work.
+        epsilon_owners: ε stated by the accountant for one record of one owner added or removed, at `DELTA`;
+            None: unprotected.
+        epsilon_consumer: The same for one record of D_v replaced.
+        seconds: Processor time of a session, all parties together; None for other methods, as they share
+            work.
     """
 
     selection: Selection

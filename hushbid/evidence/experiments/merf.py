@@ -1,10 +1,10 @@
 """DP-MERF: synthetic points fitted to one noisy mean embedding (Harder, Adamczewski and Park 2021).
 
-Re-derived on NumPy. Each class has the sum of φ over its records and their number. A record is of one class,
-and ‖φ‖ = 1, so that one record more or less moves all of them together by √(1 + s²), where s is the unit that
-numbers are counted in: one Gaussian mechanism releases everything (their §4). The generator is the synthetic
-points themselves, moved by gradient steps from a uniform draw within the public bounds. That is
-post-processing.
+This is an independent implementation on NumPy. For each class it releases the sum of φ over its records and
+their number. A record belongs to one class and ‖φ‖ = 1, so adding or removing a record changes the whole
+release by √(1 + s²), where s is the unit of counts: one Gaussian mechanism releases everything (their §4).
+Instead of a generator network, gradient steps move the synthetic points themselves, from a uniform draw
+within the public bounds. That is post-processing.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hushbid.protocol.space.mmd import Points
 __all__ = ["COUNT_UNIT", "fitted_points", "merf", "noisy_sums"]
 
 COUNT_UNIT: Final = 0.3
-"""s. What a count is told too precisely by, the sums are told too roughly by."""
+"""s, which trades the precision of counts against that of sums."""
 WAVES: Final = 200
-"""Random frequencies; φ has twice as many coordinates."""
+"""Number of random frequencies; φ has twice as many coordinates."""
 _STEPS: Final = 200
 _RATE: Final = 0.03
 _MEMORY: Final = (0.9, 0.999)
-"""Of Adam (Kingma and Ba 2015)."""
+"""Decay rates of Adam (Kingma and Ba 2015)."""
 
 Vector: TypeAlias = npt.NDArray[np.float64]
 
@@ -43,14 +43,14 @@ def merf(
     delta: float,
     generator: np.random.Generator,
 ) -> tuple[Points, npt.NDArray[Any]]:
-    """Synthetic points with labels, (ε, δ)-private for one record more or less.
+    """Make synthetic points with labels, (ε, δ)-private when one record is added or removed.
 
     Args:
         points: Scaled to [0, 1], shape (n, columns).
         labels: Shape (n,), all of them in `classes`.
-        classes: All labels there can be; they are public.
+        classes: All possible labels; they are public.
         gamma: γ of the kernel exp(-γ‖x - x'‖²).
-        count: Synthetic points; classes share them by their released sizes.
+        count: Number of synthetic points, divided among classes by their released sizes.
         generator: Draws frequencies, starts and the noise, which is simulated.
 
     Returns:
@@ -79,7 +79,7 @@ def noisy_sums(
 ) -> tuple[Points, Vector]:
     """Each class's sum of φ, shape (classes, 2·waves), and its size, at least 1: the one release.
 
-    Arguments are those of `merf`, and frequencies of shape (columns, waves).
+    Arguments as in `merf`, and frequencies of shape (columns, waves).
     """
     features = _features(points, waves)
     sums = np.stack([features[labels == each].sum(axis=0) for each in classes])
@@ -91,7 +91,7 @@ def noisy_sums(
 
 
 def fitted_points(target: Vector, waves: Points, count: int, generator: np.random.Generator) -> Points:
-    """Points within [0, 1] whose mean of φ comes near a target, shape (count, columns).
+    """Points within [0, 1] whose mean of φ is close to a target, shape (count, columns).
 
     The target has shape (2·waves,), the frequencies (columns, waves); `count` may be 0.
     """
@@ -105,7 +105,7 @@ def fitted_points(target: Vector, waves: Points, count: int, generator: np.rando
         cosines, sines = np.cos(phases), np.sin(phases)
         off = scale * np.concatenate([cosines.mean(axis=0), sines.mean(axis=0)]) - target
         left, right = np.split(off, 2)
-        # The gradient of ‖off‖², times the number of points: a rate that does not depend on it.
+        # The gradient of ‖off‖² times the number of points, so that the rate does not depend on it.
         slope = 2.0 * scale * ((cosines * right - sines * left) @ waves.T)
         first = _MEMORY[0] * first + (1.0 - _MEMORY[0]) * slope
         second = _MEMORY[1] * second + (1.0 - _MEMORY[1]) * slope**2

@@ -1,7 +1,7 @@
-"""Methods of choosing p points from the owners' data: private ones, and what they are compared with.
+"""Methods of choosing p points from the owners' data: private ones, and baselines.
 
-Each is by name, and gives its points alone. Whether points are weighed is the consumer's affair and costs no
-privacy, so that every method is judged with and without matching weights (`purchases`).
+A method has a name and returns points only. Weighting points is up to the consumer and costs no privacy, so
+every method is judged with and without matching weights (`purchases`).
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ __all__ = ["METHODS", "PRIVATE", "Method", "check_methods", "proportional"]
 
 @dataclass(frozen=True)
 class Method:
-    """A way of choosing: of the market, p, and ε, which is None for what is not calibrated to one."""
+    """A function of the market, p and ε, which is None for methods that are not calibrated."""
 
     choose: Callable[[Market, int, float | None], Bought]
     calibrated: bool = False
 
 
 def proportional(sizes: Mapping[str, int], p: int, generator: np.random.Generator) -> Selection:
-    """Rows of each owner at random, as many as its share of all points, by largest remainders.
+    """Random rows of each owner in proportion to its share of all points, by largest remainders.
 
     Args:
-        p: Points to choose; all, if there are fewer.
+        p: Points to choose; all if there are fewer.
     """
     names = sorted(sizes)
     total = sum(sizes.values())
     p = min(p, total)
     exact = np.array([sizes[name] * p / total for name in names])
     shares = np.floor(exact).astype(int)
-    # The sort is stable: of equal remainders the first name's is rounded up.
+    # The sort is stable: among equal remainders the first name's is rounded up.
     for place in np.argsort(shares - exact, kind="stable")[: p - shares.sum()]:
         shares[place] += 1
     return [
@@ -80,16 +80,17 @@ METHODS: Final[Mapping[str, Method]] = {
     **{name: Method(partial(_in_session, name), how.calibrated) for name, how in SESSIONS.items()},
 }
 """Every method by its name: greedy by the exact kernel or by features (with the seed set, as the papers have
-it), as many points of each owner at random, as many as its share, all points, and the sessions."""
+it), equally many random points of each owner, points in proportion to its share, all points, and the
+sessions."""
 
 PRIVATE: Final = "private"
-"""Ours."""
+"""Our own private methods."""
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Refuse a method that there is none of.
+    """Refuse unknown methods.
 
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: There is no method of that name.
     """
     refuse_unknown(names, METHODS, "method", "Methods")

@@ -1,9 +1,9 @@
 """Purchases of handwritten digits, as in appendix G of DPDS: five owners by groups, 3s and 4s wanted.
 
-Of the test images of 3 and 4, at 0.7 to 0.3, each is in D_v with probability 0.25 and in the test set
-otherwise; 150 test images of other digits are the seed set (`hushbid.datasets.mnist`). The model is a network
-with one hidden layer of 32 units, without the paper's dropout, and tells all ten digits. A seed deals the
-data out and draws all noise.
+Each test image of a 3 or 4, at 0.7 to 0.3, is in D_v with probability 0.25 and otherwise in the test set; 150
+test images of other digits are the seed set (`hushbid.datasets.mnist`). The model is a network with one
+hidden layer of 32 units, without the paper's dropout, and classifies all ten digits. A seed deals the data
+out and draws all noise.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ METHODS: Final = ("greedy-kernel", "greedy-features", "uniform", "published", "p
 EPSILONS: Final = (0.3, 1.0, 3.0, 10.0)
 POINTS: Final = (300, 1000)
 GAMMAS: Final = (0.1, 0.01)
-"""The paper's, at which nearly all kernel values of two images are 0, and one at which methods differ."""
+"""The paper's γ, at which nearly all kernel values are 0, and one at which methods differ."""
 MODEL: Final = "mlp"
 EXACT: Final = "greedy-kernel"
-"""Other methods are compared with it where it is among those that are run: it takes longer than they do."""
+"""The method that others are compared with if it is selected; it takes longer than they do."""
 
 
 def _pairs(options: MnistOptions) -> Iterator[tuple[Configuration, int]]:

@@ -1,8 +1,8 @@
-"""Quality over ε of every release, at the same sound ε: what is bought by each, on the same data.
+"""Quality of purchases over ε for every release, at the same sound ε and on the same data.
 
-A release is that of both sides: of the consumer's target, one record of D_v replaced, and of the summary
-over all rounds, one record of one owner more or less. Greedy and uniform choices, without privacy, are lines
-across.
+Both sides use the same release: the consumer's target, with one record of D_v replaced, and the summary over
+all rounds, with one record of one owner added or removed. Greedy and uniform choices have no privacy and are
+horizontal lines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What owners can publish in place of selling points: private releases, of which a consumer trains a model.
+"""Releases that owners could publish instead of selling points, from which a consumer trains a model.
 
-Each is one release of all owners' rows, by somebody that they all trust with them. That favours publishing:
-owners that publish each by itself add as many times the noise. ε is for one record more or less, as it is for
-owners that sell. Noise is simulated.
+Each is one release of all owners' rows by a party that all of them trust. That favours publishing: owners
+that publish separately each add the noise. ε covers one record added or removed, as for owners that sell.
+Noise is simulated.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ FEATURES: Final = 280
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What a consumer has of a release.
+    """A release as the consumer gets it.
 
     Attributes:
-        points, labels: Synthetic points, scaled, shape (n, columns), and their labels, shape (n,); None where
-            a release has none.
-        predict: What tells labels of scaled points, where a release is a model; else None.
+        points, labels: Synthetic points, scaled, shape (n, columns), and their labels, shape (n,); None if a
+        release has none.
+        predict: Predicts labels of scaled points if the release is a model; else None.
     """
 
     points: Points | None
@@ -55,7 +55,7 @@ def everything(market: Market) -> tuple[Points, Labels]:
 
 
 def _classes(market: Market) -> npt.NDArray[Any]:
-    """All labels that there are, at whomever: which they can be is public."""
+    """All labels of any party; the set of labels is public."""
     return np.unique(np.concatenate([table.labels for table in market.partition.owners.values()]))
 
 
@@ -76,7 +76,7 @@ def _merf(market: Market, count: int, epsilon: float) -> Published:
 
 
 def _kme(market: Market, count: int, epsilon: float) -> Published:
-    """A release of each class: a record is of one, so that all of them cost what one does."""
+    """One release per class: a record belongs to one class, so all of them cost as much as one."""
     points, labels = everything(market)
     classes = _classes(market)
     releases = [
@@ -99,8 +99,8 @@ def _kme(market: Market, count: int, epsilon: float) -> Published:
         .release_
         for place, each in enumerate(classes)
     ]
-    # Equal weights within a class; of each class as many points as its released size asks for, drawn again
-    # where it asks for more.
+    # Equal weights within a class. Each class gets as many points as its released size calls for, drawn again
+    # if it calls for more.
     sizes = np.array([release.size for release in releases])
     shares = np.maximum(1, np.round(count * sizes / sizes.sum()).astype(int))
     made = [
@@ -113,7 +113,7 @@ def _kme(market: Market, count: int, epsilon: float) -> Published:
 def _race(market: Market, _count: int, epsilon: float) -> Published:
     points, labels = everything(market)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PoorModelWarning)  # how poor it is, is what is measured
+        warnings.simplefilter("ignore", PoorModelWarning)  # The experiment measures how poor it is.
         model = RaceClassifier(
             lower=0.0,
             upper=1.0,
@@ -127,4 +127,4 @@ def _race(market: Market, _count: int, epsilon: float) -> Published:
 
 
 PUBLISHED: Final[Mapping[str, Release]] = {"dp-merf": _merf, "kme": _kme, "race-classifier": _race}
-"""Releases by name, of a market, the number of synthetic points, and ε."""
+"""Release name → function of a market, the number of synthetic points, and ε."""

@@ -1,4 +1,4 @@
-"""What the experiments on purchases share: how one purchase is judged, and the row that its seeds make."""
+"""Common parts of the experiments on purchases: judging one purchase, and making the row of its seeds."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _Arguments = ParamSpec("_Arguments")
 _Options = TypeVar("_Options", bound=PurchaseOptions)
 
 MOST_WEIGHED: Final = 4_000
-"""A purchase of more points gets no weights: time and memory grow with the square."""
+"""Largest purchase that is weighted: time and memory grow with the square of the number of points."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PurchaseRow(ExperimentRow):
-    """One method with its settings, over all seeds. MMD² is the exact kernel's against D_v."""
+    """One method with its settings, over all seeds. MMD² is against D_v with the exact kernel."""
 
     dataset: str
     share: float | None
@@ -76,18 +76,18 @@ def pairs_of(
     points: Sequence[int],
     once: str | None = "published-sound",
 ) -> Iterator[tuple[Configuration, int]]:
-    """Every setting, method, ε and p with every seed; what shares data comes together.
+    """Every setting, method, ε and p with every seed; pairs that share data are adjacent.
 
     Args:
-        settings: Keys of a configuration that say what is bought from.
-        methods, epsilons, points: Those of the experiment, where `options` have none.
-        once: A method that is run at ε = 1 alone where nothing is said of ε: its rounds take long.
+        settings: The configuration keys that define the data to buy from.
+        methods, epsilons, points: Defaults for what `options` leave unset.
+        once: A method that runs at ε = 1 only, if no ε is given: its rounds take long.
 
     Raises:
-        ConfigError: There is nothing to run, or no such method.
+        ConfigError: There is nothing to run, or a method is unknown.
     """
     methods, epsilons = options.methods or methods, options.epsilons or epsilons
-    points = sorted(options.points or points, reverse=True)  # a shorter greedy choice begins a longer one
+    points = sorted(options.points or points, reverse=True)  # A shorter choice is a prefix.
     refuse_none(a_method=methods, an_epsilon=epsilons, a_number_of_points=points, a_seed=options.every_seed)
     check_methods(methods)
     for seed in options.every_seed:
@@ -100,7 +100,7 @@ def pairs_of(
 
 
 def said_of(configuration: Configuration, seed: int) -> str:
-    """A purchase in words."""
+    """A description of a purchase."""
     share = configuration.get("share")
     epsilon = configuration["epsilon"]
     return (
@@ -113,11 +113,11 @@ def said_of(configuration: Configuration, seed: int) -> str:
 
 
 def judged(market: Market, configuration: Configuration, *, exact: bool) -> dict[str, Any]:
-    """Buy, and judge what was bought.
+    """Buy, and judge the purchase.
 
     Args:
         configuration: With `points`, `method` and `epsilon`.
-        exact: Whether the purchase is compared with greedy by the exact kernel, too, which takes long.
+        exact: Whether to compare with greedy by the exact kernel too, which takes long.
     """
     p = configuration["points"]
     bought = METHODS[configuration["method"]].choose(market, p, configuration["epsilon"])
@@ -143,7 +143,7 @@ def judged(market: Market, configuration: Configuration, *, exact: bool) -> dict
 
 
 def figures_of(quality: Quality | None) -> dict[str, float | None]:
-    """What is known of a choice; None for what is not finite."""
+    """The figures of a choice; None for values that are not finite."""
     names = ("mmd2", "mmd2_test", "accuracy", "effective_points")
     return {name: None if quality is None else finite(getattr(quality, name)) for name in names}
 
@@ -159,7 +159,7 @@ def _figures(quality: Quality | None, least: Mapping[str, float]) -> dict[str, f
 
 
 def purchase_row(configuration: Configuration, measured: Sequence[Measured]) -> PurchaseRow:
-    """The row that a configuration's seeds make."""
+    """The table row of a configuration over its seeds."""
     plain, weighted = ([each[kind] for each in measured] for kind in ("plain", "weighted"))
     figures: dict[str, Any] = means([{name: each[name] for name in _WHOLE} for each in measured])
     of_plain, of_weighted = means(plain), means(weighted)
@@ -183,7 +183,7 @@ _WHOLE: Final = ("epsilon_owners", "epsilon_consumer", "wanted", "seconds")
 def quality_columns(
     plain: Sequence[Mapping[str, float | None]], weighted: Sequence[Mapping[str, float | None]]
 ) -> dict[str, Any]:
-    """The columns on how good a choice is, of each seed's figures without matching weights and with them."""
+    """The quality columns, from each seed's figures without and with matching weights."""
     of_plain, of_weighted = means(plain), means(weighted)
     return {
         **{name: of_plain[name] for name in ("mmd2", "accuracy")},
@@ -195,7 +195,7 @@ def quality_columns(
 
 
 def means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """The mean of each figure over those seeds that have it."""
+    """The mean of each figure over the seeds that have it."""
     known = {name: [value for each in figures if (value := each[name]) is not None] for name in figures[0]}
     return {name: fmean(values) if values else None for name, values in known.items()}
 
@@ -207,7 +207,7 @@ def purchase_experiment(
     measure: Callable[[_Options, Configuration, int], Measured],
     figure: Figure,
 ) -> Experiment[_Arguments, _Options, PurchaseRow]:
-    """An experiment on purchases from the dataset of `data`, whose measurements are those of `judged`."""
+    """An experiment on purchases from the dataset of `data`, measured by `judged`."""
     return Experiment(
         options=options,
         title=title,

@@ -1,9 +1,9 @@
-"""RACE on the data of its paper: errors of densities and accuracies of classes, beside the authors' code.
+"""RACE on its paper's data: density errors and classification accuracy, compared with the authors' code.
 
-The authors' figures are those of their public code with sound noise, Laplace(R/ε), run on the same files with
-1,000 rows of 1,000 columns. Densities are estimated with R as given, and once more with that of Corollary 1
-where it is smaller. Noise is simulated here: it has the distribution that the stated ε needs. Bounds are
-those of the file, taken as public.
+The authors' figures come from their public code with sound noise, Laplace(R/ε), run on the same files with
+1,000 rows of 1,000 columns. Densities are estimated with R as given, and again with the R of Corollary 1
+where it is smaller. Noise is simulated, with the distribution that the stated ε needs. The bounds are those
+of the file, taken as public.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ ROWS: Final = 1000
 QUERIES: Final = 2000
 EPSILONS: Final = (0.01, 0.1, 1.0, 10.0)
 GRID: Final = 1000
-"""Places at which the density of salaries is compared."""
+"""Number of points at which salary densities are compared."""
 _SPLIT_SEED: Final = 0
 _PAIRS: Final = 2**22
 
 
 class Setting(NamedTuple):
-    """A dataset of the paper, and what the authors' code reaches on it, by ε; None is without privacy."""
+    """A dataset of the paper, and the authors' result on it by ε; None means without privacy."""
 
     file: str
     bandwidth: float
@@ -102,7 +102,7 @@ class RaceRow(ExperimentRow):
 
 @dataclass(frozen=True, kw_only=True)
 class _Problem:
-    """Mean kernel values to estimate: where, and of which points."""
+    """Mean kernel values to estimate: the queries and the points."""
 
     setting: Setting
     points: Points
@@ -144,7 +144,7 @@ def _exact(data: Path, task: str, name: str, queries: int) -> Reals:
 def _estimates(
     data: Path, task: str, name: str, options: RaceOptions
 ) -> Iterator[tuple[int, bool, Epsilons]]:
-    """R, whether it is that of Corollary 1, and with which ε; that is asked for where it is smaller."""
+    """Estimates to make: R, whether it is Corollary 1's, and ε. A smaller R of Corollary 1 is used too."""
     epsilons = _epsilons(options)
     yield options.rows, False, (None, *epsilons)
     size = len(_problem(data, task, name, QUERIES).points)
@@ -155,7 +155,7 @@ def _estimates(
 
 
 def _error(options: RaceOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
-    """Of densities; sketches are built once for all ε that follow one another."""
+    """Error of densities; sketches are built once for all consecutive ε."""
     which = options.data, configuration["task"], configuration["dataset"], QUERIES
     problem, exact = _problem(*which), _exact(*which)
     sketch, built = _sketch(*which, configuration["rows"], seed)
@@ -179,7 +179,7 @@ def _sketch(data: Path, task: str, name: str, queries: int, rows: int, seed: int
 
 
 def _with_noise(sketch: Sketch, epsilon: float | None, seed: int) -> Sketch:
-    """The private sketch of the same points: noise and counts add up in either order."""
+    """The private sketch of the same points; noise can be added after the counts."""
     if epsilon is None:
         return sketch
     calibration = calibrate(
@@ -193,7 +193,7 @@ def _with_noise(sketch: Sketch, epsilon: float | None, seed: int) -> Sketch:
 
 
 def _score(options: RaceOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
-    """Of classes, told by R rows or, of ``defaults``, by bounds, classes and ε and nothing else."""
+    """Score of a classifier with R rows or, for ``defaults``, with bounds, classes and ε only."""
     name, chosen_by_us = configuration["dataset"], configuration["task"] == "classification"
     points, labels, lower, upper = _labelled(options.data, configuration["task"], name)
     settings: dict[str, Any] = {}
@@ -230,7 +230,7 @@ def _score(options: RaceOptions, configuration: Configuration, seed: int) -> dic
 
 @lru_cache(maxsize=1)
 def _labelled(data: Path, task: str, name: str) -> tuple[Points, npt.NDArray[Any], Reals, Reals]:
-    """Points, labels and bounds; of ``defaults`` the raw columns."""
+    """Points, labels and bounds; raw columns for ``defaults``."""
     labels = _read(data / f"{name}.npz", "labels")
     if task == "classification":
         points, lower, upper = _load(data, _CLASSES[name], "features")
@@ -246,7 +246,7 @@ TASKS: Final[Mapping[str, Mapping[str, Any]]] = {
     "defaults": LOGISTIC,
     "salaries": {"chicago-salaries": _SALARIES},
 }
-"""Each experiment's datasets, by its name."""
+"""The datasets of each task, by name."""
 _MEASURES: Final = {
     "density": "mean relative error",
     "salaries": "L2 error",
@@ -357,13 +357,13 @@ def _load(data: Path, setting: Setting, key: str) -> tuple[Points, Reals, Reals]
 
 def _read(path: Path, key: str) -> npt.NDArray[Any]:
     if not path.is_file():
-        raise DataError(f"{path} is not there.", advice="Say with --data in which directory the data lie.")
+        raise DataError(f"{path} is not there.", advice="Name the directory of the data with --data.")
     with np.load(path, allow_pickle=False) as file:
         return np.asarray(file[key])
 
 
 def _mean_kernel(family: HashFamily, points: Points, queries: Points) -> Reals:
-    """The exact mean kernel value at each query; points that occur often are worked out once."""
+    """The exact mean kernel value at each query; repeated points are computed once."""
     points, times = np.unique(points, axis=0, return_counts=True)
     length = max(1, _PAIRS // len(points))
     sums = [

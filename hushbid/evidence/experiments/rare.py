@@ -1,9 +1,9 @@
-"""Purchases where few of the owners' points are wanted: the case for which private selection is there.
+"""Purchases where few of the owners' points are wanted: the case that private selection is for.
 
 The consumer has 3s and 4s of MNIST's test images at 0.7 to 0.3, as in appendix G of DPDS. The owners hold
-training images of all digits, a given share of which are 3s and 4s at the same ratio; all are dealt out to
-five owners at random, so that no owner is better than another. The model tells all ten digits apart, and is
-judged by 3s and 4s alone: it has to know them from the others. A seed draws the images and all noise.
+training images of all digits, a given share of which are 3s and 4s at the same ratio. Images go to five
+owners at random, so that no owner is better than another. The model classifies all ten digits, and is judged
+on 3s and 4s only: it has to distinguish them from the others. A seed draws the images and all noise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POINTS: Final = (1000,)
 GAMMA: Final = 0.01
 MODEL: Final = "logistic"
 RATIO: Final = 0.7
-"""Of the wanted points, those of the first wanted digit."""
+"""Share of the first wanted digit among wanted points."""
 
 
 def _pairs(options: RareOptions) -> Iterator[tuple[Configuration, int]]:
@@ -65,16 +65,16 @@ def _market(data: Path | None, owner_points: int | None, pool: int, share: float
 def deal_rare(
     everywhere: Partition, pool: int, share: float, most: int | None, generator: np.random.Generator
 ) -> Partition:
-    """The same consumer, and owners among whose points few are wanted.
+    """Distribute the data: the same consumer, and owners with few wanted points.
 
     Args:
-        pool: Points of all owners together.
-        share: Of them, those with a wanted label.
-        most: Most points of an owner; None: all.
-        generator: Draws the points, and deals them to as many owners as there are.
+        pool: Total number of owners' points.
+        share: Share of them with a wanted label.
+        most: Maximum points per owner; None: all.
+        generator: Draws the points, and distributes them among the owners.
 
     Raises:
-        ConfigError: There are not as many points of a kind.
+        ConfigError: There are not enough points of a kind.
     """
     tables = list(everywhere.owners.values())
     everything = Table(

@@ -1,7 +1,7 @@
-"""How good a private linear regression is: products and sketches beside least squares, AdaSSP, and the mean.
+"""Quality of private linear regression: noisy products and sketches beside least squares, AdaSSP, the mean.
 
-Noise is simulated here: it has the distribution that the stated ε needs, but whoever has the seed could
-subtract it.
+Noise is simulated: it has the distribution that the stated ε needs, but whoever knows the seed could subtract
+it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Fitted: TypeAlias = Callable[[Array], Array]
 
 DELTA: Final = 1e-6
-"""δ of AdaSSP and of ``products-delta``; the others have none."""
+"""δ of AdaSSP and ``products-delta``; the other methods have none."""
 
 FOLDS: Final = 10
 LINEAR_SIZES: Final = (100_000, 10_000)
-"""Points that the linear model is fitted to, and held-out ones."""
+"""Number of training points of the linear dataset, and of held-out points."""
 _CONFIDENCE: Final = 0.05  # AdaSSP's ϱ
 
 
@@ -62,7 +62,7 @@ class RegressionRow(ExperimentRow):
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Features, target, their public bounds, and splits into what is fitted to and what is held out."""
+    """Features, target, their public bounds, and splits into training and held-out rows."""
 
     features: Array
     target: Array
@@ -114,14 +114,14 @@ def _measure(options: RegressionOptions, configuration: Configuration, seed: int
     task = _task(configuration["dataset"], options.data, seed)
     method, neighbours, epsilon = (configuration[name] for name in ("method", "neighbours", "epsilon"))
     error = None
-    with warnings.catch_warnings(), suppress(DataError):  # the number of points is public, and too small
+    with warnings.catch_warnings(), suppress(DataError):  # The public number of points is too small.
         warnings.simplefilter("ignore", PoorModelWarning)
         error = _error(task, method, neighbours, epsilon, seed)
     return {"points": len(task.splits[0][0]), "relative_error": error}
 
 
 def _error(task: _Task, method: str, neighbours: str | None, epsilon: float | None, seed: int) -> float:
-    """Held-out squared error over that of the mean, all folds together."""
+    """Held-out squared error relative to the mean's, over all folds."""
     squared = about_mean = 0.0
     for fold, (inside, outside) in enumerate(task.splits):
         features, target = task.features[inside], task.target[inside]
@@ -189,11 +189,11 @@ def adassp(
     """Least squares from perturbed sufficient statistics, with a ridge that adapts (Wang 2018, Algorithm 2).
 
     Its three releases, of XᵀX, Xᵀy and the smallest eigenvalue, have an L2 sensitivity of 1 each when one
-    record is added or removed. Noise is calibrated for all three together by the exact curve, where the paper
-    takes √log(6/δ)/(ε/3) for each.
+    record is added or removed. Noise is calibrated for all three together by the exact curve; the paper uses
+    √log(6/δ)/(ε/3) for each.
 
     Args:
-        features: Shape (n, d), each row of length 1 at most.
+        features: Shape (n, d), each row of length at most 1.
         target: Shape (n,), in [-1, 1].
         epsilon: Positive.
         delta: In (0, 1).
@@ -206,7 +206,7 @@ def adassp(
     gram = features.T @ features
     least = float(np.linalg.eigvalsh(gram)[0]) + sigma * float(generator.standard_normal())
     least = max(0.0, least - sigma * math.sqrt(math.log(6.0 / delta)))
-    # Of an error of XᵀX with probability ϱ at most: what the ridge makes up for.
+    # The ridge compensates for an error of XᵀX that is exceeded with probability at most ϱ.
     error = sigma * math.sqrt(columns * math.log(2.0 * columns**2 / _CONFIDENCE))
     noise = np.triu(sigma * generator.standard_normal((columns, columns)))
     noise = noise + np.triu(noise, 1).T
@@ -227,11 +227,11 @@ def _airfoil(data: Path | None, seed: int) -> _Task:
     return _Task(
         features=features,
         target=target,
-        # Round numbers around what the experiment's description says: Hz, degrees, m, m/s, m; and dB.
+        # Round numbers around the ranges in the dataset's description: Hz, degrees, m, m/s, m; and dB.
         lower=np.zeros(5),
         upper=np.array([20_000.0, 25.0, 0.35, 80.0, 0.06]),
         target_bounds=(100.0, 145.0),
-        steps=17,  # fewer than by default: points are few
+        steps=17,  # Fewer than by default, as there are few points.
         splits=tuple(KFold(FOLDS, shuffle=True, random_state=seed).split(features)),
     )
 
@@ -242,7 +242,7 @@ def _linear(data: Path | None, seed: int) -> _Task:  # noqa: ARG001 it is drawn
     features = np.clip(generator.standard_normal((inside + outside, 8)), -4.0, 4.0)
     slope = generator.standard_normal(8)
     slope /= np.linalg.norm(slope)
-    # Noise of such a variance that least squares explains 70 %.
+    # The noise's variance lets least squares explain 70 %.
     target = 3.0 + features @ slope + math.sqrt(3.0 / 7.0) * generator.standard_normal(inside + outside)
     order = np.arange(inside + outside)
     return _Task(

@@ -1,4 +1,4 @@
-"""What an experiment leaves in its directory: a table of all cells, a figure, and a page for people."""
+"""The files of an experiment: a table of all cells, a figure, and an HTML page."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 __all__ = ["PAGE", "ROWS", "TABLE", "ExperimentRow", "Figure", "rows_table", "write_results"]
 
 Lines: TypeAlias = dict[str, dict[float | None, list[float]]]
-"""Each line's values at each x, by its name: one for every seed."""
+"""Line name → x → values, one per seed."""
 
 TABLE: Final = "results"
-"""Name of the table's two files, without their endings."""
+"""Name of the table's two files, without suffix."""
 ROWS: Final = "rows.csv"
-"""The rows alone, for whoever keeps them beside a document."""
+"""File with the rows only, to keep beside a document."""
 FIGURE: Final = "figure"
 PAGE: Final = "results.md"
 _NO_FIGURE: Final = "There is no figure: matplotlib is not installed (`pip install matplotlib`)."
 _MOST_SERIES: Final = 20
-"""More lines than that cannot be told apart: ten colours, each with two kinds of marks."""
+"""Maximum number of distinguishable lines: ten colours with two markers each."""
 _COLOURS: Final = 10
 _PANEL_INCHES: Final = 7.0
 
@@ -44,7 +44,7 @@ _PANEL_INCHES: Final = 7.0
 class ExperimentRow:
     """A row of an experiment's table.
 
-    docs/results.md, docs/experiments.md and docs/catalogue.md say what each field is.
+    The fields are explained in docs/results.md, docs/experiments.md and docs/catalogue.md.
     """
 
     def as_json(self) -> dict[str, Any]:
@@ -53,13 +53,13 @@ class ExperimentRow:
 
 @dataclass(frozen=True)
 class Figure:
-    """What is drawn: the mean over the seeds against a setting, in a band from the smallest to the largest.
+    """A figure: the mean over seeds against a setting, in a band from the smallest to the largest value.
 
     Attributes:
-        x: A key of configurations; a configuration that has None there is a line across.
-        y: A key of what is measured, with a dot where it is a dictionary's.
-        by: Keys of configurations; each combination of their values is a line of its own.
-        panel: A key of configurations; each of its values has axes of its own. None: there is one pair.
+        x: A key of configurations; a configuration with None there becomes a horizontal line.
+        y: A key of measurements, dotted if nested.
+        by: Keys of configurations; each combination of their values gets its own line.
+        panel: A key of configurations; each of its values gets its own axes. None: one pair of axes.
         log_x, log_y: Whether an axis is logarithmic.
     """
 
@@ -94,7 +94,7 @@ def write_results(
 
 
 def rows_table(rows: Sequence[Any]) -> str:
-    """The rows as CSV, with what is one value alone, figures to four digits."""
+    """The rows as CSV, single-valued fields only, with four significant digits."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     names = _single(rows)
@@ -106,7 +106,7 @@ def rows_table(rows: Sequence[Any]) -> str:
 
 
 def _single(rows: Sequence[Any]) -> list[str]:
-    """The fields that have one value in every row."""
+    """The fields with a single value in every row."""
     return [
         field.name
         for field in fields(rows[0])
@@ -115,7 +115,7 @@ def _single(rows: Sequence[Any]) -> list[str]:
 
 
 def tidy(measured: Mapping[Cell, Measured]) -> pa.Table:
-    """A row for each cell: what was run, the seed, and what was measured, with a dot where it is nested."""
+    """One row per cell: configuration, seed and measurement, with dotted keys for nested values."""
     found = [
         {
             "experiment": cell.experiment,
@@ -149,7 +149,7 @@ def _column(values: Sequence[Any]) -> pa.Array:
 
 
 def _drawn(figure: Figure, table: pa.Table) -> dict[str, bytes]:
-    """The figure in both formats; in none where matplotlib is not installed."""
+    """The figure in both formats; empty if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         return {}
     import matplotlib as mpl
@@ -175,7 +175,7 @@ def _drawn(figure: Figure, table: pa.Table) -> dict[str, bytes]:
         if any(lines):
             axes.legend(fontsize="small")
     images = {}
-    # The same figures make the same files: SVG's names are salted, and both formats are dated.
+    # Make files reproducible: SVG's identifiers are salted, and both formats are dated.
     with mpl.rc_context({"svg.hashsalt": "hushbid"}):
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             stream = io.BytesIO()
@@ -185,18 +185,18 @@ def _drawn(figure: Figure, table: pa.Table) -> dict[str, bytes]:
 
 
 def _scale_by_magnitude(axes: Axes, values: Sequence[float]) -> None:
-    """A logarithmic axis; where a value has no logarithm, it is linear from 0 to the smallest that has."""
+    """Make an axis logarithmic; if values have no logarithm, it is linear up to the smallest that has."""
     positive = [value for value in values if value > 0.0]
     if len(positive) == len(values):
         axes.set_yscale("log")
     elif positive:
         axes.set_yscale("symlog", linthresh=min(positive))
         if min(values) == 0.0:
-            axes.set_ylim(bottom=-0.3 * min(positive))  # so that a line at 0 is seen, and nothing below it
+            axes.set_ylim(bottom=-0.3 * min(positive))  # Show a line at 0, but nothing below it.
 
 
 def _panels(figure: Figure, table: pa.Table) -> dict[str, Lines]:
-    """The lines of each panel, by its title: empty where there is one."""
+    """The lines of each panel by title, which is empty if there is one panel."""
     found: dict[str, Lines] = {}
     for row in table.to_pylist():
         title = "" if figure.panel is None else f"{figure.panel} {row.get(figure.panel)}"
@@ -209,7 +209,7 @@ def _panels(figure: Figure, table: pa.Table) -> dict[str, Lines]:
 
 
 def _names(panels: Mapping[str, Lines]) -> list[str]:
-    """Of all lines, which look the same in every panel."""
+    """Names of all lines, which look the same in every panel."""
     return list(dict.fromkeys(name for lines in panels.values() for name in lines))
 
 

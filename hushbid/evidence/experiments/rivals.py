@@ -1,7 +1,7 @@
-"""What else a buyer could do with the same data at the same ε: buy, train on what is published, or compress.
+"""Alternatives for a buyer with the same data and ε: buy, train on published releases, or compress.
 
-All are judged by the same test set, downstream model and validation set, with equal weights and with matching
-ones, which the consumer makes by itself whatever it weighs.
+All are judged with the same test set, downstream model and validation set, with equal weights and with
+matching weights, which the consumer computes itself in every case.
 """
 
 from __future__ import annotations

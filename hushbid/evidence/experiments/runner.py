@@ -1,7 +1,7 @@
-"""The runner of experiments: a grid of configurations and seeds, each pair measured once and kept in a file.
+"""The runner of experiments: measures each pair of configuration and seed once, and keeps it in a file.
 
-An experiment says which pairs there are, how one is measured, and what row of the table a configuration's
-measurements make. All else is the same for all: processes, files, progress, tables, figures and the page.
+An experiment defines its pairs, how to measure one, and how a configuration's measurements make a table row.
+The rest is common: processes, files, progress, tables, figures and the page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hushbid.text_files import check_directory_place
 __all__ = ["DECLARATION", "Experiment", "Outcome", "refuse_none", "refuse_unknown", "run"]
 
 DECLARATION = "experiment.toml"
-"""The file of a directory of results that says what was run."""
+"""The file in a directory of results that declares what was run."""
 
 _Arguments = ParamSpec("_Arguments")
 _Options = TypeVar("_Options", bound=ExperimentOptions)
@@ -41,27 +41,26 @@ Pairs: TypeAlias = Iterable[tuple[Configuration, int]]
 
 
 def data_files(options: Any, _configuration: Configuration) -> list[Path]:
-    """The option `data`, where the experiment has it and it is given."""
+    """The option `data`, if the experiment has it and it is set."""
     data = getattr(options, "data", None)
     return [] if data is None else [data]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Generic[_Arguments, _Options, _Row]):
-    """One experiment, which is called with its options' fields and returns its rows; raises as `run`.
+    """One experiment. Call it with its options' fields to get its rows; it raises what `run` raises.
 
-    Its functions are a module's: other processes import them.
+    Its functions must be module-level, as other processes import them.
 
     Attributes:
         options: The class of its options.
-        pairs: The configurations and seeds that options ask for, in the order in which they are best run:
-            what those after one another share, a process need not load or work out again. Raises
-            `ConfigError` if options cannot hold.
-        measure: What comes of a configuration with a seed: values that JSON has, and dictionaries of them.
-        row: A row of the table, of a configuration and what was measured of it, in the order of its seeds.
-        said: A pair in words.
-        files: The data that a configuration is measured on, files or directories, some of which may not be
-            there; by default `data` of the options.
+        pairs: The configurations and seeds that options request, in the best order to run: a process reuses
+            what consecutive pairs share. Raises `ConfigError` if options contradict each other.
+        measure: Measures a configuration with a seed; returns JSON values, possibly nested.
+        row: Makes a table row from a configuration and its measurements, in the order of its seeds.
+        said: Describes a pair in words.
+        files: The data files or directories that a configuration uses, which may be missing; by default
+            `data` of the options.
     """
 
     options: Callable[_Arguments, _Options]
@@ -79,13 +78,13 @@ class Experiment(Generic[_Arguments, _Options, _Row]):
 
 @dataclass(frozen=True)
 class Outcome(Generic[_Row]):
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
-        rows: One for each configuration, in the order in which they are first asked for.
-        cells: How many pairs there are.
-        kept: How many of them were found in the directory, done before.
-        damaged: Files there that were none, so that their cells were run again.
+        rows: One per configuration, in the order of first request.
+        cells: Number of pairs.
+        kept: Number of pairs found finished in the directory.
+        damaged: Unreadable files there, whose cells were run again.
     """
 
     rows: list[_Row]
@@ -95,13 +94,13 @@ class Outcome(Generic[_Row]):
 
 
 def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outcome[_Row]:
-    """Measure what is not measured yet, and make rows of all.
+    """Measure what is not measured yet, and make all rows.
 
     Args:
-        options: What is asked for; with `out`, files are kept and written there.
+        options: The request; with `out`, files are kept and written there.
 
     Raises:
-        ConfigError: Options cannot hold, or the directory cannot be written.
+        ConfigError: Options contradict each other, or the directory cannot be written.
         DataError: Data cannot be used.
     """
     options = options.settled()
@@ -115,7 +114,7 @@ def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outco
     measured = {cell: found for cell in cells if (found := files.read(cell)) is not None}
     kept = len(measured)
     missing = [cell for cell in cells if cell not in measured]
-    # What is sent to other processes has no function of this one.
+    # Drop `say`: workers cannot unpickle it.
     work = partial(_measure, experiment.measure, experiment.files, replace(options, say=None))
     try:
         for place, found in results_of(
@@ -138,10 +137,10 @@ def run(experiment: Experiment[Any, _Options, _Row], options: _Options) -> Outco
 
 
 def refuse_none(**wanted: Sequence[Any]) -> None:
-    """Refuse an experiment of which there is nothing to run: of each of these, by their names, it needs one.
+    """Refuse an experiment with nothing to run: it needs at least one of each of these, given by name.
 
     Raises:
-        ConfigError: There is none of something.
+        ConfigError: One of them is empty.
     """
     if not all(wanted.values()):
         names = [name.replace("_", " ") for name in wanted]
@@ -152,10 +151,10 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, several: str) -> None:
-    """Refuse names that nothing has; `several` are called so as the first word of a sentence.
+    """Refuse unknown names; `several` is their plural, capitalized, for the message.
 
     Raises:
-        ConfigError: There is none of some name.
+        ConfigError: A name is unknown.
     """
     if unknown := sorted(set(names) - set(known)):
         raise ConfigError(
@@ -170,7 +169,7 @@ def _cells(experiment: Experiment[Any, _Options, _Row], options: _Options) -> It
 
 
 def _rows(experiment: Experiment[Any, Any, _Row], measured: Mapping[Cell, Measured]) -> Iterator[_Row]:
-    """A row for each configuration, in the order in which they are first asked for."""
+    """One row per configuration, in the order of first request."""
     found: dict[str, tuple[Configuration, list[Measured]]] = {}
     for cell, values in measured.items():
         found.setdefault(json.dumps(cell.configuration), (cell.configuration, []))[1].append(values)
@@ -180,7 +179,7 @@ def _rows(experiment: Experiment[Any, Any, _Row], measured: Mapping[Cell, Measur
 def _told(
     cells: Sequence[Cell], experiment: Experiment[Any, _Options, _Row], say: Callable[[str], None] | None
 ) -> Iterator[Cell]:
-    """The cells, each of which is said when it is handed out."""
+    """Yield the cells, and announce each as it is handed out."""
     for cell in cells:
         if say is not None:
             say(experiment.said(cell.configuration, cell.seed))
@@ -193,7 +192,7 @@ def _measure(
     options: _Options,
     cell: Cell,
 ) -> Measured:
-    """What is measured, as its file has it, so that a row is the same whether it was read from there.
+    """Measure a cell, and return it as read from its file, so that rows do not depend on caching.
 
     Raises:
         ConfigError: As `Cell.check_software` and `Cell.check_data`.

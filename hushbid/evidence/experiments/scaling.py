@@ -1,7 +1,7 @@
-"""What a session costs, and shows its curator, by the number of owners K, for every acquisition rule.
+"""What a session costs and shows its curator, by the number of owners K, for every acquisition rule.
 
-Owners draw their points, with replacement, from those of the digits' owners. Sessions run in one process:
-time and memory are those of all parties together, and bytes those of all frames that are sent.
+Owners draw their points with replacement from those of the digits' owners. Sessions run in one process: time
+and memory count all parties together, and bytes count all frames sent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OWNERS: Final = (4, 32, 256, 2048)
 BATCHES: Final = (1, 5)
 EPSILON: Final = 3.0
 ASK_EPSILON: Final = {"published": 0.5, "logistic": 1.0}
-"""ε of the rules that have one of their own: DPDS's ε_auc, and what asks tell at most."""
+"""ε of the rules that have their own: DPDS's ε_auc, and the limit on what asks reveal."""
 _HIDDEN_MAP: Final = ("sealed", "blind")
 _BLIND: Final = "blind"
 
@@ -151,7 +151,7 @@ def _measure(_options: ScalingOptions, configuration: Configuration, seed: int) 
 
 
 def _forget_peak() -> None:
-    """Let the peak of resident memory begin anew (proc(5), ``clear_refs``)."""
+    """Reset the peak of resident memory (proc(5), ``clear_refs``)."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 

@@ -1,8 +1,9 @@
-"""How well catalogue entries tell which owner is wanted, and what a session with the chosen ones loses.
+"""How well catalogue entries identify the wanted owner, and what a session with the chosen owners loses.
 
 Owners hold MNIST's training images by groups of digits, the consumer 3s and 4s of the test images (DPDS,
-appendix G). A seed deals the data out and draws the noise, which is simulated: of the distribution that the
-stated ε needs. All goes through the same files as `hushbid publish` and `hushbid screen` write and read.
+appendix G). The seed distributes the data and draws the noise, which is simulated with the distribution that
+the stated ε needs. Everything goes through the files that `hushbid publish` writes and `hushbid screen`
+reads.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ from hushbid.running.simulate import simulate
 __all__ = ["BEST", "SETTINGS", "Row", "screening"]
 
 BEST: Final = 2
-"""Owners that are chosen, of five."""
+"""Number of owners chosen, of five."""
 SETTINGS: Final[Sequence[tuple[float, int | None]]] = ((0.05, None), (1.0, 500))
-"""ε of the entries, and most points of an owner (None: all)."""
+"""ε of the entries, and maximum points per owner (None: all)."""
 TARGET_EPSILON: Final = 1.0
-"""ε of the consumer's release, and of the owners in the session."""
+"""ε of the consumer's release, and for the owners in the session."""
 DELTA: Final = 1e-5
 _MAP_SEED: Final = 20190101
 _STATE: Final = "XDG_STATE_HOME"
 RIGHT: Final = "digits-" + "".join(map(str, WANTED_DIGITS))
-"""The owner of the digits that the consumer wants."""
+"""The owner with the wanted digits."""
 assert WANTED_DIGITS in DIGIT_GROUPS
 
 
@@ -99,7 +100,7 @@ def _measure(options: ScreeningOptions, configuration: Configuration, seed: int)
 
 @contextmanager
 def _own_state(place: Path) -> Iterator[None]:
-    """Rows of a public dataset, dealt out again and again, are not to fill the user's list of ledgers."""
+    """A state directory of its own: repeated use of public rows must not fill the user's list of ledgers."""
     before = os.environ.get(_STATE)
     os.environ[_STATE] = str(place / "state")
     try:
@@ -112,12 +113,12 @@ def _own_state(place: Path) -> Iterator[None]:
 def _session(seed: int, points: int) -> dict[str, Any]:
     release = {"mechanism": "filtered-gaussian", "epsilon": TARGET_EPSILON}
     return {
-        # Simulated noise protects nobody, and has to be allowed.
+        # Simulated noise protects nobody, and must be allowed explicitly.
         "session": {"name": "screening", "points": points, "delta": DELTA, "allow_nonprivate": True},
         "features": {"map": "paired", "dimension": 140, "gamma": 0.01, "seed": _MAP_SEED},
         "target": {**release, "neighbours": Neighbours.SUBSTITUTE_ONE.value},
         "summary": {**release, "neighbours": Neighbours.ADD_REMOVE_ONE.value},
-        # It buys the same points as `sealed` and seals nothing.
+        # It buys the same points as `sealed`, without sealing.
         "acquisition": {"rule": "ask-all"},
         "noise": {"source": "simulated", "seed": seed},
     }
@@ -186,9 +187,9 @@ def _screened(place: Path, cluster: Cluster, epsilon: float, seed: int) -> Scree
 
 
 def _procured(cluster: Cluster, chosen: Sequence[str]) -> tuple[float, float]:
-    """MMD² of what is bought of all owners, and of the chosen ones.
+    """MMD² of purchases from all owners, and from the chosen ones.
 
-    The sessions' noise is that of the seed: the consumer's release is the one by which it chose.
+    The sessions' noise comes from the seed, so the consumer's release is the one by which it chose.
     """
     partition = _partition(cluster)
     kept = {name: table for name, table in partition.owners.items() if name in chosen}

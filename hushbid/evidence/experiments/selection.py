@@ -1,8 +1,8 @@
-"""How good a private selection is: MMD² of what is bought, for several ε, numbers of points, and seeds.
+"""Quality of private selection: MMD² of purchases for several ε, numbers of points, and seeds.
 
-A seed deals the dataset out and draws the noise; the feature map is the same throughout. Sessions run in one
+The seed distributes the dataset and draws the noise; the feature map stays the same. Sessions run in one
 process (`hushbid.running.simulate.simulate`), where noise is simulated: it has the distribution that the
-stated ε needs, but whoever has the seed could subtract it.
+stated ε needs, but whoever knows the seed could subtract it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAP_SEED: Final = 20190101
 
 @dataclass(frozen=True, kw_only=True)
 class Row(ExperimentRow):
-    """One setting, over all seeds. MMD² is the exact kernel's, of the bought points against D_v."""
+    """One setting, over all seeds. MMD² of the bought points is against D_v, with the exact kernel."""
 
     dataset: str
     mechanism: str
@@ -139,7 +139,7 @@ def _opened(options: SelectionOptions, configuration: Configuration, seed: int) 
         session = {"name": "selection", "points": points, "delta": DELTA, **given}
         table = {
             **protection,
-            # Simulated noise protects nobody, and has to be allowed.
+            # Simulated noise protects nobody, and must be allowed explicitly.
             "session": {**session, "allow_nonprivate": True},
             "dataset": {"name": where, "seed": seed},
             "features": {"map": "paired", "seed": _MAP_SEED},
@@ -157,7 +157,7 @@ def _sections(
     seed: int,
     given: Mapping[str, float],
 ) -> dict[str, Any]:
-    """What the experiment has in place of a cluster file's sections."""
+    """The sections that replace those of a cluster file."""
     if "roster" in values:
         raise ConfigError(
             f"{path} is a session file, which says nothing of anybody's data.",
@@ -167,7 +167,7 @@ def _sections(
     count = {} if points is None else {"points": points}
     session, features, dataset = (values.get(name, {}) for name in ("session", "features", "dataset"))
     if points is not None and isinstance(session, Mapping):
-        # The file's own batch is for the file's own p.
+        # The file's batch fits only the file's p.
         session = {key: value for key, value in session.items() if key != "batch"}
     changed = {
         **protection,
@@ -179,9 +179,9 @@ def _sections(
 
 
 def _protection(mechanism: str, epsilon: float, seed: int) -> dict[str, Any]:
-    """The sections by which anybody is protected, whoever's the data are."""
+    """The sections that protect the parties, for any data."""
     release = {"mechanism": mechanism, "epsilon": float(epsilon)}
-    # `ask-all` buys the same points as `sealed` and seals nothing; owners learn the same of each other.
+    # `ask-all` buys the same points as `sealed` without sealing; owners learn the same about each other.
     return {
         "target": {**release, "neighbours": Neighbours.SUBSTITUTE_ONE.value},
         "summary": {**release, "neighbours": Neighbours.ADD_REMOVE_ONE.value},
@@ -216,7 +216,7 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
 
 
 def _known(value: float | None) -> float:
-    """NaN for a figure that nobody could work out: where nothing was bought."""
+    """NaN for a figure that is undefined because nothing was bought."""
     return float("nan") if value is None else value
 
 

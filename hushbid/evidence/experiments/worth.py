@@ -1,8 +1,8 @@
-"""Where buying pays: the consumer's model with and without a purchase, by how many rows it has itself.
+"""Where buying pays: the consumer's model with and without a purchase, by its number of own rows.
 
-Each setting is a public dataset dealt out to five owners and a consumer: digits of MNIST, insurance
-customers, and tables whose owners are near or far (`hushbid.datasets.tilted`). A seed deals the data out and
-draws all noise, which has the distribution that the stated ε needs.
+Each setting is a public dataset distributed among five owners and a consumer: MNIST digits, insurance
+customers, and tables whose owners are near or far (`hushbid.datasets.tilted`). The seed distributes the data
+and draws all noise, which has the distribution that the stated ε needs.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ __all__ = ["SETTINGS", "WorthRow", "worth"]
 
 MOST_TESTED: Final = 2_000
 OWNER_POINTS: Final = 2_000
-"""Most rows of an owner, in all settings."""
+"""Maximum rows per owner, in all settings."""
 _DIGITS_GAMMA: Final = 0.01
 _POOL: Final = 10_000
 _METHODS: Final = {"sealed": "private", "tender": "tender"}
-"""A rule → the method that buys by it; `private` has another, which buys the same points as `sealed`."""
+"""Rule → method. `private` uses another rule that buys the same points as `sealed`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorthRow(ExperimentRow):
     """One setting with its options, over all seeds: means, and each seed's gain and verdict beforehand.
 
-    `own_rows` are those that there are, which may be fewer than were asked for.
+    `own_rows` is the actual number, which may be smaller than requested.
     """
 
     setting: str
@@ -110,7 +110,7 @@ def _table(name: str, tilts: Sequence[float]) -> Callable[[Path, int, int], Mark
             labels = file["labels"] if "labels" in file else file["targets"].astype(np.float64)
             table = Table(file["features"], labels)
         most = 12 * OWNER_POINTS + 10 * rows
-        if len(table) > most:  # of the largest tables, a part
+        if len(table) > most:  # a part of the largest tables
             table = table.take(np.sort(generator.choice(len(table), size=most, replace=False)))
         test = min(MOST_TESTED, len(table) // 5)
         partition = tilted(
@@ -136,7 +136,7 @@ SETTINGS: Final[Mapping[str, Callable[[Path, int, int], Market]]] = {
         for how, tilts in (("near", NEAR), ("far", FAR))
     },
 }
-"""What is bought from, by name: each makes a market of the data's directory, a seed, and the rows of D_v."""
+"""Settings by name: each makes a market from the data directory, a seed, and the number of rows of D_v."""
 
 
 def _pairs(options: WorthOptions) -> Iterator[tuple[Configuration, int]]:
@@ -155,10 +155,10 @@ def _pairs(options: WorthOptions) -> Iterator[tuple[Configuration, int]]:
     refuse_unknown(chosen["a_rule"], _METHODS, "rule", "Rules")
     refuse_none(a_setting=settings, a_seed=options.every_seed, **chosen)
     for seed, setting, rows in product(options.every_seed, settings, chosen["a_number_of_own_rows"]):
-        # As many labels as there are rows are all.
+        # As many labels as rows means all.
         labelled = sorted({min(count, rows) for count in chosen["a_number_of_labels"]})
         for points, epsilon, count in product(chosen["a_number_of_points"], chosen["an_epsilon"], labelled):
-            # Without labels there is nothing to choose by but features.
+            # Without labels only features are left to choose by.
             choices = chosen["a_choice"] if count else ("features",)
             for choice, rule, model in product(choices, chosen["a_rule"], chosen["a_model"]):
                 yield (
@@ -186,21 +186,22 @@ def _said(configuration: Configuration, seed: int) -> str:
 
 @lru_cache(maxsize=1)
 def _market(data: Path, setting: str, rows: int, seed: int) -> Market:
-    """A market with so many rows of D_v."""
+    """A market with this many rows of D_v."""
     market = SETTINGS[setting](data, seed, rows)
     return replace(market, partition=_with_rows(market.partition, rows, seed), _chosen={})
 
 
 @lru_cache(maxsize=1)
 def _beside(market: Market, points: int) -> Mapping[str, Selection]:
-    """What is chosen there without privacy."""
+    """The choices without privacy."""
     return {
         name: METHODS[method].choose(market, points, None).selection
         for name, method in (("uniform", "uniform"), ("greedy", "greedy-features"))
     }
 
 
-# By features, which is the same for all numbers of labels, and by labels; with both rules, and without noise.
+# By features, which does not depend on the number of labels, and by labels; with both rules, and without
+# noise.
 @lru_cache(maxsize=8)
 def _bought(
     market: Market,
@@ -210,7 +211,7 @@ def _bought(
     similarity: float | None,
     method: str,
 ) -> Selection:
-    """What is bought there, by the labels of so many rows too; None: by features alone."""
+    """The purchase, using the labels of this many rows too; None: by features alone."""
     if labelled is not None:
         held = np.zeros(len(market.partition.validation), dtype=np.bool_)
         held[_known_rows(market, labelled)] = True
@@ -219,7 +220,7 @@ def _bought(
 
 
 def _known_rows(market: Market, labelled: int) -> npt.NDArray[np.intp]:
-    """The rows of D_v with a label: fewer of them are the first of more."""
+    """The labelled rows of D_v; a smaller number is a prefix of a larger one."""
     generator = np.random.default_rng([market.seed, 2])
     return generator.permutation(len(market.partition.validation))[:labelled]
 
@@ -336,7 +337,7 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> WorthRow
 
 
 def _gain(measured: Measured) -> float | None:
-    """What the purchase adds to own rows; where none has a label, to as many points at random."""
+    """The gain over own rows or, if none has a label, over as many random points."""
     against = measured["own"] if measured["own"] is not None else measured["own_and_uniform"]
     both = measured["own_and_bought"]
     return None if None in (against, both) else both - against

@@ -1,1 +1,1 @@
-"""Sessions in which things go wrong, and whether they come to the same as one in which nothing does."""
+"""Sweeps: inject faults into sessions, and compare the outcome with that of a session without faults."""

@@ -1,4 +1,4 @@
-"""The required outcome of a blind session, in the clear: contents of boxes and greedy selection."""
+"""The correct outcome of a blind session, computed in the clear: contents of boxes and greedy selection."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Opened(NamedTuple):
 def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
     """Open the boxes of an award, in its order, with the consumer's keys.
 
-    Everybody has them in a simulated session.
+    In a simulated session everybody has them.
     """
     weights = dict(weighed.weights)[award.round]
     mask = _mask(session, weighed, award.round, weights)
@@ -88,7 +88,7 @@ def _held(
     """The point in a box, with its attributes; no bytes if it is empty; None if it is void."""
     box = purchase.candidate.box
     if not any(box):
-        # Where the curator cannot link, a box of nothing is sealed: zeros stand for one that never came.
+        # Where the curator cannot link, empty boxes are sealed too; zeros stand for a box that never came.
         return None if session.unlinked else b""
     try:
         number = unfixed(purchase.handle) if session.numbered_boxes else None
@@ -131,7 +131,7 @@ class Best(NamedTuple):
     """A box that selection chooses.
 
     Attributes:
-        score: Its masked score, or the highest that it can have.
+        score: Its masked score, or the highest possible one.
         features: φ of its point, for an honest owner; empty if the box is empty or its owner lies.
         row: The owner's row number, for an honest owner; otherwise the box's number.
     """
@@ -141,9 +141,9 @@ class Best(NamedTuple):
     features: bytes
     row: int
     spread: int = 0
-    """How much lower its score may be."""
+    """By how much the score may be lower."""
     place: int = 0
-    """Where its score stands in the bid, if that orders boxes of one score."""
+    """Position of its score in the bid, where that breaks ties."""
 
 
 class Reference:
@@ -199,7 +199,7 @@ class Reference:
         for row, score in enumerate(scores):
             if row not in self._taken[owner]:
                 yield Best(owner, score, features[row].tobytes(), row)
-        # Padding follows once all points were sent.
+        # Padding follows once all points are sent.
         for row in range(len(features), self._session.batch * len(sent)):
             if row not in self._taken[owner]:
                 yield Best(owner, mask.of_nothing, b"", row)
@@ -207,9 +207,9 @@ class Reference:
     def _in_places(
         self, owner: str, last: BidOnRecord, weights: Weights, mask: OwnMask, *, honest: bool
     ) -> Iterator[Best]:
-        """The points of an honest owner, and what any owner says besides, by the places of this round.
+        """An honest owner's points, and any owner's other statements, by this round's places.
 
-        The lowest bits of a point's score follow from its box, which is not known before it is sent.
+        The lowest bits of a point's score depend on its box, which is unknown until it is sent.
         """
         if honest:
             features = self._features[owner]

@@ -1,6 +1,6 @@
 """The invariants of sessions with a blind curator: one function each, as in `invariants`.
 
-They open what owners and the consumer keep from the curator, with the keys of a simulated session.
+They use the simulated session's keys to open what owners and the consumer hide from the curator.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 MOST_SOUGHT: Final = 40
-"""Points of each owner that are searched for in the curator's data."""
+"""Points per owner to search for in the curator's data."""
 
 
 def awards_are_the_best(evidence: Evidence) -> Iterator[str]:
@@ -91,12 +91,12 @@ def boxes_are_opened_once(evidence: Evidence) -> Iterator[str]:
             owner, handle = purchase.owner, unfixed(purchase.handle)
             box = f"the box {handle} of {owner} that was awarded in round {award.round}"
             if evidence.session.unlinked and not any(purchase.candidate.box):
-                continue  # it never came, and uses no number up
+                continue  # It never came, and uses up no number.
             if (owner, handle) in seen:
                 yield f"{box} was opened before"
             seen.add((owner, handle))
             if evidence.session.unlinked and not any(purchase.candidate.box):
-                continue  # asked for by its place, and never sent
+                continue  # It was asked for by its place, but never sent.
             sent = [
                 digest
                 for bid in bids[owner]
@@ -220,7 +220,7 @@ def faults_follow_from_bids(evidence: Evidence) -> Iterator[str]:
     unsigned = {
         (owner, bid.bid.round)
         for owner, bids in rounds.bids.items()
-        for bid in bids[: rounds.checked.get(owner, 0)]  # later ones enter no round
+        for bid in bids[: rounds.checked.get(owner, 0)]  # Later bids enter no round.
         if not bid.signed
     }
     for owner, number in sorted(faults - unsigned):
@@ -253,14 +253,14 @@ def nothing_is_in_the_clear(evidence: Evidence) -> Iterator[str]:
 
 
 def _is_chosen(wanted: Best, chosen: tuple[str, bytes]) -> bool:
-    """Whether a box is the one that selection chooses, by its owner and masked score."""
+    """Whether selection chooses this box, by owner and masked score."""
     owner, score = chosen
     below = int.from_bytes(wanted.score, "big") - int.from_bytes(score, "big")
     return owner == wanted.owner and 0 <= below <= wanted.spread
 
 
 def _scores(evidence: Evidence) -> dict[bytes, str]:
-    """Scores as a masked one would stand there if it were none: of honest owners, in two of the rounds."""
+    """Byte patterns of unmasked scores of honest owners, in two of the rounds."""
     weighed, session = evidence.weighed, evidence.session
     sought = {}
     for number, weights in weighed.weights[:2]:
@@ -290,7 +290,7 @@ def blind_books_agree(evidence: Evidence) -> Iterator[str]:
         for award in evidence.weighed.awards
         for purchase in award.purchases
     ]
-    if evidence.session.unlinked:  # the curator passes boxes on by their owners and numbers
+    if evidence.session.unlinked:  # The curator forwards boxes by owner and number.
         awarded.sort()
         wins.sort()
     if wins != awarded:

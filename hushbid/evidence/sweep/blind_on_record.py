@@ -1,7 +1,7 @@
-"""The rounds of a blind session according to its transcripts: the curator's and the consumer's.
+"""The rounds of a blind session, read from the curator's and the consumer's transcripts.
 
-As in `rounds_on_record`, nothing here asks a machine or its ledger. Only the check of a bid's signature is
-shared with the curator.
+As in `rounds_on_record`, nothing here asks a machine or its ledger. The curator shares only the check of a
+bid's signature.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BidOnRecord(NamedTuple):
     Attributes:
         bid: The bid, with each box replaced by its SHA-256.
         first: Number of its first box.
-        in_time: Whether it came while its round's bidding was open.
+        in_time: Whether it arrived while bidding for its round was open.
         signed: Whether its owner signed boxes and scores.
     """
 
@@ -57,9 +57,10 @@ class BlindRounds(Rounds):
 
     Attributes:
         bids: The accepted bids of each owner, in order.
-        awards: The awards, in the order of their first sending.
-        chosen_from: Of each round that was decided: the owners of whose boxes it chose.
-        checked: Of each owner, how many of its bids had come when the last of these rounds was decided.
+        awards: The awards, in the order in which they were first sent.
+        chosen_from: For each decided round, the owners among whose boxes it chose.
+        checked: For each owner, the number of its bids that had arrived when the last of these rounds was
+            decided.
     """
 
     bids: dict[str, list[BidOnRecord]] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class _Reading(Reading):
     def __init__(self, session: Session) -> None:
         super().__init__(session, BlindRounds(bids={owner: [] for owner in session.file.owners}))
         self.again = False
-        """Whether the record is that of a new start, which sets timers anew."""
+        """Whether the record belongs to a restart, which sets timers again."""
 
     def read(self, item: RecordedItem, now: float) -> None:
         name = item.public.get("name")
@@ -108,7 +109,7 @@ class _Reading(Reading):
             self.found.rounds[-1].delayed = True
 
     def _close(self, now: float) -> None:
-        """Bidding has ended, if it had not; what came until then is checked, and who did not sign is out."""
+        """End bidding if it is open: check the bids so far, and exclude owners that did not sign."""
         current = self.found.rounds[-1]
         if current.closed is None:
             current.closed = now
@@ -149,19 +150,19 @@ class _Reading(Reading):
 
 @dataclass
 class Weighed:
-    """What the consumer's records tell of its part.
+    """The consumer's part of a session, read from its records.
 
     Attributes:
-        target: g̃ and what is public of the seed set; None: it was not released.
-        seed: Of the secret map; empty likewise.
-        noise: Of each release that noise was drawn for, by its number: the release's own draws.
-        weights: Of each weight that was made: the round that it is recorded for, and it.
-        awards: Awards that it took.
-        delivered: What it says of each award's boxes, but for those of nothing.
-        account: Its account; None: it made none.
-        roots: What it was told that owners committed to; None: they need not.
-        choice, behind: Where the curator cannot link: the places that it chose last, and the boxes behind
-            them, by their owners' numbers.
+        target: g̃ and the public part of the seed set; None: not released.
+        seed: Seed of the secret map; empty if not released.
+        noise: The draws of each release that has noise, by release number.
+        weights: Each computed weight, with the round for which it is recorded.
+        awards: The awards that it accepted.
+        delivered: Its statement about each award's boxes, except empty ones.
+        account: Its account; None if there is none.
+        roots: The owners' commitments as told to it; None: owners need not commit.
+        choice, behind: Where the curator cannot link, the places that it chose last, and the boxes behind
+        them by their owners' numbers.
     """
 
     target: Target | None = None
@@ -176,21 +177,21 @@ class Weighed:
     behind: tuple[int, ...] = ()
 
     def places(self, session: Session, owner: str, number: int) -> Places:
-        """Where the boxes of an owner stand in a round."""
+        """The places of an owner's boxes in a round."""
         secret, other = session.simulated_identity(CONSUMER).sealing, session.public_identity(owner).sealing
         return PairKey(secret, other, session.identifier).places(number, session.batch)
 
     def keys(self, session: Session) -> BlindKeys:
-        """Those of the session, which owners have too."""
+        """The session's keys, which owners have too."""
         return BlindKeys(self.seed, session.identifier)
 
     def map(self, session: Session) -> FeatureMap:
-        """The secret one."""
+        """The secret feature map."""
         return session.space.map(self.seed)
 
 
 def weighed_on_record(records: Iterable[Record]) -> Weighed:
-    """Read a consumer's transcript. One that does not weigh has a target and a map's seed only."""
+    """Read a consumer's transcript. One that computes no weights has only a target and a map's seed."""
     found = Weighed()
     for record in records:
         for item in record.items:
@@ -199,10 +200,10 @@ def weighed_on_record(records: Iterable[Record]) -> Weighed:
 
 
 def _awarded(choice: Choice, numbers: Sequence[int], picked: Picked | None) -> Award:
-    """A choice as an award: of what was chosen, with the boxes that came of it, if they are known.
+    """A choice as an award of the chosen places, with their boxes if known.
 
     Args:
-        numbers: Of each place that was chosen, the number of its box; or what is known in its stead.
+        numbers: For each chosen place, the number of its box, or whatever is known instead.
     """
     boxes = {} if picked is None else {(box.owner, unfixed(box.handle)): box for box in picked.boxes}
     purchases = []

@@ -1,4 +1,4 @@
-"""Running a plan: a session with its faults, and all that is looked at when it is over."""
+"""Run a plan, that is a session with its faults, and collect the evidence that invariants check."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 __all__ = ["TOLD_BY", "Evidence", "Sent", "run_plan"]
 
 TOLD_BY: Final = 16
-"""Bytes by which keys are told from others, and found on record: some are cut up before they get there."""
+"""Leading bytes that identify a key on record; some keys are split before they are recorded."""
 WHOLE: Final = 64
-"""The same, of noise: a few small whole numbers may come twice by chance."""
+"""Leading bytes that identify noise: fewer small integers may repeat by chance."""
 _DATA, _NETWORK, _OWNERS, _SALTS, _NOISE, _GARBLING = range(10, 16)
-"""What a generator is for, beside the seed."""
+"""What a generator is for, mixed into its seed."""
 _DIFFERENT: Final = 6
 """Number of distinct points where several owners hold the same ones."""
 
 
 class Sent(NamedTuple):
-    """A frame that left a party's machine."""
+    """A frame sent by a party's machine."""
 
     sender: str
     receiver: str
@@ -66,12 +66,12 @@ class Evidence:
     """The evidence of a session that is over.
 
     Attributes:
-        plan: What session it was, and what went wrong in it.
-        outcome: How it ended, and the machines.
-        sent: The frames that left, in order; of owners that break the protocol, those that their machines
+        plan: The session and its faults.
+        outcome: How the session ended, and its machines.
+        sent: The frames sent, in order; for owners that break the protocol, the frames that their machines
             meant to send.
-        drawn: The noise and keys that each party drew, by their first bytes, in all its starts together.
-        happened: How often what went wrong, by name.
+        drawn: The noise and keys that each party drew over all its starts, by their first bytes.
+        happened: Number of faults that occurred, by name.
     """
 
     plan: Plan
@@ -92,34 +92,34 @@ class Evidence:
 
     @cached_property
     def rounds(self) -> Rounds:
-        """What the curator's records tell of the rounds."""
+        """The rounds according to the curator's records."""
         if self.session.rule.blind:
             return self.blind_rounds
         return rounds_on_record(self.session, self.records[CURATOR])
 
     @cached_property
     def blind_rounds(self) -> BlindRounds:
-        """The same, with all that a blind curator has."""
+        """The rounds according to a blind curator's records."""
         return blind_rounds_on_record(self.session, self.records[CURATOR])
 
     @cached_property
     def weighed(self) -> Weighed:
-        """What the consumer's records tell of its release, and of more where it weighs."""
+        """The consumer's release according to its records, and its weights where it computes them."""
         return weighed_on_record(self.records[CONSUMER])
 
     @cached_property
     def opened(self) -> Mapping[int, list[Opened]]:
-        """What is in the boxes of each award that such a consumer took, by its round."""
+        """The contents of the boxes of each award accepted by such a consumer, by round."""
         return {award.round: opened(self.session, self.weighed, award) for award in self.weighed.awards}
 
     @cached_property
     def result(self) -> Mapping[str, Any]:
-        """All that faults must not change if nobody waits in vain (`result_of`)."""
+        """The part of the outcome that faults must not change if nobody waits in vain (`result_of`)."""
         return result_of(self.outcome)
 
     @cached_property
     def contents(self) -> Mapping[tuple[str, str, int], frozenset[bytes]]:
-        """For each numbered frame that left, by sender, receiver and number: all its bodies."""
+        """All bodies of each numbered frame sent, by sender, receiver and number."""
         found: dict[tuple[str, str, int], set[bytes]] = defaultdict(set)
         for frame in self.sent:
             if frame.sequence != CONTROL_SEQUENCE:
@@ -128,19 +128,19 @@ class Evidence:
 
     @property
     def complete(self) -> bool:
-        """Whether the session came to its end, as the curator's process says."""
+        """Whether the session was completed, according to the curator's exit."""
         finish = self.outcome.finishes.get(CURATOR)
         return finish is not None and finish.code is ExitCode.DONE
 
     def missing_rounds(self) -> Iterator[str]:
-        """Whether a complete session has fewer rounds than its file says; in words."""
+        """A message if a complete session has fewer rounds than its file says."""
         found, wanted = self.outcome.curator.round, self.session.rounds
         if found != wanted:
             yield f"the session is complete after {found} of {wanted} rounds"
 
     @property
     def byzantine(self) -> frozenset[str]:
-        """Owners that do not keep to the protocol."""
+        """Owners that break the protocol."""
         return frozenset(owner for owner, _ in self.plan.byzantine)
 
     @property
@@ -149,11 +149,11 @@ class Evidence:
 
     @property
     def honest_owners(self) -> tuple[str, ...]:
-        """Owners that keep to the protocol."""
+        """Owners that follow the protocol."""
         return tuple(owner for owner in self.plan.owners if owner not in self.byzantine)
 
     def delivered_that_was_not_owned(self) -> Iterator[str]:
-        """Points of honest owners that their owner does not have, or not as often; in words."""
+        """Messages for delivered points that an honest owner does not have, or not as often."""
         rows = {
             owner: Counter(row.tobytes() for row in self.data[owner].features) for owner in self.honest_owners
         }
@@ -166,7 +166,7 @@ class Evidence:
                 rows[entry.owner][row] -= 1
 
     def said(self, sender: str, *kinds: str) -> Iterator[Sent]:
-        """The frames of some kinds that a party sent."""
+        """The frames of these kinds that a party sent."""
         return (frame for frame in self.sent if frame.sender == sender and frame.kind in kinds)
 
 
@@ -174,7 +174,7 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
     """Run a session.
 
     Args:
-        faults: Whether that goes wrong; if not, the network is a `SteadyNetwork`.
+        faults: Whether to inject the plan's faults; if not, the network is a `SteadyNetwork`.
 
     Raises:
         HushbidError: A party's process would have ended with a bug.
@@ -227,7 +227,7 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
 
 
 class _FreshNoise(SimulatedNoise):
-    """Another noise at each start of a party, as an operating system's is, and notes of all that it gave."""
+    """A source of noise that differs at each start, like the operating system's, and notes what it gave."""
 
     protects = True
 
@@ -237,7 +237,7 @@ class _FreshNoise(SimulatedNoise):
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
         noise = super().draw(request)
-        if noise.any():  # a release that is charged nothing has none
+        if noise.any():  # A release that costs nothing has no noise.
             self._drawn.append(noise.tobytes()[:WHOLE])
         return noise
 

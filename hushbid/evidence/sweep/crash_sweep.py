@@ -19,7 +19,7 @@ from hushbid.transcripts.replay import replayed
 __all__ = ["Failure", "Setting", "SweepResult", "check", "sweep", "uncrashed"]
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with the rule, the sessions so far, and the total."""
+"""Called with the rule, the number of sessions so far, and their total."""
 
 
 class Setting(NamedTuple):

@@ -21,7 +21,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 __all__ = ["FaultSweep", "SeedFailure", "check_seed", "seeds_of", "sweep_faults", "write_transcripts"]
 
 AGAIN: Final = 10
-"""One of this many seeds is run twice, and must give the same transcripts."""
+"""One in this many seeds is run twice, and must give the same transcripts."""
 
 
 class SeedFailure(NamedTuple):
@@ -145,7 +145,7 @@ def _checked(plan: Plan) -> tuple[Evidence | None, dict[str, list[str]]]:
 
 
 def _shrunk(plan: Plan, names: frozenset[str]) -> Plan:
-    """The plan without every fault that is not needed to break one of the same invariants."""
+    """The plan reduced to the faults needed to break one of the same invariants."""
     for fewer in plan.fewer():
         if names & _checked(fewer)[1].keys():
             return _shrunk(fewer, names)

@@ -254,7 +254,7 @@ def books_agree(evidence: Evidence) -> Iterator[str]:
     settlement = curator.settlement()
     if settlement is None:
         yield "the session is complete without a settlement"
-    elif evidence.session.settlement is None:  # with a private settlement all numbers are noisy
+    elif evidence.session.settlement is None:  # In a private settlement all numbers are noisy.
         for owner, share in settlement.items():
             if not np.isfinite(share) or (share and owner not in paid):
                 yield f"{owner} is paid for points that were not bought of it"
@@ -290,12 +290,12 @@ def absent_are_not_chosen(evidence: Evidence) -> Iterator[str]:
 def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
     """An honest owner receives its map, one broadcast per round, the same as others, and asks for its bids.
 
-    The broadcasts depend on the chosen points, and on nothing else that an owner has said. A call has what
-    the consumer released for owners, as it came.
+    The broadcasts depend on the chosen points, and on nothing else that an owner has said. A call contains
+    what the consumer released for owners, unchanged.
     """
     outcome = evidence.outcome
     try:
-        outcome.curator.check_total()
+        outcome.curator.selection.check_total()
     except LocalProtocolError as error:
         yield error.what
     targets = evidence.said(CONSUMER, "target", "subspace-target", "nested-target")
@@ -337,7 +337,7 @@ def mild_faults_change_nothing(evidence: Evidence) -> Iterator[str]:
     for name, value in base.result.items():
         if evidence.result[name] != value:
             yield f"other {name} than without faults"
-    # A signed head depends on times, and a party that dies then says no farewell.
+    # A signed head depends on times, and a party that dies at that point sends no farewell.
     bodies, wanted = (_unsigned(each) for each in (evidence, base))
     for sender, receiver, sequence in sorted(bodies.keys() | wanted.keys()):
         if bodies.get((sender, receiver, sequence)) != wanted.get((sender, receiver, sequence)):
@@ -381,7 +381,7 @@ CURATOR_IS_BLIND: Final = (
 )
 """Invariants where the curator has neither, and the consumer computes the weights."""
 OWNERS_HERD: Final = (submissions_are_herded, submissions_are_signed, choice_is_herded)
-"""Invariants of a tender, besides those where the curator has features and weights."""
+"""Additional invariants of a tender, besides those where the curator has features and weights."""
 
 
 def _named(invariants: Iterable[Invariant]) -> dict[str, Invariant]:

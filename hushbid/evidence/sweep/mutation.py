@@ -215,7 +215,7 @@ def _same_number(_mutator: Mutator, data: bytes) -> list[bytes] | None:
 
 
 def _shorter_batch(_mutator: Mutator, data: bytes) -> list[bytes] | None:
-    """A batch of its first point alone."""
+    """A batch with its first point only."""
 
     def shorten(message: Message) -> dict[str, Any] | None:
         if not isinstance(message, Batch):
@@ -255,7 +255,7 @@ def _flipped(mutator: Mutator, features: Features) -> Features:
 
 
 def edited(data: bytes, edit: Callable[[Message], dict[str, Any] | None]) -> list[bytes] | None:
-    """A frame with other fields in its message; None: `edit` knows nothing to change in it."""
+    """A frame with edited fields in its message; None if `edit` has nothing to change."""
     frame: Frame = decode_frame(data)
     message = decode_message(Direction.OWNER_TO_CURATOR, frame.body)
     changes = edit(message)
@@ -281,7 +281,7 @@ OF_ANY_FRAME: Final[Mapping[str, Mutation]] = {
     "another round": _other_round,
     "oversized": _oversized,
 }
-"""What can be done to a frame, by name, whatever is in it."""
+"""Mutations of any frame, by name."""
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
     **OF_ANY_FRAME,
@@ -290,4 +290,4 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "one number for all": _same_number,
     "a shorter batch": _shorter_batch,
 }
-"""The same, with what can be done to bids whose curator sees what is bid."""
+"""Mutations of any frame, and of bids that the curator can read, by name."""

@@ -1,9 +1,9 @@
-"""A simulated network in which things go wrong, and the parties' loops as far as connections go.
+"""A simulated network with faults, and the connection handling of the parties' loops.
 
-What `hushbid.curator.hub` and `hushbid.protocol.runtime.network.connection` do is done here in simulated
-time: signs of life, a connection that is lost on one side or on both, another attempt after a pause, a hello
-on the new one. Who is here, and which of a peer's connections the curator listens to, is decided by the
-curator's own `Presence`; whether the curator is here, by the participants' own `CuratorPresence`.
+It repeats the behaviour of `hushbid.curator.hub` and `hushbid.protocol.runtime.network.connection` in
+simulated time: signs of life, connections lost on one or both sides, another attempt after a pause, a hello
+on the new connection. The curator's own `Presence` decides who is present, and which of a peer's connections
+the curator listens to. The participants' own `CuratorPresence` decides whether the curator is present.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from hushbid.simulation.network import World
 __all__ = ["FaultyNetwork"]
 
 HANDSHAKE: Final = 4
-"""Latencies that a handshake takes."""
+"""Duration of a handshake, in latencies."""
 
 
 @dataclass(eq=False, slots=True)
 class _Station:
-    """What a participant's loop knows of its connection (`hushbid.protocol.runtime.network.connection`)."""
+    """A participant's view of its connection (`hushbid.protocol.runtime.network.connection`)."""
 
     presence: CuratorPresence
     life: int
-    """Which start of its process this is."""
+    """Counts the starts of its process."""
     connection: Connection | None = None
     pause: float = RECONNECT_MS / 1000
     mute: int = 0
-    """Number of connections that ended since the curator was heard."""
+    """Number of connections that have ended since it last heard the curator."""
 
 
 class FaultyNetwork:
-    """Carries frames between parties that lose their connections and make others.
+    """Carries frames between parties that lose and re-establish their connections.
 
     Args:
         beat: The frame of a sign of life.
-        mutators: Owners that do not keep to the protocol.
+        mutators: Owners that break the protocol.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class FaultyNetwork:
         self._stations: dict[str, _Station] = {}
         self._routes: dict[bytes, Connection] = {}
         self._life = 0
-        """Which start of the curator's process this is."""
+        """Counts the starts of the curator's process."""
         self._presence = Presence(timeouts)
         self._world: World
 
-    # -- what a simulation asks ---------------------------------------------------------------------
+    # -- the simulation's interface ---------------------------------------------------------------------
 
     def join(self, world: World) -> None:
         self._world = world
@@ -101,7 +101,7 @@ class FaultyNetwork:
         self._wires.at(now + self._timeouts.beat, partial(self._tick, party, life))
 
     def stopped(self, party: str, now: float) -> None:
-        """A process is gone, and with it its connections and all that was on its way to it."""
+        """A process is gone, with its connections and everything in flight to it."""
         into = Way.TO_CURATOR if party == CURATOR else Way.FROM_CURATOR
         for connection in list(self._routes.values()):
             if party in (CURATOR, connection.peer):
@@ -112,9 +112,9 @@ class FaultyNetwork:
         self._wires.happened[f"crash of {whose}"] += 1
 
     def round_began(self, number: int, now: float) -> None:
-        """See `Network`: nothing here goes by rounds."""
+        """See `Network`; rounds do not matter here."""
 
-    # -- what happens on the wires ----------------------------------------------------------------------
+    # -- events on the wires ----------------------------------------------------------------------
 
     def arrived(self, connection: Connection, way: Way, data: bytes, now: float) -> None:
         if way is Way.TO_CURATOR:
@@ -130,7 +130,7 @@ class FaultyNetwork:
     def broken(self, connection: Connection, way: Way, now: float) -> None:
         peer = connection.peer
         if way is Way.FROM_CURATOR:
-            # libzmq does not try again after a violation of ZMTP that it found itself.
+            # libzmq does not reconnect after a violation of ZMTP that it found itself.
             if self._stations[peer].connection is connection:
                 self._stations[peer].pause = ABANDONED_AFTER_S
         elif self._presence.connections.current.get(peer) == connection.route:
@@ -206,14 +206,14 @@ class FaultyNetwork:
             self._world.feed(CURATOR, lost, now)
 
     def _take(self, connection: Connection, data: bytes, now: float) -> None:
-        """The curator takes a frame in, as `Hub` does."""
+        """The curator receives a frame, as `Hub` does."""
         world, peer, route = self._world, connection.peer, connection.route
         connections = self._presence.connections
         if not world.goes_on(CURATOR):
             return
         if not connections.hears(peer, route, data):
             # The hub answers `REPLACED`. A participant here has one connection at a time, and has given up
-            # the one that this came by: nobody would hear it.
+            # the one that carried this frame, so nobody would hear the answer.
             connections.late()
             return
         if world.lacks(CURATOR, peer, data):
@@ -252,7 +252,7 @@ class FaultyNetwork:
         self._wires.at(now + self._timeouts.beat, partial(self._tick, party, life))
 
     def _give_up(self, party: str, station: _Station, connection: Connection, now: float) -> None:
-        """Give a connection up, and make another."""
+        """Give up a connection, and make another."""
         self._mourn(party, station.presence.ended(), now)
         self._wires.close(connection, Way.TO_CURATOR, now)
         station.connection = None
@@ -303,7 +303,7 @@ class FaultyNetwork:
         return True
 
     def _hear(self, connection: Connection, data: bytes, now: float) -> None:
-        """A participant takes a frame in, as `Connection` does."""
+        """A participant receives a frame, as `Connection` does."""
         party = connection.peer
         if not self._world.goes_on(party):
             return
@@ -327,7 +327,7 @@ class FaultyNetwork:
             self._world.send_out(party, now)
 
     def _notice_end(self, connection: Connection, life: int, now: float) -> None:
-        """A participant sees that its connection has ended, and connects anew."""
+        """A participant notices that its connection has ended, and reconnects."""
         station = self._stations[connection.peer]
         if station.life != life or station.connection is not connection:
             return

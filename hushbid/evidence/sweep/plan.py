@@ -22,11 +22,11 @@ __all__ = ["Fault", "Kind", "Plan", "Way", "plan_of"]
 
 ROUNDS: Final = (4, 6, 8, 12)
 BLIND_ROUNDS: Final = (3, 4, 6, 8)
-"""Where the consumer weighs: a round takes more there."""
+"""Rounds where the consumer computes the weights, which makes rounds slower."""
 BATCHES: Final = (1, 2, 3)
 MOST_OWNERS: Final = 5
 MOST_ROWS: Final = 12
-"""Most rows of an owner, which has at least one: many owners run out of them."""
+"""Most rows of an owner. With one to this many rows, many owners run out."""
 HASTY: Final = TimeoutSection(
     enrolment=8.0,
     round=2.0,
@@ -38,48 +38,49 @@ HASTY: Final = TimeoutSection(
     silence=1.0,
     abandon=8.0,
 )
-"""Limits of time that faults are longer than."""
+"""Time-outs shorter than faults."""
 PATIENT: Final = TimeoutSection(
     enrolment=120.0, round=120.0, pause=120.0, delivery=120.0, comeback=60.0, closing=60.0, abandon=120.0
 )
-"""Limits of time within which all faults of a mild session are over."""
+"""Time-outs within which every fault of a mild session is over."""
 MILD: Final = 0.6
 """Longest fault of a mild session, in seconds."""
 HARD: Final = 4.0
-"""Longest fault of another one."""
+"""Longest fault of any other session, in seconds."""
 
 
 class Kind(StrEnum):
     """A fault of a peer's connection."""
 
     DELAY = "delay"
-    """Frames take longer, each by another time."""
+    """Frames take longer, each by a different time."""
     DUPLICATION = "duplication"
     """Numbered frames arrive twice."""
     CLOG = "clog"
-    """Nothing arrives, and then everything."""
+    """Nothing arrives for a while, and then everything at once."""
     PARTITION = "partition"
-    """Neither does anything arrive, one way or both, nor can a connection be made."""
+    """Nothing arrives, one way or both, and no connection can be made."""
     RESET = "reset"
-    """The connection ends, with some of what is on its way; what still arrives may be late."""
+    """The connection ends and loses some frames in flight; the rest may arrive late."""
     SILENT_LOSS = "silent-loss"
-    """The connection carries nothing any more, and neither end is told."""
+    """The connection silently stops carrying anything; neither end is told."""
     QUEUE_FULL = "queue-full"
     """The curator cannot send to it."""
     GARBLE = "garble"
-    """Somebody on the line adds bytes to frames, takes some out or changes one: what does not decrypt is no
-    frame, and ends the connection. The line may be garbled for a while, handshakes included.
+    """Somebody on the line adds, removes or changes bytes of frames. Whatever does not decrypt is not a
+    frame, and ends the connection. A line may be garbled for a while, handshakes included.
     """
     TAKEN_OUT = "taken-out"
-    """Somebody on the line takes a numbered frame out whole: only that the next one follows none tells."""
+    """Somebody on the line removes a whole numbered frame: only the gap before the next one reveals it."""
 
 
 _UNGARBLED: Final = tuple(kind for kind in Kind if kind not in (Kind.GARBLE, Kind.TAKEN_OUT))
-"""Of which a seed chooses first: its other faults were planned before lines could be garbled."""
+"""Kinds that a seed chooses among first. They are older than garbled lines, so seeds keep their other
+faults."""
 
 
 class Way(StrEnum):
-    """In which direction."""
+    """The direction of a fault."""
 
     TO_CURATOR = "to the curator"
     FROM_CURATOR = "from the curator"
@@ -87,12 +88,12 @@ class Way(StrEnum):
 
 
 class Fault(NamedTuple):
-    """Something that goes wrong between a peer and the curator.
+    """A fault between a peer and the curator.
 
     Attributes:
-        after: It begins when so many frames of the session have left.
-        seconds: How long it lasts; of a reset, how much later arrives what still does; of a delay, four times
-            the mean of it. One frame at least is garbled, whenever it comes.
+        after: Number of frames of the session sent before it begins.
+        seconds: How long it lasts. For a reset: the delay of frames that still arrive. For a delay: four
+            times its mean. At least one frame is garbled, whenever it comes.
     """
 
     kind: Kind
@@ -103,7 +104,7 @@ class Fault(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is counted as."""
+        """The name under which it is counted."""
         if self.kind is Kind.PARTITION:
             return "partition of both ways" if self.way is Way.BOTH else "partition of one way"
         return self.kind.value
@@ -118,18 +119,18 @@ class Plan:
     """A session and its faults.
 
     Attributes:
-        seed: All of it comes from it.
-        distinct: Whether a point that several owners hold is bought once; owners hold many such points then.
+        seed: Determines everything.
+        distinct: Whether a point held by several owners is bought once; if so, owners share many points.
         commits: Whether owners commit to their rows first.
-        tendering: How owners submit, and what bounds the choice, under `tender`; None: another rule.
-        cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
-        rows: How many points each owner has.
-        mild: Whether nothing lasts longer than the session waits, and nobody breaks the protocol: then the
-            session comes to what it comes to without faults.
-        latency: Seconds that a frame travels, on average.
-        healed: Simulated seconds after which faults are over.
-        byzantine: Owners that do not keep to the protocol, and which share of their frames are others.
-        crashes: Processes that die, as far as they take as many steps.
+        tendering: How owners submit and what limits the choice under `tender`; None: another rule.
+        cadence: Seconds per round if rounds end by the clock; None: a round ends with its slowest owner.
+        rows: Number of points of each owner.
+        mild: Whether no fault outlasts the session's patience and nobody breaks the protocol. The result must
+            then be the same as without faults.
+        latency: Mean travel time of a frame, in seconds.
+        healed: Simulated time after which there are no more faults, in seconds.
+        byzantine: Owners that break the protocol, and the share of their frames that they change.
+        crashes: Processes that die, if they get as far as the planned step.
     """
 
     seed: int
@@ -156,7 +157,7 @@ class Plan:
 
     @cached_property
     def session(self) -> Session:
-        """The session that is run."""
+        """The session to run."""
         owners = len(self.rows)
         file = _session(
             self.rule,
@@ -176,11 +177,11 @@ class Plan:
 
     @property
     def limit(self) -> float:
-        """Simulated seconds in which the session must have ended, by its own limits of time.
+        """Simulated seconds within which the session must have ended, by its own time-outs.
 
-        After the faults: enrolment, and again for the map where owners commit; in each round bids, an ask to
-        every owner one after the other, and a peer that is waited for, or the time of its cadence; a pause;
-        the delivery; closing; and then who missed the end gives the curator up.
+        After the faults come: enrolment, and again for the map where owners commit; in each round, bids, an
+        ask to every owner in turn, and a wait for a missing peer, or else the cadence; a pause; delivery;
+        closing; and finally the time after which a peer that missed the end gives up the curator.
         """
         timeouts = self.session.file.timeouts
         in_a_round = timeouts.round * (1 + len(self.rows)) + timeouts.comeback
@@ -189,7 +190,7 @@ class Plan:
         return self.healed + before + self.rounds * in_a_round + after
 
     def fewer(self) -> Iterator[Plan]:
-        """This plan without one of the things that go wrong, each of them in turn."""
+        """This plan without one of its faults, for each fault in turn."""
         for name in ("byzantine", "crashes", "faults"):
             items: tuple[Any, ...] = getattr(self, name)
             for place in range(len(items)):
@@ -197,7 +198,7 @@ class Plan:
                 yield replace(self, **fewer)
 
     def words(self) -> list[str]:
-        """The session and its faults, for people."""
+        """The session and its faults in words."""
         told = [
             f"{self.rule} with {self.release}, {self.rounds} rounds of {self.batch}, "
             f"{'each point once, ' if self.distinct else ''}"
@@ -241,7 +242,7 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     cadence = None if mild or kind.random() < 0.8 else float(kind.uniform(0.1, 0.6))
     longest = MILD if mild else HARD
     garbles = int(of_garbles.choice([0, 0, 1, 1, 2]))
-    # A frame that nothing follows is missed when its round is over: that is no fault of a mild session.
+    # The loss of a frame that nothing follows shows only when its round is over, so it is no mild fault.
     on_the_line = (Kind.GARBLE,) if mild else (Kind.GARBLE, Kind.GARBLE, Kind.TAKEN_OUT)
     return Plan(
         seed=seed,
@@ -271,7 +272,7 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
 
 
 def _tendering(rng: np.random.Generator, release: str, points: int, owners: int) -> Tendering:
-    """Terms within which that many points can be bought, if owners have enough."""
+    """Terms that allow this many points to be bought, if owners have enough."""
     fewest = -(-points // owners)
     submission = points if rng.random() < 0.5 else int(rng.integers(fewest, points + 1))
     prices = tuple(map(int, rng.integers(1, 5, size=owners))) if rng.random() < 0.4 else ()
@@ -291,7 +292,7 @@ def _tendering(rng: np.random.Generator, release: str, points: int, owners: int)
 
 
 def _least(points: int, submission: int, prices: Sequence[int], caps: Sequence[int]) -> int:
-    """What that many points cost, if each owner has as many as it submits."""
+    """The least cost of this many points, if each owner has as many as it submits."""
     room = caps or [submission] * len(prices)
     one_each = sorted(
         price for price, most in zip(prices, room, strict=True) for _ in range(min(most, submission))
@@ -333,7 +334,7 @@ def _faults(
         peers, frames = (*peers, CONSUMER), frames + 2 * rounds
     found = []
     for _ in range(many):
-        # Some of what happens comes when the last round is over.
+        # Some faults begin after the last round.
         after = int(rng.integers(1, frames + len(peers)))
         kind, way = kinds[int(rng.integers(len(kinds)))], tuple(Way)[int(rng.integers(len(Way)))]
         seconds = float(longest * rng.random() ** 2)
@@ -347,10 +348,10 @@ def _crashes(
     rng: np.random.Generator, owners: Sequence[str], rounds: int, longest: float, *, blind: bool
 ) -> tuple[Crash, ...]:
     parties = (CURATOR, CONSUMER, *owners)
-    in_rounds = 2 * rounds if blind else 0  # steps that the curator takes for the consumer's frames
+    in_rounds = 2 * rounds if blind else 0  # the curator's steps for the consumer's frames
     found = []
     for _ in range(int(rng.choice([0, 0, 1, 1, 2, 3]))):
-        # Half of the crashes are the curator's, which takes most steps.
+        # The curator takes most steps, so half of the crashes are its own.
         party = CURATOR if rng.random() < 0.4 else parties[int(rng.integers(len(parties)))]
         if blind and party != CURATOR and rng.random() < 0.4:
             party = CONSUMER

@@ -1,6 +1,6 @@
 """The invariants of rounds, recomputed from the curator's transcript: one function each.
 
-They are among `hushbid.evidence.sweep.invariants.INVARIANTS`, and are written as those are.
+They belong to `hushbid.evidence.sweep.invariants.INVARIANTS`, and have the same form.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 HALF: Final = 0.5 + 1e-6
-"""Most that rounding to whole numbers takes off or adds: a tie may fall either way."""
+"""Largest error of rounding to whole numbers; a tie may fall either way."""
 
 
 def rounds_need_min_owners(evidence: Evidence) -> Iterator[str]:
@@ -47,10 +47,10 @@ def rounds_need_min_owners(evidence: Evidence) -> Iterator[str]:
 
 
 def winners_are_verified(evidence: Evidence) -> Iterator[str]:
-    """What is chosen came from its owner, is what it was bid as, and is of nobody whose point did not match.
+    """A chosen point came from its owner, equals its bid, and its owner has no point that did not match.
 
-    Of a sealed point the curator sees the features, the bid and the signature; whether features and point
-    belong together, the consumer sees, which may dispute it.
+    For a sealed point the curator sees features, bid and signature. Only the consumer sees whether features
+    and point belong together, and may dispute it.
     """
     rounds, signatures = evidence.rounds, Signatures(evidence.session)
     for win in evidence.outcome.curator.ledger.wins:
@@ -103,9 +103,9 @@ def copies_are_bought_once(evidence: Evidence) -> Iterator[str]:
 
 
 def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
-    """An owner's share is what its undisputed points add to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in its place.
+    """An owner's share is what its undisputed points added to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in turn.
 
-    In a private settlement it is what they are worth under the first broadcast, and the noise on record.
+    In a private settlement it is their worth under the first broadcast, plus the recorded noise.
     """
     curator = evidence.outcome.curator
     if evidence.session.settlement is not None:
@@ -122,7 +122,7 @@ def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
 
 
 def _bought(evidence: Evidence) -> list[Bought]:
-    """What the curator chose; disputed points are not paid."""
+    """The points that the curator chose; disputed ones are not paid."""
     ledger = evidence.outcome.curator.ledger
     disputed = {(dispute.owner, dispute.handle) for dispute in ledger.disputes}
     return [
@@ -132,7 +132,7 @@ def _bought(evidence: Evidence) -> list[Bought]:
 
 
 def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
-    """Computed anew from the noise and the first weight on record; nothing is released before the end."""
+    """Check a private settlement against the recorded noise and first weight; it is released at the end."""
     curator, session = evidence.outcome.curator, evidence.session
     told = curator.settlement()
     if told is None:
@@ -156,10 +156,10 @@ def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
 
 
 def broadcasts_are_numbered(evidence: Evidence) -> Iterator[str]:
-    """The r-th weight is broadcast as round r's, each to an owner once; without noise, it is g̃ - Σφ/(q+b).
+    """The r-th weight is broadcast in round r, once to each owner; without noise, it equals g̃ - Σφ/(q+b).
 
-    Jitter has no weight then. q is the seed set's size by its weight and b for every round before, however
-    many points were chosen in these.
+    Jitter then has no weight. q is the weighted size of the seed set plus b for every earlier round, however
+    many points those chose.
     """
     rounds = evidence.rounds
     for each in rounds.rounds:
@@ -189,14 +189,14 @@ def _other_weights(evidence: Evidence, rounds: Rounds) -> Iterator[str]:
         total = sum(chosen, start=weight * target.seed_total)
         wanted = target.embedding - total * FEATURE_UNIT / (weight * target.seed_size + batch * each.number)
         if evidence.session.jitter is not None:
-            wanted = np.append(wanted, 0.0)  # there is no noise that it could follow
+            wanted = np.append(wanted, 0.0)  # There is no noise to recompute it from.
         wanted = np.clip(wanted, -limits.MAX_WEIGHT, limits.MAX_WEIGHT)
         if np.abs(wanted / WEIGHT_UNIT - each.weights).max() > HALF:
             yield f"the weight of round {each.number} is not that of the points that were chosen before"
 
 
 def rounds_keep_the_cadence(evidence: Evidence) -> Iterator[str]:
-    """By the clock a round lasts its time exactly, later only if paused or started again; bids have half."""
+    """By the clock a round lasts exactly its time, or longer after a pause or restart; bids have half."""
     cadence = evidence.session.file.session.fixed_cadence
     if cadence is None:
         return
@@ -210,7 +210,7 @@ def rounds_keep_the_cadence(evidence: Evidence) -> Iterator[str]:
 
 
 def _target(evidence: Evidence) -> Target | None:
-    """What the consumer released, if the curator has it."""
+    """The consumer's release, if the curator has it."""
     if evidence.outcome.curator.target is None:
         return None
     for frame in evidence.said(CONSUMER, "target", "subspace-target", "nested-target"):

@@ -1,7 +1,7 @@
-"""The rounds of a session as the curator's transcript tells of them: read from its frames and times alone.
+"""The rounds of a session, read from the frames and times in the curator's transcript alone.
 
-Nothing here asks the curator's machine or books, so that a bug there does not hide itself. Shared with it are
-φ, the norms that a φ can have, and, of sealed points, what it recorded of their signatures.
+Nothing here asks the curator's machine or books, so that a bug there cannot hide itself. It shares only φ,
+the possible norms of φ, and the recorded check of sealed points' signatures.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _Point: TypeAlias = Candidate | SealedCandidate
 
 
 class PointOnRecord(NamedTuple):
-    """A point that came to the curator.
+    """A point that the curator received.
 
     Attributes:
-        bid: The bid that it belongs to.
-        candidate: The point; of a sealed one, the SHA-256 of the box is in the box's place.
+        bid: Its bid.
+        candidate: The point; in a sealed point the SHA-256 of the box replaces the box.
     """
 
     owner: str
@@ -52,7 +52,7 @@ class PointOnRecord(NamedTuple):
     candidate: _Point
 
     def is_of(self, candidate: _Point) -> bool:
-        """Whether it is this point, sealed or open."""
+        """Whether it is the given point, sealed or open."""
         mine = self.candidate
         if not np.array_equal(mine.features, candidate.features):
             return False
@@ -66,7 +66,7 @@ class SentBroadcast(NamedTuple):
     """A broadcast that the curator sent for the first time.
 
     Attributes:
-        under: The round whose weight was the last that was computed then.
+        under: The round of the last weight computed before it.
     """
 
     owner: str
@@ -79,17 +79,17 @@ class Round:
     """A round.
 
     Attributes:
-        number: The first is 1, by the order of the weights.
-        stated: What number the curator recorded with its weight.
-        began: When its weight was computed, in simulated seconds; under `tender`, which takes answers while
-            others still enrol, when the time for answers began.
-        bids: Owners whose bid for it came, to its last message, while bids were taken.
-        present: Those of them of whom no point was known not to match when bidding ended, and who missed no
-            earlier round of a session that buys a point once.
-        closed: When bidding ended; None: it did not.
-        over: When the next round, or the delivery, began; None: neither did.
-        unmatched: Owners with a point known not to match when the round was over.
-        delayed: Whether it was paused, or the curator was started again in it.
+        number: Position in the order of the weights, from 1.
+        stated: The number that the curator recorded with its weight.
+        began: When its weight was computed, in simulated seconds. Under `tender`, where answers may come
+            while others still enrol: when the time for answers began.
+        bids: Owners whose complete bid arrived while bidding was open.
+        present: Those of them without a point known not to match when bidding ended. In a session that buys a
+            point once, they also missed no earlier round.
+        closed: When bidding ended; None if it did not.
+        over: When the next round or the delivery began; None if neither did.
+        unmatched: Owners with a point known not to match by the end of the round.
+        delayed: Whether it was paused, or the curator restarted during it.
     """
 
     number: int
@@ -109,7 +109,7 @@ class Rounds:
     """The record of all rounds.
 
     Attributes:
-        points: Points that came, by owner and the owner's number of them.
+        points: Received points, by owner and the owner's number for them.
         broadcasts: In the order in which they were sent.
     """
 
@@ -128,11 +128,11 @@ def rounds_on_record(session: Session, records: Iterable[Record]) -> Rounds:
 
 
 def mismatch(session: Session, point: PointOnRecord, weights: Weights) -> str:
-    """In what a point does not match its features or its bid, in words; nothing: it does.
+    """How a point differs from its features or its bid, in words; empty if it matches.
 
     Args:
         point: The point. If it is sealed, the curator sees neither the owner of its features nor its place.
-        weights: The weight that it was bid under.
+        weights: The weight under which it was bid.
     """
     features = point.candidate.features
     if not session.space.admits(features[None])[0]:
@@ -154,21 +154,21 @@ def _score(session: Session, features: Any, weights: Weights) -> int:
 
 
 class Reading(ABC):
-    """Reads the items of a curator's records in their order."""
+    """Reads the items of a curator's records in order."""
 
     def __init__(self, session: Session, found: Rounds) -> None:
         self.found = found
         self._session = session
         self._unmatched: set[str] = set()
-        """Owners that are known by now not to have kept to their word."""
+        """Owners known so far to have sent something that does not match."""
         self._sent: set[tuple[str, int]] = set()
 
     @abstractmethod
     def _close(self, now: float) -> None:
-        """Bidding has ended, if it had not."""
+        """End bidding if it is open."""
 
     def _end(self, now: float) -> bool:
-        """The round is over, if one was under way."""
+        """End the current round, if there is one."""
         if not self.found.rounds or self.found.rounds[-1].over is not None:
             return False
         self._close(now)
@@ -219,7 +219,7 @@ class _Reading(Reading):
         self.found.rounds.append(Round(len(self.found.rounds) + 1, stated, now, weights))
 
     def _close(self, now: float) -> None:
-        """Bidding has ended, if it had not: points are only checked, and asked for, when it has."""
+        """End bidding if it is open: only then are points checked and asked for."""
         current = self.found.rounds[-1]
         if current.closed is None:
             current.closed = now
@@ -268,7 +268,7 @@ class _Reading(Reading):
         self._unchecked.append(point)
 
     def _check(self, item: RecordedItem) -> None:
-        """Note who is known by now not to have kept to its word. A sealed point's signature is of its box."""
+        """Note owners whose points do not match. The signature of a sealed point covers its box."""
         signed: Any = item.private["signed"]
         for point, holds in zip(self._unchecked, signed, strict=True):
             weights = self.found.rounds[point.bid.round - 1].weights

@@ -1,4 +1,4 @@
-"""A small session whose parties crash: what it came to, to compare with one in which nobody did."""
+"""A small session with crashes, and its outcome, to compare with that of a session without them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kin
 
 
 class Step(NamedTuple):
-    """A step of a party: when it was taken, in simulated seconds, and how many frames left with it."""
+    """A step of a party: its time in simulated seconds, and the number of frames that left with it."""
 
     now: float
     frames: int
@@ -48,12 +48,12 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Course:
-    """What a session came to, and what was seen of it.
+    """The outcome of a session, and the evidence of its course.
 
     Attributes:
-        result: All that has to be the same whoever crashed, by name: wins, books, settlement, points, ends.
-        bodies: Of each numbered frame that left, by sender, receiver and number: all its bodies, of which
-            there is to be one. Frames with the head of a transcript are left out.
+        result: Everything that crashes must not change, by name: wins, books, settlement, points, exits.
+        bodies: All bodies of each numbered frame sent, by sender, receiver and number; there must be one.
+            Frames with a transcript's head are left out.
     """
 
     result: Mapping[str, Any]
@@ -67,16 +67,15 @@ class Course:
 
 
 class Tendering(NamedTuple):
-    """How owners submit in a small `tender`, and what bounds the choice.
+    """How owners submit in a small `tender`, and what limits the choice.
 
     Attributes:
-        messages: Messages of a submission, at most.
-        submission: The points that an owner submits, rounded up to whole messages; None: as many as are
-            bought.
-        prices: Of an owner's points, in the order of the roster; none: points have no price.
-        budget: The most that all points may cost; None: anything.
-        caps: The most points that an owner sells, likewise; none: any number.
-        nested: Whether the curator has a finer release than the owners. The release must be able to.
+        messages: Maximum number of messages per submission.
+        submission: Points that an owner submits, rounded up to whole messages; None: as many as are bought.
+        prices: Price per point of each owner, in roster order; empty: points have no price.
+        budget: Maximum total cost; None: no limit.
+        caps: Maximum points sold by each owner, in roster order; empty: no limit.
+        nested: Whether the curator gets a finer release than the owners; the release must support it.
     """
 
     messages: int = 3
@@ -88,7 +87,7 @@ class Tendering(NamedTuple):
 
 
 def goes_with(rule: str, release: str) -> bool:
-    """Whether a session can have that rule and that release of D_v."""
+    """Whether a session can combine this rule with this release of D_v."""
     return not (RULES[rule].herds and "directions" in RELEASES[release].Parameters.model_fields)
 
 
@@ -103,13 +102,13 @@ def small_session(
     tendering: Tendering | None = None,
     commits: bool = False,
 ) -> Session:
-    """A session of few features and simulated noise.
+    """A session with few features and simulated noise.
 
     It settles privately where its rule and its release guarantee something to the owners, and copies of a
     point are bought too. A `tender` buys the points of all rounds in one, by default from submissions of
     several messages, and does not settle privately. With `logistic` the ε of asks is so large that it
-    protects nobody: the rule is for thousands of owners. With `distinct` a point that several owners hold is
-    bought once. With `commits` owners commit to their rows first.
+    protects nobody: the rule is meant for thousands of owners. With `distinct` a point that several owners
+    hold is bought once. With `commits` owners commit to their rows first.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
@@ -185,11 +184,11 @@ def run(
 ) -> Course:
     """Run a session whose processes die.
 
-    Owners have so few points that they run out of them towards the end.
+    Owners have so few points that they run out towards the end.
 
     Args:
-        noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded.
-        away: Names the owners that have no connection while a round is under way.
+        noise: Makes the noise source of the named party at each of its starts; None: seeded.
+        away: Returns the owners that have no connection during a round.
     """
     rng = np.random.default_rng(0)
     bodies: dict[tuple[str, str, int], set[bytes]] = defaultdict(set)
@@ -222,7 +221,7 @@ def run(
 
 
 def result_of(outcome: SimulationOutcome) -> dict[str, Any]:
-    """All that has to be the same whoever crashed, by name: wins, books, settlement, points, ends."""
+    """Everything that crashes must not change, by name: wins, books, settlement, points, exits."""
     curator, consumer = outcome.curator, outcome.consumer
     ledger, stored = curator.ledger, outcome.delivered
     return {
@@ -248,7 +247,7 @@ def _bought(entry: Any) -> tuple[Any, ...]:
 
 
 def compared(course: Course, base: Course) -> list[str]:
-    """What of a session is not as in one that nobody crashed in, in words; nothing if all is."""
+    """The differences from a session without crashes, in words; empty if there are none."""
     different = [name for name, value in base.result.items() if course.result[name] != value]
     wrong = [f"other {', '.join(different)}"] if different else []
     if any(len(found) > 1 for found in course.bodies.values()):

@@ -1,4 +1,4 @@
-"""Settlements computed anew, for invariants: of the points that were bought, by the definitions alone."""
+"""Settlements recomputed for invariants, from the bought points and the definitions alone."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from hushbid.protocol.wire.messages import Target
 __all__ = ["ROUNDING", "Bought", "gained", "worth"]
 
 ROUNDING: Final = 1e-9
-"""Seconds, or shares of J, by which sums of floating-point numbers may differ."""
+"""Tolerance for sums of floating-point numbers, in seconds or shares of J."""
 
 _Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 class Bought(NamedTuple):
-    """A point that was bought, and who sold it; `features` is its φ, int16 of shape (d,).
+    """A bought point and its seller; `features` is its φ, int16 of shape (d,).
 
-    If it is not `paid`, it stands in S all the same.
+    A point that is not `paid` belongs to S all the same.
     """
 
     owner: str
@@ -35,12 +35,12 @@ class Bought(NamedTuple):
 def gained(
     points: Iterable[Bought], owners: Sequence[str], target: Target | None, session: Session
 ) -> dict[str, float]:
-    """What each owner's points add to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in its place (DPDS §2, incentives).
+    """What each owner's points add to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in turn (DPDS §2, incentives).
 
     Args:
         points: In the order in which they were chosen.
-        owners: All, winners or not.
-        target: The released g̃; None: there is none, and nothing was bought.
+        owners: All owners, winners or not.
+        target: The released g̃; None: there is no target, and nothing was bought.
     """
     shares = dict.fromkeys(owners, 0.0)
     if target is None:
@@ -58,14 +58,14 @@ def gained(
 
 
 def worth(points: Iterable[Bought], noise: Mapping[str, int], weights: Sequence[int]) -> dict[str, float]:
-    """What each owner's points are worth in a private settlement, with its noise (docs/privacy.md).
+    """The worth of each owner's points in a private settlement, with its noise (docs/privacy.md).
 
     Args:
         points: In any order.
-        noise: Of each owner, in units of 2^-15.
-        weights: The first broadcast's, but for that of jitter, in units of 2^-22.
+        noise: Each owner's noise, in units of 2^-15.
+        weights: The first broadcast's weights without that of jitter, in units of 2^-22.
     """
-    # C, half of the weight's length in units of 2^15 · 2^22, and one more.
+    # C: half of the weight's length in units of 2^15 · 2^22, plus one.
     whole = math.isqrt(sum(weight**2 for weight in weights) * 2**28) + 1
     totals = dict(noise)
     for point in points:

@@ -1,8 +1,7 @@
-"""The bytes of a connection, one way: frames with their lengths, of which somebody on the line garbles some.
+"""One direction of a connection as bytes: frames with lengths, some garbled by somebody on the line.
 
-It does what ZMTP and CURVE do: what says where a frame ends is not authenticated, and what is in it is. A
-length that was changed makes other bytes of what follows; a frame that does not lead to its tag, or comes
-under a number that was used, is none, and the connection ends.
+It mimics ZMTP and CURVE: a frame's length is not authenticated, its content is. A changed length misframes
+the bytes that follow. A frame with a wrong tag, or with a used number, is invalid and ends the connection.
 """
 
 from __future__ import annotations
@@ -17,29 +16,29 @@ from hushbid.protocol import limits
 __all__ = ["Stream", "garbled"]
 
 _LONG: Final = 0x02
-"""In the first byte of a frame: its length has 8 bytes in place of one."""
+"""Flag in a frame's first byte: the length has 8 bytes instead of one."""
 _COMMAND: Final = b"\x07MESSAGE"
 _NUMBER_BYTES: Final = 8
 _TAG_BYTES: Final = 16
 _ENVELOPE: Final = len(_COMMAND) + _NUMBER_BYTES + _TAG_BYTES
 _HEAD: Final = 10
-"""Where the bytes are that say how long a frame is, and one more."""
+"""Range of a frame's length bytes, plus one byte."""
 _MOST: Final = 4
-"""Most bytes that are added or taken out at once."""
+"""Maximum number of bytes added or removed at once."""
 _TRICKLES: Final = 2
-"""Beats in a row in which bytes came, and no frame: the connection has stalled."""
+"""Consecutive beats with bytes but no frame after which the connection counts as stalled."""
 
 
 class Stream:
-    """Frames as bytes, at both of their ends: `packed` by who sends, `taken` by who reads.
+    """Frames as bytes at both ends: the sender calls `packed`, the reader `taken`.
 
     Args:
-        key: What both ends have, and nobody on the line.
+        key: A key that both ends share, and nobody on the line knows.
     """
 
     def __init__(self, key: bytes) -> None:
         self.broken = False
-        """Whether something came that is no frame: nothing is read after it."""
+        """Whether invalid bytes arrived; nothing is read after them."""
         self._key = key
         self._sent = self._received = 0
         self._waiting = b""
@@ -55,7 +54,7 @@ class Stream:
         return bytes((_LONG,)) + len(body).to_bytes(8) + body
 
     def taken(self, data: bytes) -> list[bytes]:
-        """The frames that end with these bytes."""
+        """The frames completed by these bytes."""
         self._came += len(data)
         self._waiting += data
         found: list[bytes] = []
@@ -76,13 +75,13 @@ class Stream:
         return found
 
     def stalls(self) -> bool:
-        """Whether bytes trickle in, and no frame does. Ask once per beat, and of silent peers only."""
+        """Whether bytes trickle in without completing a frame. Call once per beat, for silent peers only."""
         came, self._seen = self._came > self._seen, self._came
         self._trickles += came
         return self._trickles >= _TRICKLES
 
     def _next(self) -> bytes | None:
-        """What the first length that waits says is a frame, if all of it is here."""
+        """The next frame by its stated length, if it is complete."""
         head = 9 if self._waiting[:1] and self._waiting[0] & _LONG else 2
         if len(self._waiting) < head:
             return None
@@ -100,9 +99,9 @@ class Stream:
 
 
 def garbled(data: bytes, rng: np.random.Generator) -> bytes:
-    """The bytes of a frame with some more, some fewer or another one among them, often where its length is.
+    """A frame's bytes with some added, removed or changed, often in its length.
 
-    It never takes out a whole frame.
+    It never removes a whole frame.
     """
     place = int(rng.integers(_HEAD if rng.random() < 0.5 else len(data)))
     count = int(rng.integers(1, _MOST + 1))
@@ -112,7 +111,7 @@ def garbled(data: bytes, rng: np.random.Generator) -> bytes:
     if way == 1:
         return data[:place] + data[place + count :]
     if way == 2:
-        # A length that may be one: what follows becomes the rest of one frame.
+        # A plausible length: what follows becomes the rest of one frame.
         place = int(rng.integers(6, 9)) if data[0] & _LONG else 1
     other = data[place] ^ int(rng.integers(1, 256))
     return data[:place] + bytes((other,)) + data[place + 1 :]

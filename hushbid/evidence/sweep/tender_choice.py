@@ -1,7 +1,8 @@
-"""What a tender chooses, recomputed: by the definitions alone, one point after the other, in whole numbers.
+"""The choice of a tender, recomputed from the definitions alone, point by point, in integers.
 
-Nothing here is as fast as what it checks (`hushbid.protocol.space.herding` and `terms`). Shared with that are
-φ, y and the aim. docs/protocol.md ("A tender") and docs/configuration.md ("Wishes") have the definitions.
+It is slow compared with the code that it checks (`hushbid.protocol.space.herding` and `terms`), and shares
+only φ, y and the aim with it. docs/protocol.md ("A tender") and docs/configuration.md ("Wishes") have the
+definitions.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _Vector: TypeAlias = list[int]
 
 
 class _RunningSums:
-    """y of some points, the aim, and Σy of those chosen so far."""
+    """y of the points, the aim, and Σy over the points chosen so far."""
 
     def __init__(self, features: Features, aim: Aim) -> None:
         self._rows: list[_Vector] = aim.statistic.of(features).tolist() if len(features) else []
@@ -43,7 +44,7 @@ class _RunningSums:
 
 
 def herded(features: Features, aim: Aim, count: int) -> list[int]:
-    """The rows that an owner submits, in the order of their choice, at most `count`.
+    """The rows that an owner submits, in order of choice, at most `count`.
 
     Args:
         features: φ of its rows, int16 of shape (n, d).
@@ -68,17 +69,17 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class _Copy:
-    """What copies of a point have in common: φ, and which of its owner's points of this φ it is."""
+    """The identity that copies of a point share: φ, and its position among its owner's points of this φ."""
 
     phi: bytes
     place: int
 
 
 class Market:
-    """The curator's choice of what owners submitted, within the session's wishes.
+    """The curator's choice among submitted points, within the session's wishes.
 
     Args:
-        entries: Points of the owners that take part, each owner's in the order of their arrival.
+        entries: Points of participating owners, each owner's in order of arrival.
     """
 
     def __init__(self, session: Session, entries: Sequence[Entry]) -> None:
@@ -98,7 +99,7 @@ class Market:
         self._copies = self._copies_of_each() if session.file.distinct else []
 
     def choose(self, features: Features, aim: Aim, count: int) -> list[Entry]:
-        """The points that are bought, in order.
+        """The bought points, in order.
 
         Args:
             features: φ of `entries`, in their order, int16 of shape (n, d).
@@ -132,7 +133,7 @@ class Market:
         return self._caps.get(owner, len(self._entries)) - self._sold[owner]
 
     def _for_sale(self) -> list[int]:
-        """What is left of owners that may sell; of copies, the cheapest."""
+        """Remaining points of owners that may sell; among copies, the cheapest."""
         rows = [row for row in self._left if self._room(self._entries[row].owner) > 0]
         least: dict[object, Fraction] = {}
         for row in rows:
@@ -145,7 +146,7 @@ class Market:
         return self._copies[row] if self._copies else row
 
     def _sellable(self) -> list[Fraction]:
-        """The price of each point that can still be sold, within caps: once, as its first seller's."""
+        """The price of each point that can still be sold within caps, once, at its first seller's price."""
         first = {self._point(row): row for row in reversed(self._for_sale())}
         counted: Counter[str] = Counter()
         prices = []
@@ -157,7 +158,7 @@ class Market:
         return sorted(prices)
 
     def _affordable(self, count: int) -> int:
-        """How many points can be bought at most."""
+        """The maximum number of points that can be bought."""
         cost, bought = Fraction(0), 0
         for price in self._sellable()[:count]:
             cost += price
@@ -167,7 +168,7 @@ class Market:
         return bought
 
     def _offered(self, more: int) -> list[int]:
-        """What can be bought, and then the cheapest others, `more` points in all."""
+        """The affordable points, then the cheapest others, `more` points in all."""
         if not more:
             return []
         cheapest = self._sellable()[:more]
@@ -197,7 +198,7 @@ class Market:
         return copies
 
     def _seller(self, best: int, offered: Sequence[int]) -> int:
-        """Of copies at one price, the one with the smallest hash of session, point and owner's rank."""
+        """Among copies at one price, the one with the smallest hash of session, point and owner's rank."""
         if not self._copies:
             return best
         copy = self._copies[best]

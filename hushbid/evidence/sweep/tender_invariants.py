@@ -1,6 +1,6 @@
 """The invariants of a tender: what owners submit, what they sign, and what the curator chooses.
 
-They are among `hushbid.evidence.sweep.invariants.INVARIANTS`, and are written as those are.
+They belong to `hushbid.evidence.sweep.invariants.INVARIANTS`, and have the same form.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DIGEST: Final = 32
 
 
 def submissions_are_herded(evidence: Evidence) -> Iterator[str]:
-    """An honest owner submits the rows that running sums choose of its own, their scores, and padding."""
+    """An honest owner submits those of its rows that running sums choose, with scores and padding."""
     session, target = evidence.session, evidence.weighed.target
     if target is None or not evidence.rounds.rounds:
         return
@@ -65,7 +65,7 @@ def submissions_are_herded(evidence: Evidence) -> Iterator[str]:
 def submissions_are_signed(evidence: Evidence) -> Iterator[str]:
     """Each point that an honest owner submits, and each one bought, leads to a root that its owner signed.
 
-    The box of a point, its features and its number make its leaf.
+    A point's leaf is made of its box, its features and its number.
     """
     session = evidence.session
     of_owner: dict[str, set[bytes]] = {owner: set() for owner in evidence.honest_owners}
@@ -103,9 +103,9 @@ def submissions_are_signed(evidence: Evidence) -> Iterator[str]:
 
 
 def choice_is_herded(evidence: Evidence) -> Iterator[str]:
-    """What is bought is what running sums choose of all that present owners submitted, within the wishes.
+    """The bought points are those that running sums choose from all submissions, within the wishes.
 
-    They are towards the finer release, where the curator has one.
+    They aim at the finer release where the curator has one.
     """
     session, target, rounds = evidence.session, evidence.weighed.target, evidence.rounds
     if target is None or not rounds.rounds or rounds.rounds[0].over is None:
@@ -128,7 +128,7 @@ def choice_is_herded(evidence: Evidence) -> Iterator[str]:
 
 
 def _submissions(evidence: Evidence) -> Mapping[str, Sequence[Submission]]:
-    """What each honest owner submitted, message by message, however often it was sent."""
+    """Each honest owner's submission, message by message; resent messages count once."""
     found: dict[str, dict[int, Submission]] = {owner: {} for owner in evidence.honest_owners}
     for frame in evidence.sent:
         if frame.kind == "submission" and frame.sender in found:

@@ -1,7 +1,7 @@
-"""Connections between the curator and its peers, what travels on them, and what goes wrong there.
+"""Connections between the curator and its peers, the frames on them, and their faults.
 
-A connection keeps the order of its frames, as TCP does; frames of different peers overtake each other. When
-a connection ends, a beginning of what was on its way still arrives, perhaps after the hello of the next.
+A connection keeps the order of its frames, as TCP does; frames of different peers overtake each other. When a
+connection ends, the first frames in flight still arrive, perhaps after the next connection's hello.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 __all__ = ["HOLDING", "Connection", "Ends", "Wires"]
 
 _SEQUENCE: Final = slice(21, 29)
-"""Where a frame has its number (docs/wire.md)."""
+"""Position of a frame's number (docs/wire.md)."""
 HOLDING: Final = (Kind.CLOG, Kind.PARTITION)
 """Faults that keep frames from arriving while they last."""
 
 
 @dataclass(eq=False, slots=True)
 class _Flight:
-    """A frame on its way."""
+    """A frame in flight."""
 
     data: bytes
     sent: float
@@ -44,16 +44,16 @@ class Connection:
     peer: str
     number: int
     ended: bool = False
-    """Both ends know, or will: nothing can be sent any more."""
+    """Whether the connection has ended and both ends know, or will: nothing more can be sent."""
     severed: bool = False
-    """Neither end knows that nothing arrives any more."""
+    """Whether nothing arrives any more, and neither end knows it."""
     flights: dict[Way, deque[_Flight]] = field(
         default_factory=lambda: {Way.TO_CURATOR: deque(), Way.FROM_CURATOR: deque()}
     )
     last: dict[Way, float] = field(default_factory=lambda: {Way.TO_CURATOR: 0.0, Way.FROM_CURATOR: 0.0})
-    """When the last frame of each way arrives."""
+    """Arrival time of the last frame in each direction."""
     streams: dict[Way, Stream] = field(init=False)
-    """What it carries, as bytes."""
+    """Its bytes in each direction."""
 
     def __post_init__(self) -> None:
         ways = Way.TO_CURATOR, Way.FROM_CURATOR
@@ -61,7 +61,7 @@ class Connection:
 
     @property
     def route(self) -> bytes:
-        """What the curator calls it."""
+        """The curator's name for it."""
         return self.number.to_bytes(5)
 
 
@@ -72,27 +72,27 @@ class Ends(Protocol):
         """A frame has arrived."""
 
     def ended(self, connection: Connection, due: float) -> None:
-        """A connection has ended; its participant can know it from `due` on."""
+        """A connection has ended; its participant can notice from `due` on."""
 
     def broken(self, connection: Connection, way: Way, now: float) -> None:
-        """What came this way of a connection is no frame: who read it has ended the connection."""
+        """Invalid bytes came this way of a connection, and their reader has ended it."""
 
     def connection_of(self, peer: str) -> Connection | None:
-        """The connection that a participant has, if it has one."""
+        """A participant's connection, if it has one."""
 
     def healed(self) -> None:
-        """Nothing goes wrong any more."""
+        """There are no more faults."""
 
 
 class Wires:
-    """Carries frames on connections, and has the faults of a plan happen to them.
+    """Carries frames on connections, and applies a plan's faults to them.
 
     Args:
-        faults: What goes wrong; each begins when so many frames have been carried.
-        latency: Seconds that a frame travels, on average; one frame takes half of it, another one and a half.
-        healed: Simulated seconds after which nothing goes wrong any more.
-        rng: For latencies, and for how much of a lost connection still arrives.
-        garbling: For what becomes of frames on a line that is garbled.
+        faults: The faults; each begins after a given number of frames.
+        latency: Mean travel time in seconds; individual frames take between 0.5 and 1.5 times as long.
+        healed: Simulated time after which there are no more faults, in seconds.
+        rng: Draws latencies, and how much of a lost connection still arrives.
+        garbling: Draws the changes on garbled lines.
     """
 
     def __init__(
@@ -106,51 +106,51 @@ class Wires:
     ) -> None:
         self.latency = latency
         self.happened: Counter[str] = Counter()
-        """How often what went wrong, by name."""
+        """Number of faults that occurred, by name."""
         self._faults = deque(sorted(faults, key=lambda fault: fault.after))
         self._healed = healed
         self._rng = rng
         self._garbling = garbling
         self._unmet: list[Fault] = []
-        """Garbled lines on which no frame has come yet, and frames that are to be taken out."""
+        """Garbled lines that no frame has reached yet, and frames to be removed."""
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._number = 0
         self._carried = 0
         self._windows: list[tuple[Fault, float]] = []
-        """Faults that last, with when each is over."""
+        """Lasting faults, with the end of each."""
         self._newest: dict[str, int] = {}
         self._latest_sent = 0.0
         self._ends: Ends
 
     def join(self, ends: Ends) -> None:
-        """Learn whose frames these are, before anything else."""
+        """Set the parties' loops; call this first."""
         self._ends = ends
         self.at(self._healed, self._heal)
 
     @property
     def next_due(self) -> float:
-        """When the next thing happens; infinity: nothing will."""
+        """Time of the next event; infinity if there is none."""
         return self._agenda[0][0] if self._agenda else math.inf
 
     def turn(self, now: float) -> None:
-        """Bring about the first thing that is due."""
+        """Execute the next event."""
         _, _, action = heapq.heappop(self._agenda)
         action(now)
 
     def at(self, due: float, action: Callable[[float], None]) -> None:
-        """Have something happen at a time."""
+        """Schedule an event."""
         self._number += 1
         heapq.heappush(self._agenda, (due, self._number, action))
 
     def connect(self, peer: str) -> Connection:
-        """A new connection of a participant to the curator."""
+        """Open a connection from a participant to the curator."""
         self._number += 1
         return Connection(peer, self._number)
 
     # -- frames -----------------------------------------------------------------------------------------
 
     def put(self, connection: Connection, way: Way, data: bytes, sequence: int, now: float) -> None:
-        """Send a frame; nobody knows yet whether it arrives."""
+        """Send a frame, which may or may not arrive."""
         if connection.ended or connection.severed:
             self.happened["frame lost"] += 1
             return
@@ -204,7 +204,7 @@ class Wires:
             self.give_up(connection, way, now)
 
     def _on_the_line(self, peer: str, way: Way, data: bytes) -> bytes:
-        """What becomes of a frame's bytes on their way."""
+        """A frame's bytes after the line's faults."""
         unmet = self._unmet_on(peer, way, Kind.GARBLE)
         if not unmet and self.lasting(peer, way, Kind.GARBLE) is None:
             return data
@@ -220,7 +220,7 @@ class Wires:
         ]
 
     def _is_taken_out(self, peer: str, way: Way, data: bytes) -> bool:
-        """Whether a frame vanishes: of those that have a number, one a fault."""
+        """Whether a frame vanishes: one numbered frame per fault."""
         faults = self._unmet_on(peer, way, Kind.TAKEN_OUT)
         if not faults or int.from_bytes(data[_SEQUENCE]) == CONTROL_SEQUENCE:
             return False
@@ -229,21 +229,21 @@ class Wires:
         return True
 
     def fails_handshake(self, peer: str) -> bool:
-        """Whether a handshake is garbled: on such a line half of them are."""
+        """Whether a handshake is garbled; on a garbled line half of them are."""
         garbles = any(self.lasting(peer, way, Kind.GARBLE) for way in (Way.TO_CURATOR, Way.FROM_CURATOR))
         failed = garbles and bool(self._garbling.random() < 0.5)
         self.happened["handshake garbled"] += failed
         return failed
 
     def give_up(self, connection: Connection, way: Way, now: float) -> None:
-        """Who reads this way of a connection ends it."""
+        """The reader of this direction ends the connection."""
         self.drop(connection, way)
         if not connection.ended:
             self.end(connection, now)
         self._ends.broken(connection, way, now)
 
     def end(self, connection: Connection, now: float, linger: float = 0.0) -> None:
-        """A connection ends: a beginning of what is on its way still arrives, `linger` seconds later."""
+        """End a connection: the first frames in flight still arrive, `linger` seconds later."""
         connection.ended = True
         for way, flights in connection.flights.items():
             arriving = int(self._rng.integers(len(flights) + 1))
@@ -251,7 +251,7 @@ class Wires:
             if way is Way.TO_CURATOR:
                 due = max(connection.last[way], now) + linger
             else:
-                # It has come to the peer's machine, and is read before or after the end is noticed.
+                # It has reached the peer's machine, and is read before or after the end is noticed.
                 due = now + 2 * self.latency * self._rng.random()
             connection.last[way] = due
             for flight in late:
@@ -263,7 +263,7 @@ class Wires:
         self._ends.ended(connection, now + self.latency)
 
     def close(self, connection: Connection, sent: Way, now: float) -> None:
-        """One side ends a connection: what it sent still arrives, what was sent to it does not."""
+        """Close a connection from one side: what it sent still arrives, what was sent to it does not."""
         if connection.ended:
             return
         connection.ended = True
@@ -272,7 +272,7 @@ class Wires:
             self._ends.ended(connection, max(now + self.latency, connection.last[sent]))
 
     def drop(self, connection: Connection, way: Way) -> None:
-        """Lose what is on its way."""
+        """Drop everything in flight."""
         flights = connection.flights[way]
         for flight in flights:
             flight.dropped = True
@@ -282,10 +282,10 @@ class Wires:
     # -- faults -----------------------------------------------------------------------------------------
 
     def count_carried(self, now: float) -> None:
-        """Count a frame that left a machine, and let begin what is to begin with it."""
+        """Count a frame that left a machine, and start the faults that are due."""
         self._carried += 1
         while self._faults and self._faults[0].after <= self._carried:
-            # After the step that is under way, as nothing can happen within one.
+            # After the current step, as nothing can happen within a step.
             self.at(now, partial(self._begin, self._faults.popleft()))
 
     def _begin(self, fault: Fault, now: float) -> None:
@@ -320,7 +320,7 @@ class Wires:
         self._ends.healed()
 
     def lasting(self, peer: str, way: Way, *kinds: Kind) -> Fault | None:
-        """A fault of these kinds that lasts, and that frames of a peer meet with this way."""
+        """A lasting fault of these kinds that affects a peer's frames in this direction."""
         for fault, _ in self._windows:
             if fault.kind in kinds and fault.peer == peer and fault.way in (way, Way.BOTH):
                 return fault

@@ -36,7 +36,7 @@ _COMPARED = {
     "choice": Direction.CURATOR_TO_CONSUMER,
     "picked": Direction.CURATOR_TO_CONSUMER,
 }
-"""Messages that are compared at a blind curator, and their way."""
+"""Messages compared at a blind curator, and their direction."""
 
 
 class Noted(NamedTuple):
@@ -106,7 +106,7 @@ class Account:
         self._rounds: dict[bytes, int] = {}
 
     def knows(self, session: Session | None) -> None:
-        """Compare with a session what follows from it, from here on."""
+        """From here on, also compare with what follows from the session."""
         if session is not None:
             self._charges = Charges(session, self.party, self._fault)
             if session.commitment_depth:
@@ -187,7 +187,7 @@ class Account:
             told.owners.append(frame.peer)
 
     def _take_opening(self, frame: RecordedFrame, noted: Noted) -> None:
-        """Note the broadcast that a round is opened with, as owners are sent it."""
+        """Note the broadcast that opens a round, as owners get it."""
         try:
             opening = decode_message(Direction.CONSUMER_TO_CURATOR, frame.body)
         except RemoteProtocolError:
@@ -237,7 +237,7 @@ def account_of(path: Path) -> tuple[Verification, Account]:
 
 
 def _session_of(path: Path, reader: TranscriptReader) -> Session | None:
-    """The session that a file begins with; None if it is redacted, or no session."""
+    """The session at a file's beginning; None if it is redacted or unusable."""
     first = next(reader, None)
     if first is None or first.event.redacted:
         return None
@@ -255,7 +255,7 @@ def _noted(record: int, frame: RecordedFrame) -> Noted:
 
 
 def _without_box(frame: RecordedFrame) -> bytes | None:
-    """SHA-256 of a bid as the curator records it; None if that is as it was sent."""
+    """SHA-256 of a bid as the curator records it; None if it is recorded as sent."""
     if frame.message not in ("bid", "batch", "submission", "blind-bid"):
         return None
     try:

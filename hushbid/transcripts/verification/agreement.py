@@ -1,4 +1,4 @@
-"""Whether two parties' transcripts agree: one party's sent frames, and the other's received ones."""
+"""Compare two parties' transcripts: one party's sent frames with the other's received ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hushbid.transcripts.verification.shapes import Disagreement, Pair, Place
 __all__ = ["compare"]
 
 _LISTED: Final = 10
-"""Most disagreements of two files that are listed individually."""
+"""Maximum number of disagreements listed for two files."""
 
 
 def compare(
@@ -120,7 +120,7 @@ def _place(account: Account, record: int, digest: bytes) -> Place:
 def _other_heads(
     of_signer: tuple[Account, Sequence[SignedHead]], of_holder: tuple[Account, Sequence[SignedHead]]
 ) -> Iterator[Disagreement]:
-    """Heads that the signer told the holder of, and that are not what the signer's file has."""
+    """Heads that the signer sent to the holder, and that differ from the signer's file."""
     (signer, signers), (holder, held) = of_signer, of_holder
     own = {signed.head for signed in signers if signed.party == signer.party}
     for signed in held:

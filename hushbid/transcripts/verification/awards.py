@@ -1,4 +1,4 @@
-"""Whether a blind curator passed on what owners bid: the best boxes of those present.
+"""Check that a blind curator passed on what owners bid: the best boxes of those present.
 
 Its file contains everything that determined its order: the masked scores, which owners bid in time, and
 SHA-256 of every box. Owners sign boxes and scores, so a file with replaced ones is detected too. If the
@@ -54,7 +54,7 @@ class VoidBoxes:
 
     def __init__(self) -> None:
         self.found: dict[tuple[int, str], list[str]] = {}
-        """Round and owner → what was wrong with each point of its in that award, in order; empty: nothing."""
+        """Round and owner → the fault of each of its points in that award, in order; empty: no fault."""
 
     def take(self, item: RecordedItem) -> None:
         if item.kind != PurchasesChecked.KIND or "delivered" not in item.private:
@@ -62,7 +62,7 @@ class VoidBoxes:
         try:
             delivered = PurchasesChecked.restored({"mmd2": None, **item.private}).delivered
         except (KeyError, TypeError):
-            return  # no party's own file; a replay says so
+            return  # This is no party's own file; a replay reports it.
         for entry in delivered:
             self.found.setdefault((entry.chosen_round, entry.owner), []).append(entry.dispute)
 
@@ -90,7 +90,7 @@ class _Owner:
 
 
 class Awards:
-    """Follows a blind curator's file: what it received, and what it handed on."""
+    """Follows a blind curator's file: what it received, and what it forwarded."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -164,7 +164,7 @@ class Awards:
         return [box for _, box in self._void(boxes)]
 
     def faults(self, boxes: VoidBoxes) -> list[VoidFault]:
-        """What made them void, each once: a bid's signature that fails is one fault of all its boxes."""
+        """The causes of void boxes, each once: a failed signature is one fault of all boxes of the bid."""
         found: dict[tuple[str, int, str, str, bytes | int], VoidFault] = {}
         for awarded, box in self._void(boxes):
             of = awarded.signature if box["what"] == NOT_SIGNED else awarded.handle
@@ -176,7 +176,7 @@ class Awards:
     def _void(self, boxes: VoidBoxes) -> Iterator[tuple[_Awarded, VoidBox]]:
         for (number, owner), disputes in sorted(boxes.found.items()):
             awarded = self._awarded.get((number, owner), [])
-            # Boxes of nothing stand in no delivery. They score lowest, and so come after an owner's points.
+            # Empty boxes are not delivered. They score lowest, and so come after an owner's points.
             for dispute, each in zip(disputes, awarded, strict=False):
                 if dispute:
                     by = owner if each.as_bid else CURATOR

@@ -1,4 +1,4 @@
-"""What a transcript charged, compared with what the session's releases cost."""
+"""Compare a transcript's charges with the cost of the session's releases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hushbid.protocol.transcript.record import Record
 __all__ = ["Charges"]
 
 CLOSE: Final = 1e-6
-"""The largest relative difference of a number of a recorded cost: versions may round it otherwise."""
+"""Largest relative difference of numbers in a recorded cost: versions may round differently."""
 _TARGETS: Final = frozenset({"target", "subspace-target", "nested-target"})
 _ANSWERS: Final = frozenset({"bid", "batch", "submission", "blind-bid"})
 _WEIGHTS: Final = frozenset({"broadcast", "sealed-broadcast", "round-opening"})
@@ -28,7 +28,7 @@ class Charges:
     """Takes the records of a party's transcript, in order.
 
     Args:
-        fault: Called with the number of a record, and what is wrong with it.
+        fault: Called with a record's number and its fault.
     """
 
     def __init__(self, session: Session, party: str, fault: Callable[[int, str], None]) -> None:
@@ -39,7 +39,7 @@ class Charges:
         weighs = CONSUMER if session.rule.blind else CURATOR
         self._rounds_cost = party == weighs and session.summary_filter() is not None
         self._charged: dict[str, int] = {}
-        """By neighbours, the last release up to which all are charged."""
+        """Neighbour relation → the last release up to which all are charged."""
 
     def take(self, record: Record) -> None:
         """Take the charges of a record, before its frames (`left`)."""
@@ -56,7 +56,7 @@ class Charges:
         else:
             return
         if number > self._charged.get(neighbours, 0):
-            self._charged[neighbours] = number  # once is enough
+            self._charged[neighbours] = number  # Once is enough.
             self._fault(record, f"{an(message)} left before what it costs was charged")
 
     def _compare(self, record: int, public: Any) -> None:

@@ -1,7 +1,7 @@
-"""`Awards` of a curator that cannot link: places that it chose, and boxes that it handed over for them.
+"""`Awards` of a curator that cannot link: the places that it chose, and the boxes handed over for them.
 
-Which box is behind a place, the curator's file does not tell. So the choice is compared with the scores that
-owners signed, and each box with what its owner signed under its number.
+The curator's file does not tell which box is behind a place. So the choice is compared with the signed
+scores, and each box with what its owner signed under its number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCORE: Final = "the owner had another score in this place"
 
 
 class Choices(Awards):
-    """Follows such a curator's file. In `others`, the handle of a place is the place."""
+    """Follows such a curator's file. In `others`, the handle of a place is the place itself."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -34,14 +34,14 @@ class Choices(Awards):
         self._sold: Counter[str] = Counter()
 
     def take_opening(self, opening: RoundOpening) -> None:
-        """Note the places that a round is not to choose from."""
+        """Note the places from which a round must not choose."""
         places, at = np.frombuffer(opening.taken, dtype=f">u{PLACE_BYTES}").tolist(), 0
         for owner in self._owners:
             self._taken[owner] = frozenset(places[at : at + self._sold[owner]])
             at += self._sold[owner]
 
     def take_choice(self, record: int, choice: Choice) -> None:
-        """Compare what was chosen in a round with what was there."""
+        """Compare a round's choice with the available places."""
         best = dict.fromkeys(self._best(choice.round))
         self.checked += 1
         for chosen in choice.chosen:
@@ -58,14 +58,14 @@ class Choices(Awards):
             self._note(record, choice.round, name, place, LEFT_OUT)
 
     def take_picked(self, record: int, picked: Picked) -> None:
-        """Compare boxes that were handed over with those that owners sent."""
+        """Compare the boxes handed over with those that owners sent."""
         for picked_box in picked.boxes:
             owner, handle = self._owners.get(picked_box.owner), unfixed(picked_box.handle)
             kept = owner.boxes.pop(handle, None) if owner is not None else None
             candidate = picked_box.candidate
             what = ""
             if kept is None:
-                # Of a box that its owner never sent there are zeros.
+                # Zeros stand for a box that its owner never sent.
                 never = owner is not None and handle > owner.bids * self._session.batch
                 what = "" if never and not any(candidate.box) else NOT_BID
             else:
@@ -93,8 +93,9 @@ class Choices(Awards):
     def void(self, boxes: VoidBoxes) -> list[VoidBox]:
         """The boxes that the consumer found void, and why.
 
-        Which of an owner's boxes of a round it is, is not told: `handle` is 0. It is laid to the curator if
-        one of them, or of the owner's places that were chosen in the round, is not what was bid.
+        The file does not tell which of an owner's boxes in a round is void, so `handle` is 0. The curator is
+        responsible if one of these boxes, or one of the owner's places chosen in the round, is not what was
+        bid.
         """
         found: list[VoidBox] = []
         for (number, owner), disputes in sorted(boxes.found.items()):
@@ -108,5 +109,5 @@ class Choices(Awards):
         return found
 
     def faults(self, boxes: VoidBoxes) -> list[VoidFault]:
-        """What made them void; which bid a box is of is not told, so each counts for itself."""
+        """The causes of void boxes. A box's bid is unknown, so each box counts separately."""
         return [{**box, "bid_round": box["round"], "boxes": 1} for box in self.void(boxes)]

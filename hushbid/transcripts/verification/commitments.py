@@ -1,4 +1,4 @@
-"""Whether a transcript keeps the order in which owners commit and see: rows first, then the map."""
+"""Check the order of commitments in a transcript: owners commit to rows before they see the map."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["KINDS", "Commitments"]
 
 _RELEASES: Final = ("target", "subspace-target", "nested-target", "maps")
 KINDS: Final = frozenset({"commitment", "roots", "secret-map", *_RELEASES})
-"""The messages that it looks at."""
+"""The relevant kinds of messages."""
 
 
 class Commitments:
     """Takes the frames of a party's transcript, in order.
 
     Args:
-        fault: Called with the number of a record, and what is wrong with it.
+        fault: Called with a record's number and its fault.
     """
 
     def __init__(self, session: Session, party: str, fault: Callable[[int, str], None]) -> None:
@@ -32,12 +32,12 @@ class Commitments:
         self._party = party
         self._fault = fault
         self._committed: dict[str, Commitment] = {}
-        """What each owner's commitment in this file says."""
+        """Each owner's commitment in this file."""
         self._told: frozenset[str] | None = None
-        """Owners whose roots the consumer was told; None before."""
+        """Owners whose roots the consumer knows; None before it is told."""
 
     def take(self, record: int, frame: RecordedFrame) -> None:
-        """Take a frame of `KINDS`, as it was first sent or received."""
+        """Take a frame of `KINDS` when it is first sent or received."""
         owner = self._party if self._party not in (CURATOR, CONSUMER) else frame.peer
         if frame.message == "commitment":
             self._commit(record, owner, frame.body)

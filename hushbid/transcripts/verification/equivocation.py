@@ -51,8 +51,8 @@ def _evidence(account: Account, number: int, digest: bytes) -> Evidence:
 def several_heads(files: Iterable[tuple[Path, Sequence[SignedHead]]]) -> list[Several]:
     """The parties that signed more than one head, or told of several outcomes, in all files together.
 
-    A file has its party's own heads, and those that it received. A head whose signature fails says nothing of
-    the party that should have signed it. Only the curator reports an outcome, and only to its peers.
+    A file has its party's own heads, and those that it received. A head with a failed signature says nothing
+    about the party that should have signed it. Only the curator reports an outcome, and only to its peers.
     """
     told: dict[str, dict[tuple[bytes, str], list[dict[str, Any]]]] = defaultdict(dict)
     for path, heads in files:
@@ -74,7 +74,7 @@ def several_heads(files: Iterable[tuple[Path, Sequence[SignedHead]]]) -> list[Se
 
 
 def versions(accounts: Sequence[Account]) -> list[Related]:
-    """How files of the same party are related, two by two."""
+    """How any two files of the same party are related."""
     return [
         _related(first, second) for first, second in combinations(accounts, 2) if first.party == second.party
     ]

@@ -1,4 +1,4 @@
-"""Checking the transcripts of one session, each alone and all together, as data that JSON can hold."""
+"""Check the transcripts of one session, each alone and all together; the results are JSON values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADVICE_FAULT: Final = (
 
 
 class _Opened(NamedTuple):
-    """A file, and what it says of its session."""
+    """A file and its session."""
 
     path: Path
     session: str
@@ -33,7 +33,7 @@ class _Opened(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """A file whose chain holds."""
+    """A file whose chain is intact."""
 
     verification: Verification
     account: Account
@@ -44,10 +44,10 @@ class _Checked(NamedTuple):
 
 
 def verify_all(paths: Sequence[Path]) -> Verified:
-    """Check transcripts; a bad one does not keep the others from being checked.
+    """Check transcripts; a bad one does not prevent checking the others.
 
     Args:
-        paths: Transcripts of one session, of any of its parties.
+        paths: Transcripts of one session, from any of its parties.
 
     Raises:
         DataError: The files are of different sessions.
@@ -88,7 +88,7 @@ def verify_all(paths: Sequence[Path]) -> Verified:
 
 
 def _opened(path: Path) -> _Opened | None:
-    """The session of a file; None for one that cannot be read: checking it will say so."""
+    """A file's session; None if it cannot be read, which the check will report."""
     try:
         with TranscriptReader(path) as reader:
             first = next(reader, None)
@@ -108,7 +108,7 @@ def _require_one_session(opened: Sequence[_Opened]) -> None:
         names = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
         raise DataError(
             f"{first.path} is of session {first.session}, {other.path} of session {other.session}: their "
-            f"session files differ in {listed(names, 8) or 'what is not public of them, as their seeds'}.",
+            f"session files differ in {listed(names, 8) or 'their private parts, such as seeds'}.",
             advice="Give transcripts of one session.",
         )
 
@@ -169,7 +169,7 @@ def _pairs(checked: Sequence[_Checked]) -> list[Pair]:
 
 
 def _awards(accounts: Sequence[Account]) -> list[AwardFile]:
-    """Awards of blind curators' files, with the boxes that the first consumer's file says were void."""
+    """Awards in blind curators' files, with the boxes that the first consumer's file calls void."""
     void = next((account.void for account in accounts if account.void is not None), None)
     return [
         {
@@ -185,7 +185,7 @@ def _awards(accounts: Sequence[Account]) -> list[AwardFile]:
 
 
 def _missing(opened: Sequence[_Opened]) -> list[str]:
-    """Parties on the roster, as far as a file tells it, without a file here."""
+    """Parties on the roster, if a file has it, without a file here."""
     here = {found.party for found in opened}
     for found in opened:
         roster = found.configuration.get("roster")

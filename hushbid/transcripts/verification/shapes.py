@@ -1,4 +1,4 @@
-"""What `verify_all` returns, by its parts: JSON objects, and what each of their fields is."""
+"""The JSON objects that `verify_all` returns, and their fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class TranscriptFile(TypedDict):
-    """A file by itself; of one that cannot be read there are the first five fields alone.
+    """A single file; an unreadable one has only the first five fields.
 
     ``record`` is the number of the first bad one: -1 for the header, None for a file that is no transcript.
     """
@@ -43,7 +43,7 @@ class TranscriptFile(TypedDict):
     private_fields: NotRequired[int]
     redacted_fields: NotRequired[int]
     signature: NotRequired[str]
-    """`hushbid.protocol.transcript.verify.Signature`, of its own head."""
+    """Signature of its own head (`hushbid.protocol.transcript.verify.Signature`)."""
     signed_heads: NotRequired[list[dict[str, Any]]]
 
 
@@ -58,9 +58,9 @@ class Place(TypedDict):
 class Disagreement(TypedDict):
     """A disagreement between two files.
 
-    ``what``: "never-sent", "never-received", "other-bytes"; "acknowledged": the receiver said that it had the
-    frame, and its file has not; "other-head": the signed head is not the one that the signer's file has
-    signed, or, where that does not come to the end, none of its chain.
+    ``what``: "never-sent", "never-received", "other-bytes"; "acknowledged": the receiver acknowledged the
+    frame, but its file lacks it; "other-head": the signed head is not the one in the signer's file or, if
+    that file is incomplete, not in its chain.
     """
 
     what: str
@@ -84,18 +84,18 @@ class Pair(TypedDict):
     """None if frames were not compared and nothing else contradicts."""
     compared: bool
     why: str
-    """Why they were not: they are not if a file is redacted."""
+    """Why frames were not compared, for example because a file is redacted."""
     frames: int
-    """How many numbered ones both have, with the same bytes."""
+    """Number of numbered frames that both have with the same bytes."""
     under_way: int
-    """How many at the end were sent, and had not been received when the other file ends."""
+    """Number of frames sent at the end but not received before the other file ends."""
     count: int
     disagreements: list[Disagreement]
-    """The first of them."""
+    """The first disagreements."""
 
 
 class OtherBox(TypedDict):
-    """A box of an award that is not what was bid; ``handle`` is the owner's number for it."""
+    """A box in an award that differs from the bid; ``handle`` is the owner's number for it."""
 
     record: int
     round: int
@@ -115,7 +115,7 @@ class VoidBox(TypedDict):
 
 
 class VoidFault(VoidBox):
-    """What made boxes void, by the first of them."""
+    """The cause of void boxes, at the first of them."""
 
     bid_round: int
     boxes: int
@@ -148,14 +148,14 @@ class Broadcast(TypedDict):
 
 
 class Equivocation(TypedDict):
-    """A round of more than one broadcast."""
+    """A round with more than one broadcast."""
 
     round: int
     broadcasts: list[Broadcast]
 
 
 class ToldHead(TypedDict):
-    """A head that was signed, the outcome that was told with it, and the records that have it."""
+    """A signed head, the outcome reported with it, and the records that contain it."""
 
     head: str
     outcome: str
@@ -163,7 +163,7 @@ class ToldHead(TypedDict):
 
 
 class Several(TypedDict):
-    """A party that signed several heads, or told of several outcomes."""
+    """A party that signed several heads, or reported several outcomes."""
 
     party: str
     heads: list[ToldHead]
@@ -190,7 +190,7 @@ class Verified(TypedDict):
     """Whether everything holds and nothing contradicts anything."""
     transcripts: list[TranscriptFile]
     awards: list[AwardFile]
-    """Of each file of a blind curator that is not redacted."""
+    """The awards of each unredacted file of a blind curator."""
     pairs: list[Pair]
     """The curator's file with each of its peers'."""
     equivocations: list[Equivocation]

@@ -29,9 +29,9 @@ from hushbid.transcripts.view import mark, named, say
 __all__ = ["render_verification"]
 
 _SHOWN_DIGITS: Final = 16
-"""Hexadecimal digits of a digest that are shown."""
+"""Number of hexadecimal digits shown of a digest."""
 _LISTED: Final = 8
-"""Names, or rounds, that are told one by one."""
+"""Maximum number of names or rounds listed one by one."""
 
 _SIGNATURES: Final = {
     "holds": "signed",
@@ -50,7 +50,7 @@ _DISAGREEMENTS: Final = {
 
 
 def render_verification(found: Verified, console: Console) -> None:
-    """Print what `verify_all` returns: each file, then what they say of each other."""
+    """Print what `verify_all` returns: each file, then the comparisons between files."""
     for file in found["transcripts"]:
         _render_file(file, console)
     for pair in found["pairs"]:

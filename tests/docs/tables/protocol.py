@@ -11,17 +11,13 @@ import numpy as np
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-import hushbid.consumer.blind
+import hushbid.consumer.blind_rounds
 import hushbid.consumer.events
-import hushbid.consumer.unlinked
-import hushbid.curator.blind
+import hushbid.consumer.machine
 import hushbid.curator.events
-import hushbid.curator.unlinked
-import hushbid.owner.blind
+import hushbid.curator.machine
 import hushbid.owner.events
-from hushbid.consumer.machine import ConsumerMachine
-from hushbid.curator.machine import CuratorMachine
-from hushbid.owner.machine import OwnerMachine
+import hushbid.owner.machine
 from hushbid.protocol import limits
 from hushbid.protocol.config.invitation import Invitation
 from hushbid.protocol.config.session import TimeoutSection
@@ -200,9 +196,9 @@ def costs() -> Table:
 # -- the pages ------------------------------------------------------------------------------------------
 
 
-def diagram(role: type[base.Machine]) -> str:
+def diagram(table: base.TransitionTable[Any]) -> str:
     """A machine's phases."""
-    return f"```mermaid\n{mermaid(role)}\n```\n"
+    return f"```mermaid\n{mermaid(table)}\n```\n"
 
 
 PROTOCOL: Final[dict[str, Made]] = {
@@ -212,14 +208,14 @@ PROTOCOL: Final[dict[str, Made]] = {
     "timeouts": lambda: Table(
         [(code(name), f"{field.default:g}") for name, field in TimeoutSection.model_fields.items()]
     ),
-    "curator's phases": partial(diagram, CuratorMachine),
-    "owner's phases": partial(diagram, OwnerMachine),
-    "consumer's phases": partial(diagram, ConsumerMachine),
-    "blind curator's phases": partial(diagram, hushbid.curator.blind.BlindCurator),
-    "blind owner's phases": partial(diagram, hushbid.owner.blind.BlindOwner),
-    "blind consumer's phases": partial(diagram, hushbid.consumer.blind.BlindConsumer),
-    "unlinked curator's phases": partial(diagram, hushbid.curator.unlinked.UnlinkedCurator),
-    "unlinked consumer's phases": partial(diagram, hushbid.consumer.unlinked.UnlinkedConsumer),
+    "curator's phases": partial(diagram, hushbid.curator.machine.OPEN),
+    "owner's phases": partial(diagram, hushbid.owner.machine.OPEN),
+    "consumer's phases": partial(diagram, hushbid.consumer.machine.OPEN),
+    "blind curator's phases": partial(diagram, hushbid.curator.machine.BLIND),
+    "blind owner's phases": partial(diagram, hushbid.owner.machine.BLIND),
+    "blind consumer's phases": partial(diagram, hushbid.consumer.blind_rounds.BLIND),
+    "unlinked curator's phases": partial(diagram, hushbid.curator.machine.UNLINKED),
+    "unlinked consumer's phases": partial(diagram, hushbid.consumer.blind_rounds.UNLINKED),
     **{f"demonstration of {rule}": partial(sequence, rule) for rule in RECORDED},
 }
 WIRE: Final[dict[str, Made]] = {

@@ -17,9 +17,8 @@ from hushbid.consumer.events import (
     StorePurchases,
     TargetReleased,
 )
-from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.numerics import ConsumerNumerics
-from hushbid.consumer.party import consumer_party
+from hushbid.consumer.party import consumer_machine, consumer_party
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.commitment import ROOT_BYTES
 from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES
@@ -85,7 +84,7 @@ def delivered(made: Purchase, dispute: str = "") -> Delivered:
 class Bench:
     def __init__(self, points: int = 4, **options: Any) -> None:
         session = open_session(session_file(owners=names(2), points=points, **options))
-        self.machine = ConsumerMachine(session)
+        self.machine = consumer_machine(session)
         self.sequence = 0
         self.machine.step(Started(), 0.0)
         digest = None if session.public_map is None else MAP.digest
@@ -168,7 +167,7 @@ def test_more_points_than_were_to_be_bought_are_refused_over_all_parts() -> None
 def test_points_of_an_owner_beyond_its_turns_or_its_cap_are_refused() -> None:
     bench = Bench(wishes={"caps": {"owner-0": 2}})
     bench.release()
-    first, second = sorted(bench.machine._turns.given["owner-0"])
+    first, second = sorted(bench.machine._opened.turns.given["owner-0"])
     rest = min({1, 2, 3, 4} - {first, second})
     with pytest.raises(RemoteProtocolError, match="its owner has no turn") as caught:
         bench.deliver(1, 1, purchase(0, number=rest))
@@ -269,7 +268,7 @@ def test_the_release_is_charged_before_it_is_made() -> None:
 
 def test_a_release_over_its_budget_is_not_made_and_ends_the_party_with_the_reason() -> None:
     session = open_session(session_file(owners=names(2), points=4, target=GAUSSIAN))
-    machine = ConsumerMachine(session)
+    machine = consumer_machine(session)
     machine._filter = PrivacyFilter(Budget(0.5, 1e-5), neighbours="substitute-one")
     machine.step(Started(), 0.0)
     welcome = Welcome(version=PROTOCOL_VERSION, feature_map=MAP.digest, sent=0, received=0)

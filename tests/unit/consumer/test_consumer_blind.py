@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.consumer.events import (
     AccountMade,
     Delivered,
@@ -19,6 +19,7 @@ from hushbid.consumer.events import (
     TargetReleased,
     WeightSealed,
 )
+from hushbid.consumer.party import consumer_machine
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Charge, Effect, Event, Finish, Received, Send, Started
@@ -57,11 +58,16 @@ class Bench:
 
     def __init__(self, **changes: Any) -> None:
         self.session = blind_session(**changes)
-        self.machine = BlindConsumer(self.session)
+        self.machine = consumer_machine(self.session)
         self.sequence = 0
         self.effects: list[Effect] = []
         self.feed(Started())
         self.receive(Welcome(version=NUMBERED_VERSION, feature_map=None, sent=0, received=0), 0)
+
+    @property
+    def buying(self) -> BlindBuying:
+        assert isinstance(self.machine.buying, BlindBuying)
+        return self.machine.buying
 
     def feed(self, event: Event) -> tuple[Effect, ...]:
         effects = self.machine.step(event, 0.0)
@@ -200,12 +206,12 @@ def test_what_is_void_adds_nothing_to_the_total_and_is_counted() -> None:
     bench = Bench(points=3).waiting()
     bench.say(bench.award(bench.purchase(handle=1)))
     bench.bought(found(A, 1, "the owner's signature does not hold"))
-    assert not bench.machine.weighing.total.any()
-    assert bench.machine.void == {A: 1}
+    assert not bench.buying.weighing.total.any()
+    assert bench.buying.void == {A: 1}
     bench.weigh()
     bench.say(bench.award(bench.purchase(B, 2)))
     bench.bought(found(B, 2))
-    assert bench.machine.weighing.total.any()
+    assert bench.buying.weighing.total.any()
     (effect,) = [each for each in bench.effects if isinstance(each, ComputeWeights) and each.round == 3]
     assert effect.count == 2 + 2, "by rounds and not by points, so that a void box is one of S"
 
@@ -215,8 +221,8 @@ def test_a_point_with_a_wrong_score_counts_in_the_total_and_is_not_paid() -> Non
     bench = Bench(points=3).waiting()
     bench.say(bench.award(bench.purchase(handle=1)))
     bench.bought(found(A, 1, "the score is not the point's"))
-    assert bench.machine.weighing.total.any()
-    assert bench.machine.void == {A: 1}
+    assert bench.buying.weighing.total.any()
+    assert bench.buying.void == {A: 1}
 
 
 def test_an_award_without_boxes_is_a_round_in_which_nobody_was_present() -> None:
@@ -374,7 +380,7 @@ def test_a_session_that_is_given_up_ends_the_consumer_in_every_phase() -> None:
 
 
 def test_a_curator_that_chooses_the_older_version_is_left() -> None:
-    machine = BlindConsumer(blind_session())
+    machine = consumer_machine(blind_session())
     machine.step(Started(), 0.0)
     welcome = Welcome(version=PROTOCOL_VERSION, feature_map=None, sent=0, received=0)
     (finish,) = machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from hushbid.consumer.downstream import wilson_interval
-from hushbid.consumer.model_figures import NO_MODEL, Figure, ModelFigures, ModelJudge, TrainingWeights
+from hushbid.consumer.model_figures import (
+    NO_MODEL,
+    Figure,
+    ModelCourse,
+    ModelFigures,
+    ModelJudge,
+    TrainingWeights,
+)
 
 RNG = np.random.default_rng(4)
 
@@ -275,3 +282,69 @@ def test_points_have_training_weights_where_no_model_is_judged(monkeypatch: pyte
     assert training is not None
     assert training.sum() == pytest.approx(50.0)
     assert ModelJudge(OWN, None).judge(BOUGHT[0], [None] * 200, {"plain": EQUAL})[1] is None
+
+
+# -- the first of the points --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("amounts", [False, True])
+def test_the_course_begins_with_own_rows_and_ends_with_the_figure_of_all_points(amounts: bool) -> None:
+    judge = ModelJudge(OWN, TEST, amounts=amounts)
+    figures, training = judge.judge(*BOUGHT, {"plain": EQUAL})
+    assert training is not None
+    found = judge.course(*BOUGHT, training, (0, 1, 50, 200))
+    assert isinstance(found, ModelCourse)
+    assert found.figures[0] == figures.own
+    assert found.figures[-1] == figures.own_and_bought
+    assert (found.metric, found.judged_on, found.judged, found.own_rows) == (
+        "r2" if amounts else "accuracy", "test", 300, 20,
+    )  # fmt: skip
+    points, labels = BOUGHT
+    alone = judge.course(points[:50], labels[:50], training[:50], (50,))
+    assert isinstance(alone, ModelCourse)
+    assert alone.figures[0] == found.figures[2], "later points have no part in it"
+    assert found.figures[2] != found.figures[-1], "the control"
+
+
+def test_the_course_of_bought_points_alone_ends_with_their_figure() -> None:
+    judge = ModelJudge(None, TEST)
+    points, labels = BOUGHT
+    weights = np.linspace(1.0, 3.0, 200) / 400.0
+    figures, training = judge.judge(points, [None, *labels[1:]], {"plain": weights})
+    assert training is not None
+    found = judge.course(points, [None, *labels[1:]], training, (0, 1, 30, 200))
+    assert isinstance(found, ModelCourse)
+    assert found.figures[:2] == (None, None), "nothing has a label yet"
+    assert found.figures[2] is not None
+    assert found.figures[-1] == figures.bought
+
+
+def test_the_course_without_test_rows_is_cross_validated_on_own_rows() -> None:
+    judge = ModelJudge(drawn(60), None)
+    figures, training = judge.judge(*BOUGHT, {"plain": EQUAL})
+    assert training is not None
+    found = judge.course(*BOUGHT, training, (0, 200))
+    assert isinstance(found, ModelCourse)
+    assert (found.judged_on, found.judged) == ("validation", 60)
+    assert found.figures[0] == figures.own
+    (last,) = found.figures[1:]
+    assert last is not None
+    assert figures.own_and_bought is not None
+    # The weights are chosen by all own rows here, and there without the row that is judged.
+    assert last.value >= figures.own_and_bought.value - 0.05
+
+
+def test_a_course_without_a_figure_says_why() -> None:
+    points, labels = BOUGHT
+    training = np.ones(200)
+    assert ModelJudge(None, None).course(points, labels, training, (0,)) == (
+        "neither the validation set nor test rows have labels"
+    )
+    few = ModelJudge((OWN[0][:3], OWN[1][:3]), None).course(points, labels, training, (0,))
+    assert few == "there are no test rows, and 3 labelled rows are too few for cross-validation"
+
+
+def test_points_without_weight_leave_the_course_as_it_was() -> None:
+    found = ModelJudge(OWN, TEST).course(*BOUGHT, np.zeros(200), (0, 100, 200))
+    assert isinstance(found, ModelCourse)
+    assert len(set(found.figures)) == 1

@@ -56,7 +56,7 @@ def test_a_round_buys_the_best_of_all_owners_and_the_last_one_what_is_left(rule:
     bench.verify()
     assert len(bench.machine.ledger.wins) == 5
     assert bench.machine.phase == "delivering"
-    bench.machine.check_total()
+    bench.machine.selection.check_total()
 
 
 def test_a_batch_in_which_nothing_is_left_is_no_absence() -> None:
@@ -74,7 +74,7 @@ def test_a_pool_that_names_a_point_twice_is_our_own_fault_and_nobodys_win() -> N
     bench.verify()
     (win,) = bench.machine.ledger.wins
     with pytest.raises(LocalProtocolError, match="Entry 0 of the pool was taken twice"):
-        bench.machine._take([Best(entry=0, score=win.score)])
+        bench.machine.selection.take([Best(entry=0, score=win.score)], 2)
     assert bench.machine.ledger.wins == [win]
 
 

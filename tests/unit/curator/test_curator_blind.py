@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.curator.blind import BlindCurator
 from hushbid.curator.ledger import Fault
+from hushbid.curator.machine import BLIND
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import account_statement
 from hushbid.protocol.crypto.sealing import sign
@@ -38,7 +38,7 @@ from tests.support.curator_rounds import CORNERS, A, B, C, W, absences, told, wi
 
 def bench_of(*, owners: int = 3, points: int = 3, **options: Any) -> BlindBench:
     bench = BlindBench(session_file(owners=names(owners), points=points, rule="blind", **options))
-    assert isinstance(bench.machine, BlindCurator)
+    assert bench.machine.table is BLIND
     return bench
 
 

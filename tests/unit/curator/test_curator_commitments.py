@@ -102,7 +102,7 @@ def test_the_time_after_the_roots_is_a_time_of_its_own() -> None:
     assert bench.timers["enrolment"].due >= first + bench.session.timeouts.enrolment - 2.0
     bench.fire("enrolment")
     assert bench.machine.phase == "closing"
-    assert "target" in str(bench.machine._ending)
+    assert "target" in str(bench.machine.ending.finish)
 
 
 def test_too_few_commitments_end_the_session() -> None:
@@ -114,8 +114,8 @@ def test_too_few_commitments_end_the_session() -> None:
     close = bench.last(A)
     assert isinstance(close, Close)
     assert close.outcome == "abandoned"
-    assert bench.machine._ending.code is ExitCode.TIMEOUT
-    assert f"Missing: {A}, {C}" in bench.machine._ending.reason
+    assert bench.machine.ending.finish.code is ExitCode.TIMEOUT
+    assert f"Missing: {A}, {C}" in bench.machine.ending.finish.reason
 
 
 def test_without_the_consumer_nothing_is_gathered() -> None:
@@ -124,7 +124,7 @@ def test_without_the_consumer_nothing_is_gathered() -> None:
     commit(bench, A, B, C)
     bench.fire("enrolment")
     assert bench.machine.phase == "closing"
-    assert "consumer did not come" in bench.machine._ending.reason
+    assert "consumer did not come" in bench.machine.ending.finish.reason
 
 
 def test_a_session_that_was_given_up_gathers_nothing() -> None:
@@ -147,8 +147,8 @@ def test_who_missed_the_time_is_among_those_that_are_missing() -> None:
     bench.say(CONSUMER, bench.target())
     bench.say(A, Ready())
     bench.fire("enrolment")
-    assert "Of the owners, 1 came" in bench.machine._ending.reason
-    assert f"Missing: {B}, {C}" in bench.machine._ending.reason
+    assert "Of the owners, 1 came" in bench.machine.ending.finish.reason
+    assert f"Missing: {B}, {C}" in bench.machine.ending.finish.reason
 
 
 def test_no_target_is_taken_before_the_roots_are_told() -> None:

@@ -218,7 +218,7 @@ def test_each_lost_peer_is_waited_for_its_own_time() -> None:
     assert bench.timers["comeback"].due == pytest.approx(began + bench.session.timeouts.comeback, abs=0.01)
     bench.fire("comeback")
     assert bench.machine.phase == "bidding", "B has time left"
-    assert set(bench.machine._expected_back) == {B}
+    assert set(bench.machine.expected_back) == {B}
     assert bench.timers["comeback"].due == pytest.approx(began + 6.0 + 10.0, abs=0.01)
     bench.fire("comeback")
     bench.verify_all()

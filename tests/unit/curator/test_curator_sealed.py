@@ -344,7 +344,7 @@ def delivered(rule: str = "sealed") -> CuratorBench:
 
 def held(machine: CuratorMachine) -> int:
     """Candidates in the pool that are still there."""
-    return sum(point is not None for point in machine._pooled)
+    return sum(point is not None for point in machine.selection.pooled)
 
 
 def test_all_boxes_are_destroyed_at_the_receipt_and_none_before() -> None:
@@ -484,7 +484,7 @@ def test_every_release_is_charged_once_and_on_record_before_it_leaves(points: in
 
 def test_a_release_over_the_budget_does_not_leave_and_ends_the_session_with_the_reason() -> None:
     bench = bench_of("ask-all", owners=1, points=100, summary=GAUSSIAN)
-    bench.machine.weighing.filter = PrivacyFilter(Budget(0.9, 1e-5), neighbours="add-remove-one")
+    bench.machine.selection.weighing.filter = PrivacyFilter(Budget(0.9, 1e-5), neighbours="add-remove-one")
     bench.enrol()
     bench.broadcast(W)
     while bench.machine.phase != "closing":

@@ -319,7 +319,7 @@ def test_a_farewell_that_its_sender_did_not_sign_is_refused_and_the_others_are_w
     for peer in (CONSUMER, B):
         assert bench.finish is None
         bench.say_farewell(peer)
-    assert A not in bench.machine._farewells
+    assert A not in bench.machine.ending.farewells
 
 
 def test_the_session_ends_without_a_farewell_that_does_not_come() -> None:

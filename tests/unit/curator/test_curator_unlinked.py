@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.curator.unlinked import UnlinkedCurator
+from hushbid.curator.machine import UNLINKED
 from hushbid.protocol.errors import Offence, RemoteProtocolError
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import Session
@@ -27,8 +27,6 @@ def _unlinked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class Bench(BlindBench):
     """A curator, with a test in the place of everybody else."""
-
-    machine: UnlinkedCurator
 
     def opening(self, number: int, *taken: int) -> RoundOpening:
         weight = self.weight(number)
@@ -63,7 +61,7 @@ def bench(points: int = 6, batch: int = 1) -> Bench:
     made = Bench(
         session_file(owners=[A, B], points=points, rule="blind", dimension=8, columns=3, batch=batch)
     )
-    assert isinstance(made.machine, UnlinkedCurator)
+    assert made.machine.table is UNLINKED
     made.enrol()
     return made
 

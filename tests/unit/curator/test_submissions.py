@@ -201,7 +201,7 @@ def test_the_session_is_over_where_too_few_came_in_time(submitted: bool) -> None
         submit(bench, A, BEST, SECOND)
     bench.fire("enrolment")
     assert bench.machine.phase == "closing"
-    ending = bench.machine._ending
+    ending = bench.machine.ending.finish
     assert ending.code is ExitCode.TIMEOUT
     assert ending.reason.startswith("Of the owners, 1 came within the enrolment time; the session needs 2.")
     assert ending.reason.endswith(f"Missing: {B}, {C}.")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hushbid.owner.blind import BlindOwner
 from hushbid.owner.events import BlindScored, BroadcastRefused, MapOpened, OpenMap, ScoreBlind, Withdraw
+from hushbid.owner.machine import OwnerMachine
 from hushbid.owner.party import owner_party
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import (
@@ -64,7 +64,7 @@ class Bench:
 
     def __init__(self, *, mapped: bool = True) -> None:
         self.session = blind_session(batch=2)
-        self.machine = BlindOwner(self.session, name=A)
+        self.machine = OwnerMachine(self.session, name=A)
         self.sequence = 0
         self.machine.step(Started(), 0.0)
         self.receive(Welcome(version=NUMBERED_VERSION, feature_map=None, sent=0, received=0), 0)
@@ -159,7 +159,7 @@ def test_scores_of_another_round_are_a_bug() -> None:
 
 
 def test_a_curator_that_chooses_the_older_version_is_left() -> None:
-    machine = BlindOwner(blind_session(), name=A)
+    machine = OwnerMachine(blind_session(), name=A)
     machine.step(Started(), 0.0)
     welcome = Welcome(version=PROTOCOL_VERSION, feature_map=None, sent=0, received=0)
     (finish,) = machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
-from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.party import consumer_machine
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.machine.machine import Connected, Event, Lost, Received, Started, TimerFired
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -110,7 +110,7 @@ def enrolment_curator_restarted() -> Outcome:
 
 def without_curator(role: Literal["owner", "consumer"], *, welcomed: bool) -> Outcome:
     opened = Recorded().opened
-    machine = ConsumerMachine(opened) if role == "consumer" else OwnerMachine(opened, name=A)
+    machine = consumer_machine(opened) if role == "consumer" else OwnerMachine(opened, name=A)
     record = []
     attempt = 0
     events: list[Event] = [Started()]

@@ -1,7 +1,7 @@
-"""Rounds of Dask: `Client.run` on a local cluster with a worker, a process of one thread, for each owner.
+"""Rounds of Dask: `Client.run` on a local cluster with a single-threaded worker process per owner.
 
-`Client.run` hands a function with its arguments to all workers and gathers what they return. The dashboard is
-left out, and so is the state that it would compute.
+`Client.run` sends a function with its arguments to all workers and gathers the results. The dashboard and its
+bookkeeping are off.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from importlib.metadata import version
 
 
 def answer(_broadcast: bytes, reply_bytes: int) -> bytes:
-    """What an owner does in a round."""
+    """An owner's part of a round."""
     return b"b" * reply_bytes
 
 
 def gate(word: str) -> None:
-    """Say where this is, and wait until the clocks are read."""
+    """Print a marker, and wait until the clocks are read."""
     print("hushbid-bench", word, flush=True)
     sys.stdin.readline()
 
 
 def main() -> None:
-    """Start the cluster, and make the rounds."""
+    """Start the cluster, and run the rounds."""
     from distributed import Client, LocalCluster
 
     owners, rounds, warm_up, broadcast_bytes, reply_bytes = map(int, sys.argv[1:])

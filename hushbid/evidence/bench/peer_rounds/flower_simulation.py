@@ -1,8 +1,8 @@
-"""Rounds of Flower's simulation engine: a virtual SuperNode for each owner, run by Ray's actors.
+"""Rounds of Flower's simulation engine: one virtual SuperNode per owner, run by Ray actors.
 
 A `ServerApp` sends a message to each node and waits for all replies (`Grid.send_and_receive`), as Flower's
-guide to its message API shows. An actor has one processor: as many owners answer at once as there are
-processors. `run_simulation` starts the engine; later versions of Flower are to leave that to `flwr run`.
+guide to its message API shows. An actor has one processor, so as many owners answer at once as there are
+processors. `run_simulation` starts the engine; later versions of Flower leave that to `flwr run`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ BETWEEN_LOOKS = 0.1
 
 
 def gate(word: str) -> None:
-    """Say where this is, and wait until the clocks are read."""
+    """Print a marker, and wait until the clocks are read."""
     print("hushbid-bench", word, flush=True)
     sys.stdin.readline()
 
 
 def main() -> None:
-    """Start the simulation, and make the rounds."""
+    """Start the simulation, and run the rounds."""
     from flwr.app import ConfigRecord, Context, Message, RecordDict
     from flwr.clientapp import ClientApp
     from flwr.serverapp import Grid, ServerApp
@@ -32,7 +32,7 @@ def main() -> None:
     client, server = ClientApp(), ServerApp()
 
     def framed(content: bytes) -> RecordDict:
-        """What a message holds: one field of bytes."""
+        """A message's content: one field of bytes."""
         return RecordDict({RECORD: ConfigRecord({RECORD: content})})
 
     @client.query()

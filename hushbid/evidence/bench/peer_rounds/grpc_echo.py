@@ -1,7 +1,7 @@
-"""Rounds of gRPC: a server for each owner, a process each, and one client that asks all of them at once.
+"""Rounds of gRPC: one server process per owner, and one client that calls all of them concurrently.
 
-The server is that of gRPC's quick start for Python. The client is an `asyncio` one with unary calls, as its
-guide to performance advises: streams of Python and `future` start threads. The message is protobuf's own
+The server is that of gRPC's quick start for Python. The client uses `asyncio` and unary calls, as gRPC's
+performance guide advises: Python's streams and `future` start threads. The message is protobuf's own
 ``BytesValue``, so that no code has to be generated; generated stubs make the same calls. There is no TLS.
 """
 
@@ -16,7 +16,7 @@ SERVICE, METHOD = "hushbid.bench.Peer", "Answer"
 
 
 def serve(reply_bytes: int) -> None:
-    """An owner: answer every call, until stdin ends."""
+    """Act as an owner: answer every call until stdin ends."""
     import grpc
     from google.protobuf.wrappers_pb2 import BytesValue
 
@@ -38,7 +38,7 @@ def serve(reply_bytes: int) -> None:
 
 
 async def ask(ports: list[str], rounds: int, warm_up: int, broadcast_bytes: int, reply_bytes: int) -> None:
-    """The one that asks: a channel to each owner, kept through all rounds."""
+    """Act as the client: one channel to each owner, kept through all rounds."""
     import grpc
     from google.protobuf.wrappers_pb2 import BytesValue
 
@@ -69,13 +69,13 @@ async def ask(ports: list[str], rounds: int, warm_up: int, broadcast_bytes: int,
 
 
 def gate(word: str) -> None:
-    """Say where this is, and wait until the clocks are read."""
+    """Print a marker, and wait until the clocks are read."""
     print("hushbid-bench", word, flush=True)
     sys.stdin.readline()
 
 
 def main() -> None:
-    """Start the owners, and make the rounds."""
+    """Start the owners, and run the rounds."""
     owners, rounds, warm_up, broadcast_bytes, reply_bytes = map(int, sys.argv[1:])
     command = [sys.executable, "-P", __file__, "serve", str(reply_bytes)]
     servers: list[subprocess.Popen[str]] = []

@@ -331,7 +331,7 @@ def test_the_verbs_publish_and_verify(
         (("race", *COMMON, *BOUNDS), "the options: the families l2 and l1 need a bandwidth"),
         (("kme", *COMMON, "--session", "session.toml", "--gamma", "2"), "options too: gamma"),
         (("kme", *COMMON, "--session", "session.toml", "--seed", "2"), "seed of its own"),
-        (("kme", *COMMON, "--seed", "3", "--gamma", "2", "--lower", "a", "--upper", "1"), "no numbers"),
+        (("kme", *COMMON, "--seed", "3", "--gamma", "2", "--lower", "a", "--upper", "1"), "not numbers"),
         (("kme", *COMMON[:-1], "-1", "--seed", "3", "--gamma", "2", *BOUNDS), "epsilon"),
         (("kme", *COMMON[:3], *COMMON[5:], "--session", "session.toml"), "neighbours"),
         (("kme", *COMMON, "--session", "session.toml", "--key", "none.key"), "none.key"),

@@ -388,7 +388,7 @@ def test_a_seed_set_of_the_validation_set_s_points_is_refused(catalogue: Path) -
 
 
 def test_an_epsilon_has_to_come_from_somewhere(catalogue: Path) -> None:
-    with pytest.raises(ConfigError, match="At which ε"):
+    with pytest.raises(ConfigError, match="No ε is given"):
         screened(catalogue, epsilon=None)
     with pytest.raises(ConfigError, match="not possible"):
         Asked("mwem", {}, 1e-5).mechanism_of(feature_map_of(FEATURES))

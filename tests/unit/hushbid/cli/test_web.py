@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cli.watch import TITLES
-from hushbid.cli.web import Course, pause_after
+from hushbid.cli.web import Course, pause_after, served
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.telemetry.status_file import process_start
 from tests.support.replay_sessions import recorded_with
@@ -75,6 +76,39 @@ def test_the_page_follows_statuses_and_transcripts_until_all_have_ended(tmp_path
     assert course.ended
     assert told(course)["over"] is True
     assert course.served.facts_version == 2, "the facts are those of before"
+
+
+def test_a_session_that_was_over_goes_on_where_a_party_starts_again(tmp_path: Path) -> None:
+    course = Course([tmp_path])
+    stopped = replace(CURATORS, finished=True, exit_code=1)
+    write(tmp_path, stopped)
+    assert course.go_on(NOW)
+    assert course.ended
+    assert told(course)["over"] is True
+    assert not course.go_on(NOW + 1), "nothing is new while it is over"
+    write(tmp_path, replace(CURATORS, beat=NOW + 2))
+    assert course.go_on(NOW + 2)
+    assert not course.ended
+    assert told(course)["over"] is False
+
+
+def test_it_is_looked_at_until_ctrl_c_and_each_end_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = iter([True, True, False, True])
+
+    def sleep(_seconds: float) -> None:
+        finished = next(ended, None)
+        if finished is None:
+            raise KeyboardInterrupt
+        code = 1 if finished else None
+        write(tmp_path, replace(CURATORS, beat=time.time(), finished=finished, exit_code=code))
+
+    monkeypatch.setattr("hushbid.cli.web.time.sleep", sleep)
+    result = served([tmp_path], port=None, as_json=True)
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert said == [{"address": result["address"]}, {"over": True}, {"over": False}, {"over": True}]
+    assert result["over"] is True
 
 
 def test_who_is_gone_and_what_is_damaged_is_said(tmp_path: Path) -> None:

@@ -138,9 +138,9 @@ def test_a_stream_of_labelled_points_is_the_fit_of_all() -> None:
 
 
 def test_classes_are_public_and_have_to_be_given() -> None:
-    with pytest.raises(ConfigError, match="classes were not given"):
+    with pytest.raises(ConfigError, match="needs its classes"):
         RaceClassifier(**PRIVATE).fit(*clusters(100))
-    with pytest.raises(DataError, match="labels are of no class"):
+    with pytest.raises(DataError, match="labels belong to no class"):
         RaceClassifier(**PRIVATE, classes=["left"]).fit(*clusters(100))
     with pytest.raises(ConfigError, match="likelihood"):
         RaceClassifier(**PRIVATE | {"rule": "most"}, classes=["left", "right"]).fit(*clusters(100))

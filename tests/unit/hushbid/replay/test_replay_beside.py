@@ -280,7 +280,8 @@ def replayed(*arguments: object, code: int = 0) -> Any:
 def test_the_verb_takes_a_directory_or_transcripts(paths: Callable[[str], Paths], tmp_path: Path) -> None:
     here, there = paths("sealed"), paths("ask-all")
     output = tmp_path / "page.html"
-    told = replayed(here[CURATOR].parent, "--beside", there[CURATOR].parent, "--output", output)["beside"]
+    places = here[CURATOR].parent, "--beside", there[CURATOR].parent, "--transcripts-only"
+    told = replayed(*places, "--output", output)["beside"]
     assert told["rule"] == "ask-all"
     assert {"name": "rule", "a": "sealed", "b": "ask-all"} in told["differing"]
     assert told["difference"] == {

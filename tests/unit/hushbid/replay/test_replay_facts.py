@@ -280,7 +280,7 @@ def test_a_session_that_nobody_came_to(tmp_path: Path) -> None:
 def test_an_owner_that_breaks_the_protocol_is_refused_and_one_that_is_no_honest_machine_is_told(
     tmp_path: Path,
 ) -> None:
-    send = OwnerMachine._send
+    send = OwnerMachine.send
 
     def rude(self: OwnerMachine, peer: str, message: Message, body: bytes | None = None) -> None:
         if self.name == "beta" and isinstance(message, Bid) and message.round == 3:
@@ -288,7 +288,7 @@ def test_an_owner_that_breaks_the_protocol_is_refused_and_one_that_is_no_honest_
         send(self, peer, message, body)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OwnerMachine, "_send", rude)
+        patch.setattr(OwnerMachine, "send", rude)
         found = record(tmp_path)
     facts = facts_of(list(found.paths.values()))
     (refusal,) = found.outcome.curator.ledger.refusals

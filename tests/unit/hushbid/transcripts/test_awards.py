@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hushbid.curator.blind import BlindCurator
+from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.party import curator_party
-from hushbid.owner.blind import BlindOwner
+from hushbid.curator.selection.blind import BlindSelection
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.owner.party import owner_party
 from hushbid.protocol.crypto.blinding import MASK_BYTES
@@ -33,14 +33,14 @@ FORGER = OWNERS[0]
 SESSION = session_of("blind", ROUNDS)
 
 
-class _Other(BlindCurator):
+class _Other(CuratorMachine):
     """A blind curator that hands on something else than the best boxes."""
 
-    def _send(self, peer: str, message: Any, body: bytes | None = None) -> None:
+    def send(self, peer: str, message: Any, body: bytes | None = None) -> None:
         if isinstance(message, Award) and message.round == 2:
             (purchase,) = message.purchases
             message = message.model_copy(update={"purchases": (self._changed(purchase),)})
-        super()._send(peer, message, body)
+        super().send(peer, message, body)
 
     def _changed(self, purchase: Any) -> Any:
         raise NotImplementedError
@@ -57,14 +57,14 @@ class _OtherBox(_Other):
         return purchase.model_copy(update={"candidate": purchase.candidate.model_copy(update={"box": box})})
 
 
-class _Unsigned(BlindCurator):
+class _Unsigned(CuratorMachine):
     """A blind curator that takes owners' signatures away."""
 
-    def _send(self, peer: str, message: Any, body: bytes | None = None) -> None:
+    def send(self, peer: str, message: Any, body: bytes | None = None) -> None:
         if isinstance(message, Award):
             purchases = tuple(_unsigned(purchase) for purchase in message.purchases)
             message = message.model_copy(update={"purchases": purchases})
-        super()._send(peer, message, body)
+        super().send(peer, message, body)
 
 
 def _unsigned(purchase: Any) -> Any:
@@ -72,11 +72,11 @@ def _unsigned(purchase: Any) -> Any:
     return purchase.model_copy(update={"candidate": candidate})
 
 
-class _Worst(BlindCurator):
+class _Worst(BlindSelection):
     """Takes the worst boxes in the place of the best."""
 
-    def _best(self, present: list[str], count: int) -> list[tuple[bytes, str, int]]:
-        return super()._best(present, 1000)[-count:]
+    def best(self, present: list[str], count: int) -> list[tuple[bytes, str, int]]:
+        return super().best(present, 1000)[-count:]
 
 
 class _Boasting(BlindOwnerNumerics):
@@ -87,9 +87,15 @@ class _Boasting(BlindOwnerNumerics):
         return scores[:-MASK_BYTES] + b"\x3f" + scores[1 - MASK_BYTES :]
 
 
-def with_curator(kind: type[BlindCurator]) -> Callable[..., Any]:
+def with_curator(kind: type[CuratorMachine] | type[BlindSelection]) -> Callable[..., Any]:
+    """Makes curators of which the machine, or the selection, is another one."""
+
     def made(session: Any, *, noise: Any) -> Any:
-        return kind(session), curator_party(session, noise=noise)[1]
+        machine, numerics = curator_party(session, noise=noise)
+        if issubclass(kind, CuratorMachine):
+            return kind(session), numerics
+        machine.selection = kind(session, machine.seats, machine.ledger)
+        return machine, numerics
 
     return made
 
@@ -98,7 +104,6 @@ def boasting(session: Any, name: str, *given: Any, **more: Any) -> Any:
     machine, numerics = owner_party(session, name, *given, **more)
     if name == FORGER:
         numerics.__class__ = _Boasting
-        assert isinstance(machine, BlindOwner)
     return machine, numerics
 
 
@@ -138,7 +143,7 @@ def test_where_the_curator_is_not_blind_there_are_no_awards(tmp_path: Path) -> N
     ],
 )
 def test_what_a_curator_made_void_is_the_curators_doing(
-    tmp_path: Path, kind: type[BlindCurator], dispute: str, what: str
+    tmp_path: Path, kind: type[CuratorMachine] | type[BlindSelection], dispute: str, what: str
 ) -> None:
     images = Recording(SESSION, curator=with_curator(kind)).run()
     found, told = checked(images, tmp_path)

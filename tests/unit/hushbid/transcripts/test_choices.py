@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hushbid.curator.party import curator_party
-from hushbid.curator.unlinked import UnlinkedCurator
+from hushbid.curator.machine import CuratorMachine
+from hushbid.curator.selection.unlinked import UnlinkedSelection
 from hushbid.owner.party import owner_party
 from hushbid.owner.unlinked import UnlinkedOwnerNumerics
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT
@@ -18,7 +17,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.wire.unlinked import Choice, Picked
 from hushbid.simulation.network import SteadyNetwork
 from tests.support.forgeries import Recording, session_of
-from tests.unit.hushbid.transcripts.test_awards import FORGER, ROUNDS, checked
+from tests.unit.hushbid.transcripts.test_awards import FORGER, ROUNDS, checked, with_curator
 
 SESSION = session_of("blind", ROUNDS)
 
@@ -28,13 +27,13 @@ def _unlinked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Session, "unlinked", True)
 
 
-class _Other(UnlinkedCurator):
+class _Other(CuratorMachine):
     """Hands on something else than it should, in the second round."""
 
-    def _send(self, peer: str, message: Any, body: bytes | None = None) -> None:
+    def send(self, peer: str, message: Any, body: bytes | None = None) -> None:
         if isinstance(message, Choice | Picked) and message.round == 2:
             message = self._changed(message)
-        super()._send(peer, message, body)
+        super().send(peer, message, body)
 
     def _changed(self, message: Any) -> Any:
         raise NotImplementedError
@@ -59,17 +58,17 @@ class _OtherBox(_Other):
         return message.model_copy(update={"boxes": (box.model_copy(update={"candidate": candidate}),)})
 
 
-class _Worst(UnlinkedCurator):
-    def _best(self, present: list[str], count: int) -> list[tuple[bytes, str, int]]:
-        return super()._best(present, 1000)[-count:]
+class _Worst(UnlinkedSelection):
+    def best(self, present: list[str], count: int) -> list[tuple[bytes, str, int]]:
+        return super().best(present, 1000)[-count:]
 
 
-class _ChoosesTaken(UnlinkedCurator):
+class _ChoosesTaken(UnlinkedSelection):
     """Takes no notice of what was bought; the consumer refuses it."""
 
-    def _candidates(self, owner: str) -> Any:
+    def candidates(self, owner: str) -> Any:
         self._taken[owner] = self._taken[owner][:0]
-        return super()._candidates(owner)
+        return super().candidates(owner)
 
 
 class _Boasting(UnlinkedOwnerNumerics):
@@ -79,13 +78,6 @@ class _Boasting(UnlinkedOwnerNumerics):
         scores = super()._masked(mask, weights)
         assert scores[-MASK_BYTES:] != NOT_SENT
         return scores[:-MASK_BYTES] + b"\x3f" + scores[1 - MASK_BYTES :]
-
-
-def with_curator(kind: type[UnlinkedCurator]) -> Callable[..., Any]:
-    def made(session: Any, *, noise: Any) -> Any:
-        return kind(session), curator_party(session, noise=noise)[1]
-
-    return made
 
 
 def boasting(session: Any, name: str, *given: Any, **more: Any) -> Any:
@@ -115,7 +107,7 @@ def test_choices_of_honest_parties_are_the_best_of_who_was_present(tmp_path: Pat
     ],
 )
 def test_what_a_curator_changed_is_found(
-    tmp_path: Path, kind: type[UnlinkedCurator], dispute: str, what: str
+    tmp_path: Path, kind: type[CuratorMachine] | type[UnlinkedSelection], dispute: str, what: str
 ) -> None:
     found, told = checked(Recording(SESSION, curator=with_curator(kind)).run(), tmp_path)
     assert not found["ok"]

@@ -365,11 +365,11 @@ def test_no_file_is_replaced(path: Path, form: Format) -> None:
     for there in (path, path.with_name("dangling")):
         if not there.exists():
             there.symlink_to(path.with_name("nowhere"))
-        with pytest.raises(ConfigError, match="is there already"):
+        with pytest.raises(ConfigError, match="already exists"):
             export(path, there, form=form, redacted=True)
     assert path.read_bytes() == transcript()
     path.with_name("out.partial").write_bytes(b"of another export")
-    with pytest.raises(ConfigError, match=r"out\.partial is there"):
+    with pytest.raises(ConfigError, match=r"out\.partial exists"):
         export(path, path.with_name("out"), form=form, redacted=True)
     assert path.with_name("out.partial").read_bytes() == b"of another export"
 

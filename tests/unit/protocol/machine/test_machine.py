@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.party import consumer_machine
 from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
@@ -131,7 +132,7 @@ class Bench:
         if role == "owner":
             self.machine: Participants = OwnerMachine(OPENED, name="owner-0")
         else:
-            self.machine = ConsumerMachine(OPENED)
+            self.machine = consumer_machine(OPENED)
         self.sequence = 0
         self.now = 0.0
 

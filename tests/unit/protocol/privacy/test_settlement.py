@@ -298,11 +298,11 @@ def test_a_disputed_point_counts_nothing() -> None:
 @pytest.mark.parametrize("points", [1, NOISE_BATCH - 1, NOISE_BATCH, NOISE_BATCH + 1])
 def test_its_noise_is_drawn_once_with_that_of_the_last_rounds(points: int) -> None:
     bench = played(points)
-    for part in range(1, len(bench.machine._parts) + 1):
+    for part in range(1, len(bench.machine.ending.parts) + 1):
         bench.say("consumer", bench.receipt(part))
     drawn = [number for first, last in bench.batches for number in range(first, last + 1)]
     assert drawn == list(range(1, points + 2))
-    assert bench.machine.weighing.noise_drawn == points + 1
+    assert bench.machine.selection.weighing.noise_drawn == points + 1
     assert not bench.jobs
     assert bench.machine.settlement() is not None
 

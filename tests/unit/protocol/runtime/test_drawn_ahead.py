@@ -363,7 +363,7 @@ def test_a_blind_consumer_that_starts_again_knows_what_noise_it_drew() -> None:
         starts.append(noted)
 
         def noting(effect: Computation) -> Any:
-            noted.append((effect.KIND, machine.weighing.noise_drawn))
+            noted.append((effect.KIND, machine.buying.weighing.noise_drawn))
             return perform(effect)
 
         numerics.perform = noting

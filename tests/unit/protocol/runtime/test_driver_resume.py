@@ -57,7 +57,7 @@ class Curator:
         )
         self.sent: list[tuple[str, Message]] = []
         if image:
-            read = EventReader(machine.OUTCOMES, said_to(CURATOR))
+            read = EventReader(machine.table.outcomes, said_to(CURATOR))
             self.driver.resume(TranscriptReader(Path("curator.transcript"), image), read)
 
     @property
@@ -198,7 +198,7 @@ def test_what_a_driver_does_after_its_transcript_is_on_record_as_restarted() -> 
 def test_a_driver_without_records_begins() -> None:
     session = open_session(session_file(owners=names(1), points=POINTS, dimension=4, columns=4))
     curator = Curator(session)
-    curator.driver.resume([], EventReader(curator.machine.OUTCOMES, said_to(CURATOR)))
+    curator.driver.resume([], EventReader(curator.machine.table.outcomes, said_to(CURATOR)))
     curator.driver.begin(started(session.file), 0.0)
     assert curator.events() == ["started"]
 

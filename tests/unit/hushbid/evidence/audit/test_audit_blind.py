@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from hushbid.consumer.blind import BlindConsumer
+from hushbid.consumer.buying.blind import BlindBuying
 from hushbid.evidence.audit import blind
 from hushbid.evidence.audit.attack import SessionAttack
 from hushbid.evidence.audit.suites import SUITES
@@ -30,7 +30,7 @@ def finished(suite: str, neighbour: int) -> Simulation:
 def sellers(suite: str, neighbour: int) -> list[str]:
     """Whose box each round takes; marked if it is void."""
     simulation = finished(suite, neighbour)
-    assert isinstance(simulation.consumer, BlindConsumer)
+    assert isinstance(simulation.consumer.buying, BlindBuying)
     wrong = {entry.chosen_round for entry in simulation.consumer.delivered if entry.dispute}
     return [
         f"{win.owner} (void)" if win.chosen_round in wrong else win.owner
@@ -52,7 +52,7 @@ def test_every_run_has_noise_map_and_keys_of_its_own() -> None:
     drawn = []
     for simulation in (first, again, other):
         simulation.run()
-        assert isinstance(simulation.consumer, BlindConsumer)
+        assert isinstance(simulation.consumer.buying, BlindBuying)
         drawn.append(simulation.image("consumer"))
     weights = [attack("blind").view(0, seed).weights for seed in (1, 1, 2)]
     assert np.array_equal(weights[0][4], weights[1][4])

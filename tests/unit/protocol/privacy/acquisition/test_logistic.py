@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.curator.choosing import Choosing
+from hushbid.curator.round import Round
+from hushbid.curator.selection.open import OpenSelection
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.privacy.accounting import ask_epsilon, epsilon_of
 from hushbid.protocol.privacy.acquisition import AcquisitionRule, Logistic, Standing, acquisition_rule
@@ -20,6 +21,7 @@ from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import open_session
 from hushbid.protocol.space.grid import Scores, Weights, exact_scores, round_weights
 from hushbid.protocol.space.scoring import NO_SCORE, Pool
+from hushbid.protocol.wire.bids import PointBid
 from hushbid.protocol.wire.messages import Ask, Broadcast, Offer, unfixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.simulation.lemma import make_case, play
@@ -412,35 +414,35 @@ def test_the_curators_ranks_are_against_others_data_without_the_summary(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The definition, from the owners' data and S alone: what was asked for does not enter it."""
-    seen: list[tuple[Choosing, dict[str, tuple[int, int]]]] = []
+    seen: list[tuple[OpenSelection, dict[str, tuple[int, int]]]] = []
 
-    def look(machine: Choosing) -> npt.NDArray[np.intp]:
-        ranks = original(machine)
+    def look(selection: OpenSelection, current: Round, given: Mapping[str, PointBid]) -> npt.NDArray[np.intp]:
+        ranks = original(selection, current, given)
         bids = {
-            owner: (bid.score, int(ranks[machine.seats[owner].rank]))
-            for owner, bid in machine._bids().items()
+            owner: (bid.score, int(ranks[selection._seats[owner].rank]))
+            for owner, bid in given.items()
             if not bid.exhausted
         }
-        present = set(machine._bids())
+        present = set(given)
         left = {owner: list(map(bytes, data[owner])) for owner in present}
-        for win in machine.ledger.wins:
+        for win in selection._ledger.wins:
             if win.owner in present:
                 left[win.owner].remove(win.candidate.features.tobytes())
-        weights = machine.weights
+        weights = current.weights
         assert weights is not None
         best = {
             owner: max((score(point, weights) for point in left[owner]), default=NO_SCORE) for owner in left
         }
         for owner, (bid, rank) in bids.items():
             assert rank == 1 + sum(best[other] > bid for other in present if other != owner)
-        seen.append((machine, bids))
+        seen.append((selection, bids))
         return ranks
 
     def score(point: bytes, weights: Weights) -> int:
         return int(np.frombuffer(point, dtype=np.int16).astype(np.int64) @ weights.astype(np.int64))
 
-    original = Choosing._ranks
-    monkeypatch.setattr(Choosing, "_ranks", look)
+    original = OpenSelection._ranks
+    monkeypatch.setattr(OpenSelection, "_ranks", look)
     monkeypatch.setattr("hushbid.protocol.privacy.acquisition.published.Published.ranked", True)
     rng = np.random.default_rng(5)
     for _ in range(40):
@@ -450,7 +452,7 @@ def test_the_curators_ranks_are_against_others_data_without_the_summary(
         play(case, "published", with_extra=True)
     ranks = [rank for _, bids in seen for _, rank in bids.values()]
     assert max(ranks) > 2
-    assert any(machine._pool._withdrawn.entries.size for machine, _ in seen)
+    assert any(selection.pool._withdrawn.entries.size for selection, _ in seen)
 
 
 def market(owners: int, rounds: int, points: int, seed: int) -> tuple[CuratorBench, list[bytes]]:
@@ -482,7 +484,7 @@ def market(owners: int, rounds: int, points: int, seed: int) -> tuple[CuratorBen
             bid = bench.bid(number, features[row, mine], mine + 1, weights)
             bench.say(owner, bid if free[row, mine] else bench.no_bid(number))
         while bench.machine.phase in ("verifying", "asking"):
-            for owner in bench.machine._round.asked if bench.machine.phase == "asking" else ():
+            for owner in bench.machine.current.asked if bench.machine.phase == "asking" else ():
                 answer(bench, owner, features[row_of[owner]], free[row_of[owner]])
             bench.verify_all()
     return bench, greedy

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.curator.enrolment import check_target
+from hushbid.curator.admission import check_target
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError, DataError, LocalProtocolError, RemoteProtocolError
 from hushbid.protocol.privacy.noise import SimulatedNoise

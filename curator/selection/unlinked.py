@@ -1,4 +1,4 @@
-"""The blind curator of a session of version 4, which orders scores and cannot tell whose box each is of.
+"""The blind selection of version 4: the curator orders scores and cannot tell whose box each is of.
 
 Owners send scores in places that they draw anew in every round (`hushbid.protocol.crypto.unlinking`). The
 curator sends the consumer the places that it chose. The consumer, which knows the places, answers with the
@@ -9,20 +9,21 @@ weight it names the places of boxes that were bought, so that they are not chose
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.curator.blind import BlindCurator, Box
+from hushbid.curator.ledger import Ledger
+from hushbid.curator.round import Round
+from hushbid.curator.seat import Seat
+from hushbid.curator.selection.blind import BlindSelection, Box
 from hushbid.protocol.crypto.blinding import MASK_BYTES
 from hushbid.protocol.crypto.sealing import DIGEST_BYTES, SIGNATURE_BYTES
 from hushbid.protocol.errors import Offence, RemoteProtocolError
-from hushbid.protocol.machine.base import Transition
-from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.session.session import Session
-from hushbid.protocol.wire.blind import Account, BlindBid, BlindCandidate, Maps
+from hushbid.protocol.wire.blind import Account, BlindBid, BlindCandidate
 from hushbid.protocol.wire.messages import boxes_of, fixed
 from hushbid.protocol.wire.unlinked import (
     NUMBER_BYTES,
@@ -35,34 +36,14 @@ from hushbid.protocol.wire.unlinked import (
     RoundOpening,
 )
 
-__all__ = ["UnlinkedCurator"]
-
-_TRIGGERS: Final = {"received:sealed-broadcast": "received:round-opening"}
-_HANDLERS: Final = {"_on_weight": "_on_opening", "_on_moot_blind": "_on_moot_answer"}
-_DECIDED: Final = ("weighing", "pacing", "delivering")
-"""Phases in which the consumer answers a choice."""
+__all__ = ["UnlinkedSelection"]
 
 
-class UnlinkedCurator(BlindCurator):
-    """The curator of one session; its arguments are those of `CuratorState`."""
+class UnlinkedSelection(BlindSelection):
+    """Owners' scores stand in places; places are chosen, and the consumer asks for the boxes behind them."""
 
-    TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *(
-            Transition(
-                row.phase,
-                _TRIGGERS.get(row.trigger, row.trigger),
-                _HANDLERS.get(row.handler, row.handler),
-                row.to,
-            )
-            for row in BlindCurator.TRANSITIONS
-            if (row.phase, row.handler) != ("verifying", "_on_weight")  # a choice comes first
-        ),
-        *(Transition(phase, "received:picks", "_on_picks", (phase,)) for phase in _DECIDED),
-        Transition("closing", "received:picks", "_on_moot_answer", ("closing",)),
-    )
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
+    def __init__(self, session: Session, seats: Mapping[str, Seat], ledger: Ledger) -> None:
+        super().__init__(session, seats, ledger)
         self._taken: dict[str, npt.NDArray[np.intp]] = {}
         """Owner → the places, from 0, of its boxes that were bought, in the last round that was opened."""
         self._asked: tuple[int, list[str]] | None = None
@@ -75,13 +56,14 @@ class UnlinkedCurator(BlindCurator):
 
     # -- a round ------------------------------------------------------------------------------------------
 
-    def _on_opening(self, peer: str, opening: RoundOpening) -> None:
+    def take_opening(self, opening: RoundOpening, *, due: bool) -> None:
+        """Keep the weight of the next round, and the places whose boxes were bought."""
         if opening.round != self._picked + 1:
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "A round is opened before the boxes of the last one were asked for."
             )
         taken = self._places_in(opening)
-        self._on_weight(peer, opening.broadcast())
+        self.take_weight(opening.broadcast(), due=due)
         self._taken = taken
 
     def _places_in(self, opening: RoundOpening) -> dict[str, npt.NDArray[np.intp]]:
@@ -93,7 +75,7 @@ class UnlinkedCurator(BlindCurator):
             )
         places = np.frombuffer(opening.taken, dtype=">u4").astype(np.intp)
         found, at = {}, 0
-        for owner in self.owners:
+        for owner in self._seats:
             own = places[at : at + self._sold[owner]]
             at += len(own)
             if len(own) and (own[-1] >= self._batch * opening.round or not (np.diff(own) > 0).all()):
@@ -118,22 +100,23 @@ class UnlinkedCurator(BlindCurator):
 
     # -- the choice ---------------------------------------------------------------------------------------
 
-    def _choose(self, present: AbstractSet[str]) -> None:
-        best = self._best(sorted(present), self._opened.bought_in(self.round))
+    def choose(self, current: Round, present: AbstractSet[str]) -> Choice:
+        best = self.best(sorted(present), self._session.bought_in(current.number))
         chosen = [
             Chosen.model_construct(owner=owner, place=fixed(number - 1), score=score)
             for score, owner, number in best
         ]
-        self._asked = self.round, sorted(each.owner for each in chosen)
-        self._send(CONSUMER, Choice(round=self.round, chosen=tuple(chosen)))
+        self._asked = current.number, sorted(each.owner for each in chosen)
+        return Choice(round=current.number, chosen=tuple(chosen))
 
-    def _candidates(self, owner: str) -> npt.NDArray[np.intp]:
-        left = np.ones(len(self._scores[owner]) // MASK_BYTES, dtype=np.bool_)
+    def candidates(self, owner: str) -> npt.NDArray[np.intp]:
+        left = np.ones(len(self.scores[owner]) // MASK_BYTES, dtype=np.bool_)
         left[self._taken[owner]] = False
         return np.flatnonzero(left) + 1
 
-    def _on_picks(self, peer: str, picks: Picks) -> None:
-        if peer != CONSUMER or self._asked is None or picks.round != self._asked[0]:
+    def take_picks(self, picks: Picks, *, due: bool) -> Picked:
+        """The boxes that the consumer asks for, behind the places that were chosen in a round."""
+        if not due or self._asked is None or picks.round != self._asked[0]:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "Boxes were asked for that are not due.")
         number, owners = self._asked
         if len(picks.numbers) != NUMBER_BYTES * len(owners):
@@ -155,7 +138,7 @@ class UnlinkedCurator(BlindCurator):
         self._asked, self._picked = None, number
         boxes = []
         for owner, handle in asked:
-            box = self._boxes[owner].pop(handle, None)
+            box = self.boxes[owner].pop(handle, None)
             if box is None:
                 # The number is not used up. Else whether a later box of it counts would depend on the
                 # round in which it is chosen, which one record of another owner changes (docs/privacy.md).
@@ -169,23 +152,20 @@ class UnlinkedCurator(BlindCurator):
                     owner=owner, bid_round=box.bid_round, handle=fixed(handle), candidate=box.candidate
                 )
             )
-        self._send(CONSUMER, Picked(round=number, boxes=tuple(boxes)))
+        return Picked(round=number, boxes=tuple(boxes))
 
     def _no_box(self, number: int) -> Box:
         """In the place of a box that its owner gave a score and never sent: to the consumer it is void."""
         blank = BlindCandidate.model_construct(
-            box=bytes(self._opened.box_length),
+            box=bytes(self._session.box_length),
             digests=bytes(DIGEST_BYTES * (self._batch + 1)),
             signature=bytes(SIGNATURE_BYTES),
         )
         return Box(number, blank)
 
-    def _on_moot_answer(self, peer: str, message: Maps | RoundOpening | Picks | Account) -> None:
-        """Ignore the consumer's messages to a session that was given up."""
-
-    def _on_account(self, peer: str, account: Account) -> None:
+    def take_account(self, account: Account, *, due: bool) -> None:
         if self._asked is not None:
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "The account came before the boxes of the last round were asked for."
             )
-        super()._on_account(peer, account)
+        super().take_account(account, due=due)

@@ -1,0 +1,1 @@
+"""What a consumer has bought so far, open, blind, or without links, which its machine asks."""
