@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -89,7 +89,7 @@ def bench_records(
         "owners": len(_OWNERS),
         "dimension": _DIMENSION,
         "rows": [asdict(row) for row in rows],
-        "powers": {rule: _powers([asdict(row) for row in rows if row.rule == rule]) for rule in rules},
+        "powers": {rule: _powers([row for row in rows if row.rule == rule]) for rule in rules},
     }
 
 
@@ -153,9 +153,9 @@ def _resuming(transcript: Path) -> float:
     return time.process_time() - began
 
 
-def _powers(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _powers(rows: Sequence[RecordsCost]) -> dict[str, float]:
     """The slopes of logarithms between the two largest sessions."""
-    fewer, more = rows[-2:]
+    fewer, more = map(asdict, rows[-2:])
     by = math.log(more["points"] / fewer["points"])
     costs = [name for name in more if name.endswith(("_seconds", "_bytes"))]
     return {name: math.log(more[name] / fewer[name]) / by for name in costs}
