@@ -19,6 +19,7 @@ from hushbid.protocol.names import CONSUMER
 from hushbid.replay.facts import Facts, PointPicture, ScoreCourse
 from hushbid.replay.merging import recording_of
 from hushbid.replay.own import ReplayFiles
+from hushbid.replay.scores import MOST_TRAINED
 from tests.unit.hushbid.replay.test_replay_page import unpacked
 
 ROUNDS, BATCH, WANTED = 25, 2, 30
@@ -91,7 +92,7 @@ def test_the_page_of_a_run_has_its_scores_and_wanted_rows(run: Path, tmp_path: P
         assert course[name][-1] == pytest.approx(results["own_and_bought"][name])
     assert (course["points"][0], course["points"][-1]) == (0, ROUNDS * BATCH)
     assert course["points"][1:] == [BATCH * number for number in course["round"][1:]], "at ends of rounds"
-    assert len(course["points"]) == 21, "the bound, and none"
+    assert len(course["points"]) == MOST_TRAINED + 1, "the bound, and none"
     assert course["told"] == [
         f"LogisticRegression, trained with {WANTED} own rows and the points bought so far, judged on 150 "
         "test rows. Each bought point has the weight that it has in the results’ model. Only the consumer "
