@@ -77,7 +77,7 @@ consumer = ""
 {owners}
 """
 _LABEL_KIND: Final = """\
-labels = "any"  # every point has a label, as the validation set has; "optional" takes points without one, too
+labels = "any"  # every point that is offered has a label; "optional" takes points without one, too
 """
 _COMMITMENT: Final = f"""\
 commitment_depth = {USUAL_DEPTH}  # 2^{USUAL_DEPTH} rows an owner: it commits to them first

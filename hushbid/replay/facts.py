@@ -42,7 +42,8 @@ class Steps:
 
     Attributes:
         round: 0 before the first round; one more than there are rounds for the delivery and the end.
-        seconds: Since the first record of the transcript that tells the step.
+        seconds: Since the first record of the transcript that tells the step, or as one step before if later:
+            each party has a clock of its own.
         kind: A message's kind, or what happened.
         event: 1 where something happened to a party, 0 for a message.
         sender: Who sent it, or whom it happened to; `NOBODY` if taken out, `ALL_OWNERS` for all of them.

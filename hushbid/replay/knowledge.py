@@ -57,7 +57,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "subspace-target": "releases the mean embedding of the validation set, in a subspace",
     "nested-target": "releases the mean embedding of the validation set twice: a finer one for the curator",
     "maps": "sends the secret feature map, sealed to each owner",
-    "secret-map": "passes the owner's sealed feature map on, unopened",
+    "secret-map": "passes on the consumer's feature map, sealed to this owner",
     "commitment": "commits to the rows that it can sell, before it sees anything",
     "roots": "tells what owners committed to",
     "ready": "has hashed its points and can bid",

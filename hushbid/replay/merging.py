@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -252,7 +253,7 @@ class _Writer:
         ends = [self._ends(each, some) for each in placed]
         return Steps(
             round=tuple(self._rounds + 1 if row.round == ENDING else row.round for row in rows),
-            seconds=tuple(round(row.seconds, _DECIMALS) for row in rows),
+            seconds=tuple(accumulate((round(row.seconds, _DECIMALS) for row in rows), max)),
             kind=tuple(self.kinds.setdefault(row.kind, len(self.kinds)) for row in rows),
             event=tuple(int(row.event) for row in rows),
             sender=tuple(sender for sender, _ in ends),

@@ -54,8 +54,9 @@ def render(result: RunResult, console: Console, *, details: bool = False) -> Non
         parts += [_comparison(result), _payments(result)]
     if wrongs := [*_wrongs(result), *([] if details else _warnings(result))]:
         parts.append(Text("\n".join(wrongs), style="yellow"))
-    parts += _places(result, details=details)
     console.print(Group(*parts))
+    for line in _places(result, details=details):
+        console.print(line, soft_wrap=True)  # a path stays whole, and can be copied
 
 
 def as_text(result: RunResult) -> str:
@@ -362,7 +363,7 @@ def _places(result: RunResult, *, details: bool) -> list[Text]:
         lines.append(f"Transcripts of {len(result.transcripts)} parties{report}: {result.directory}")
     if result.replay is not None:
         lines.append(f"Replay: {result.replay}")
-    return [Text("\n".join(lines))] if lines else []
+    return [Text(line) for line in lines]
 
 
 def _figure(value: float | tuple[float, float] | None, form: str) -> str:

@@ -241,7 +241,7 @@ def _deal(table: ArrowTable, path: Path, place: Path) -> tuple[_Party, _Party, d
 
 
 _LABELS: Final = """\
-labels = "any"  # every point has a label, as the validation set has; "optional" takes points without one, too
+labels = "any"  # every point that is offered has a label; "optional" takes points without one, too
 """
 
 
@@ -413,8 +413,8 @@ def _said(made: _Session) -> list[str]:
     ]
     if read:
         said.append(
-            "Read off rows, to round numbers, and written into a file that every party gets: "
-            f"{'; '.join(read)}. No ε covers that. Where it must not be told, say it yourself with "
+            "Read off rows of the tables given, to round numbers, and written into a file that every party "
+            f"gets: {'; '.join(read)}. No ε covers that. Where it must not be told, say it yourself with "
             "--bounds and --categories."
         )
     said.append(
