@@ -119,7 +119,7 @@ def test_a_catalogue_publishes_and_reads_entries(tmp_path: Path) -> None:
     assert {path: entry.name for path, entry in catalogue.entries().items()} == {made.path: "north"}
     with pytest.raises(hushbid.ConfigError, match="no neighbours 'others'"):
         catalogue.publish(replace(wanted, neighbours="others"))
-    with pytest.raises(hushbid.ConfigError, match="no place"):
+    with pytest.raises(hushbid.ConfigError, match="needs a place"):
         hushbid.Catalogue()
 
 

@@ -108,7 +108,7 @@ def test_processes_share_the_work(swept: Any) -> None:
     ("arguments", "told"),
     [
         (("--pairs", "--same-step"), "three sweeps"),
-        (("--share", "2/2"), "no share"),
+        (("--share", "2/2"), "not a share"),
         (("--only", "curator:3"), "'curator:3' is no crash"),
         (("--only", "nobody:3:0"), "no party named 'nobody'"),
         (("--rule", "auction"), "no rule named 'auction'"),

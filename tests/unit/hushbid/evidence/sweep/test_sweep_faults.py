@@ -84,7 +84,7 @@ def test_a_seed_that_breaks_something_is_told_with_its_faults_and_what_runs_it_a
     ("arguments", "what"),
     [
         (("--rule", "auction"), "no rule named 'auction'"),
-        (("--share", "3/3"), "no share"),
+        (("--share", "3/3"), "not a share"),
     ],
 )
 def test_what_cannot_be_swept_is_refused(swept: Any, arguments: tuple[str, ...], what: str) -> None:
