@@ -168,7 +168,7 @@ def run(
         _keep(result, prepared.path)  # result known: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)
         if replay:
-            result = with_replay(result, prepared.path, say)
+            result = with_replay(result, prepared.path, say, training)
         _keep(result, prepared.path)
     except BaseException as error:
         # Also when interrupted: the parties' records lie there.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hushbid.consumer.learners import Training, train_here
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.extras import need
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -88,10 +90,19 @@ def with_report(
     return result
 
 
-def with_replay(result: RunResult, directory: Path, say: Callable[[str], object] | None) -> RunResult:
-    """A run's result with a replay of it, made from all its transcripts. A failure costs only the replay."""
+def with_replay(
+    result: RunResult, directory: Path, say: Callable[[str], object] | None, training: Training = train_here
+) -> RunResult:
+    """A run's result with a replay of it, made from all its transcripts. A failure costs only the replay.
+
+    Args:
+        training: Where it is made, as it trains models.
+    """
     with _said("replay", say):
-        return replace(result, replay=_replayed(result, directory))
+        # Another process has another working directory.
+        transcripts = {party: path.resolve() for party, path in result.transcripts.items()}
+        page = training(partial(_replayed, transcripts, directory.resolve() / REPLAY))
+        return replace(result, replay=page)
     return result
 
 
@@ -122,11 +133,10 @@ def _reported(result: RunResult, reference: Baselines, directory: Path) -> Path:
     return (directory / REPORT).resolve()
 
 
-def _replayed(result: RunResult, directory: Path) -> Path:
+def _replayed(transcripts: Mapping[str, Path], page: Path) -> Path:
     from hushbid.replay.own import ReplayFiles
     from hushbid.replay.writing import write_replay
 
-    own = result.transcripts.get(CONSUMER)
-    given = ReplayFiles(list(result.transcripts.values()), None if own is None else own.parent)
-    write_replay(given, directory / REPLAY)
-    return (directory / REPLAY).resolve()
+    own = transcripts.get(CONSUMER)
+    write_replay(ReplayFiles(list(transcripts.values()), None if own is None else own.parent), page)
+    return page
