@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.printable import printable
@@ -72,11 +73,30 @@ class Follower:
             ConfigError: The transcripts are of several sessions, or two are one party's.
         """
         news = False
-        for path in self._transcripts():
+        here = list(self._transcripts())
+        for path in self._followed.keys() - here:
+            self._followed[path].leave()
+        for path in here:
             news = self._followed.setdefault(path, _Followed(path)).read_on() or news
-        if news:
+        if self._forget_earlier(here) or news:
+            news = True
             self._facts = self._merged()
         return news
+
+    def _forget_earlier(self, here: Sequence[Path]) -> bool:
+        """Forget files that are gone, where those that are there are of another session; say whether any was.
+
+        Otherwise what is known of them stands: their directory may be away for a moment.
+        """
+        sessions = {each.identifier for path, each in self._followed.items() if path in here}
+        gone = [
+            path
+            for path, each in self._followed.items()
+            if path not in here and each.identifier and sessions - {None} and each.identifier not in sessions
+        ]
+        for path in gone:
+            del self._followed[path]
+        return bool(gone)
 
     def _transcripts(self) -> Iterator[Path]:
         for place in self._places:
@@ -113,6 +133,10 @@ class Follower:
         return recording_of_told(session, [each.taken() for each in shown]).facts
 
 
+_AWAY: Final = (-1, -1)
+"""Which file has a path that leads to none."""
+
+
 class _Followed:
     """One transcript, read as far as whole records go."""
 
@@ -130,23 +154,33 @@ class _Followed:
         """Which file had this path at the last look."""
 
     @property
+    def identifier(self) -> str | None:
+        """The session of its first record; None: it has none yet."""
+        return None if self.told is None else self.told.reading.header.session
+
+    @property
     def is_shown(self) -> bool:
         """Whether its facts may be seen: where a rule asks, how often an owner was asked may not."""
         assert self.told is not None
         assert self.session is not None
         return self.told.reading.header.role != "owner" or not asks(self.session.rule.name)
 
+    def leave(self) -> None:
+        """Note that no file is there: what is known of it stands, and what comes is read from its start."""
+        self._file, self._seen = _AWAY, None
+
     def read_on(self) -> bool:
         """Take in what was appended; whether there is news. An unchanged file is not opened."""
         try:
             status = self.path.stat()
         except OSError:
-            return False  # what is known of it stands
+            self.leave()
+            return False
         file, seen = (status.st_dev, status.st_ino), (status.st_ino, status.st_size, status.st_mtime_ns)
         if seen == self._seen:
             return False
         if self._file not in (None, file):
-            self._mark = self.told = self.session = None  # another file has its name: put back from a copy
+            self._mark = self.told = self.session = None  # another file may have its name, and its number
             self._lost = False
         self._seen, self._file = seen, file
         before = self._news()

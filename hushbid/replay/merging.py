@@ -330,8 +330,12 @@ def _step(told: Told, row: int) -> int:
 
 
 def _chosen(session: Session, told: Sequence[Told], parties: Sequence[str]) -> Chosen | None:
-    """The chosen points, as the curator knows them; where it is blind, as the consumer does."""
+    """The chosen points by the record that has most: a damaged one ends before the session did.
+
+    Of two as long, by the curator's; where it is blind, by the consumer's.
+    """
     places = {name: place for place, name in enumerate(parties)}
+    most: Chosen | None = None
     for each in reversed(told) if session.rule.blind else told:
         machine = each.reading.machine
         if isinstance(machine, CuratorMachine):
@@ -340,13 +344,15 @@ def _chosen(session: Session, told: Sequence[Told], parties: Sequence[str]) -> C
             found = [(entry.chosen_round, entry.owner) for entry in machine.delivered]
         else:
             continue
-        return Chosen(
+        if most is not None and len(found) <= len(most.round):
+            continue
+        most = Chosen(
             teller=places[each.party],
             round=tuple(number for number, _ in found),
             owner=tuple(places[owner] for _, owner in found),
             at=tuple(_step(each, row) for row in each.reading.chosen_at[: len(found)]),
         )
-    return None
+    return most
 
 
 def _closeness(consumer: Told) -> Closeness | None:

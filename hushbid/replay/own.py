@@ -18,6 +18,7 @@ from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE, read_settings
 from hushbid.protocol.data import dataset_digest, load_dataset
 from hushbid.protocol.errors import DataError, HushbidError
 from hushbid.protocol.names import CONSUMER
+from hushbid.protocol.plain_files import read_plain
 from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.mmd import Vector
@@ -27,6 +28,7 @@ from hushbid.tables.delivery import read_delivered
 __all__ = ["OwnFiles", "ReplayFiles", "own_files"]
 
 _DELIVERED: Final = "delivered.npz"
+_LONGEST_RESULTS: Final = 1 << 26
 _SETTINGS: Final = f"the consumer’s {SETTINGS_FILE}"
 
 
@@ -117,12 +119,13 @@ def _training(state: Path, delivered: Sequence[Delivered]) -> Vector | None:
     weights = arrays.get("training_weights")
     if weights is None or not np.array_equal(arrays["features"], np.array(points)):
         return None
-    return np.asarray(weights, dtype=np.float64)
+    fits = weights.shape == (len(points),) and weights.dtype.kind == "f"
+    return weights if fits and np.isfinite(weights).all() and (weights >= 0).all() else None
 
 
 def _results(state: Path, session: Session) -> ModelFigures | None:
     try:
-        values = json.loads((state / RESULT_FILE).read_bytes())
+        values = json.loads(read_plain(state / RESULT_FILE, _LONGEST_RESULTS)[0])
         if values["identifier"] == session.identifier.hex():
             return ModelFigures.from_json(values["model"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):

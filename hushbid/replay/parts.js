@@ -18,7 +18,12 @@ const parts = (() => {
     const packed = atob(document.getElementById(id).textContent);
     const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
+    // No prototype: a party may be named `constructor`.
+    const bare = (_, value) =>
+      value === null || typeof value !== "object" || Array.isArray(value)
+        ? value
+        : Object.assign(Object.create(null), value);
+    return JSON.parse(await new Response(stream).text(), bare);
   }
 
   const grouped = (number) => number.toLocaleString("en");

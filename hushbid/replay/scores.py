@@ -14,6 +14,7 @@ from hushbid.consumer.events import Delivered
 from hushbid.consumer.model_figures import Figure, ModelCourse, ModelFigures
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.session.session import Session
+from hushbid.protocol.space.labels import listed_labels
 from hushbid.replay.facts import ScoreCourse
 from hushbid.replay.own import OwnFiles
 from hushbid.report.rounds import shortened, thinned
@@ -35,6 +36,8 @@ def scores_of(session: Session, delivered: Sequence[Delivered], own: OwnFiles) -
     points, labels, _ = usable(session, delivered)
     if not len(points):
         return "nothing was bought that can be learned from"
+    if all(label is None for label in listed_labels(labels)):
+        return "the bought points have no labels"
     if own.training is None:
         return "the consumer’s delivered.npz beside its transcript has no training weights of these points"
     rounds = [entry.chosen_round for entry in delivered if entry.candidate and not entry.dispute]
@@ -80,9 +83,13 @@ def _told(found: ModelCourse, results: ModelFigures | None) -> Iterator[str]:
         return
     if results.training_weights is not None and results.training_weights.kind == "none":
         yield "By cross-validation on own rows bought points deserve no weight, and change nothing."
-    last, told = found.figures[-1], results.own_and_bought or results.bought
-    if found.judged_on == "test" and not _same(last, told):
+    last, told = found.figures[-1], results.own_and_bought if found.own_rows else results.bought
+    if results.judged_on != found.judged_on:
+        yield "The results’ model was judged on other rows: its figure is another."
+    elif found.judged_on == "test" and not _same(last, told):
         yield "The last figure is not the results’: the test rows, or the libraries, are others than then."
+    elif not _same(last, told):
+        yield "The last figure is not the results’: they choose the weights anew for each judged row."
 
 
 def _same(one: Figure | None, other: Figure | None) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 import tomli_w
@@ -22,6 +25,7 @@ from hushbid.replay.own import ReplayFiles
 from hushbid.replay.scores import MOST_TRAINED
 from tests.unit.hushbid.replay.test_replay_page import unpacked
 
+Weights = npt.NDArray[np.float64]
 ROUNDS, BATCH, WANTED = 25, 2, 30
 
 
@@ -180,3 +184,44 @@ def test_other_test_rows_than_those_of_the_results_are_told(run: Path, copied: P
     assert scores(facts(copied)).told[-1] == (
         "No results are beside its transcript to compare the last figure with."
     )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda weights: weights[:-1],
+        lambda weights: np.append(weights, 1.0),
+        lambda weights: weights[0],
+        lambda weights: np.tile(weights, (2, 1)),
+        lambda weights: weights.astype(str),
+        lambda weights: np.full_like(weights, np.nan),
+        lambda weights: -weights - 1.0,
+    ],
+    ids=["one less", "one more", "one number", "two rows", "text", "not a number", "negative"],
+)
+def test_training_weights_that_are_none_give_no_score(
+    changed: Callable[[Weights], Weights], copied: Path
+) -> None:
+    path = copied / "delivered.npz"
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays["training_weights"] = changed(arrays["training_weights"])
+    np.savez(path, **arrays)
+    told = facts(copied).scores
+    assert isinstance(told, str)
+    assert "has no training weights of these points" in told
+
+
+def test_results_that_are_no_plain_file_are_not_waited_for(copied: Path) -> None:
+    (copied / RESULT_FILE).unlink()
+    os.mkfifo(copied / RESULT_FILE)
+    assert (
+        "No results are beside its transcript to compare the last figure with." in scores(facts(copied)).told
+    )
+
+
+def test_results_judged_on_other_rows_are_told(copied: Path) -> None:
+    settings = json.loads((copied / SETTINGS_FILE).read_text())
+    settings["test"] = None
+    (copied / SETTINGS_FILE).write_text(json.dumps(settings))
+    assert any("judged on other rows" in line for line in scores(facts(copied)).told)

@@ -70,7 +70,7 @@ def bench_records(
     Raises:
         ConfigError: No such rule, or sizes of which no power follows.
     """
-    sizes = sorted(set(points))
+    rules, sizes = list(dict.fromkeys(rules)), sorted(set(points))
     if unknown := sorted(set(rules) - set(RULES)):
         raise ConfigError(
             f"{', '.join(unknown)}: no rule of this benchmark", advice=f"Choose of {', '.join(RULES)}."
@@ -147,6 +147,7 @@ def _spent(arguments: Iterable[object]) -> float:
 
 
 def _resuming(transcript: Path) -> float:
+    replayed(transcript)  # the first in a process imports what a replay needs
     began = time.process_time()
     replayed(transcript)
     return time.process_time() - began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -185,3 +186,20 @@ def test_nothing_is_written(sealed: Mapping[str, bytes], tmp_path: Path) -> None
     before = there()
     assert Follower([run]).look()
     assert there() == before
+
+
+def test_a_session_that_begins_in_place_of_another_is_followed(
+    sealed: Mapping[str, bytes], tmp_path: Path
+) -> None:
+    run = places(tmp_path / "run", sealed)
+    follower = Follower([run])
+    assert follower.look()
+    other = recorded_with(tmp_path, "tender")[CURATOR].read_bytes()
+    shutil.rmtree(run)
+    assert not follower.look(), "a directory may be away for a moment"
+    assert follower.facts is not None
+    assert follower.facts.rule == "sealed"
+    places(run, {CURATOR: other})
+    assert follower.look()
+    assert follower.facts.rule == "tender"
+    assert set(follower.facts.copies) == {CURATOR}

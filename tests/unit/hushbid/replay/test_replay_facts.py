@@ -420,3 +420,18 @@ def test_who_knows_what_is_said_of_every_rule(rule: str) -> None:
     assert ("Which of its points were chosen" in " ".join(told["owner"].hidden)) == (
         TABLE["asked"][rule] == "nothing"
     )
+
+
+@pytest.mark.parametrize("rule", ["sealed", "tender"])
+def test_a_short_record_of_the_curator_hides_no_point_that_the_consumer_has(
+    rule: str, tmp_path: Path
+) -> None:
+    paths = recorded_with(tmp_path, rule)
+    whole = facts_of(list(paths.values())).chosen
+    assert whole is not None
+    spans = list(record_spans(paths[CURATOR].read_bytes()))
+    paths[CURATOR].write_bytes(paths[CURATOR].read_bytes()[: spans[len(spans) // 3][1]])
+    facts = facts_of(list(paths.values()))
+    assert facts.chosen is not None
+    assert facts.parties[facts.chosen.teller] == CONSUMER
+    assert (facts.chosen.round, facts.chosen.owner) == (whole.round, whole.owner)
