@@ -458,3 +458,15 @@ def test_a_large_session_stays_usable(browser: webdriver.Chrome, tmp_path: Path)
     )
     assert each < 50 * BUSY, "milliseconds a step"
     assert log(browser) == []
+
+
+def test_a_party_may_be_named_like_what_every_object_has(
+    browser: webdriver.Chrome, facts: Facts, tmp_path: Path
+) -> None:
+    """Of a party without a transcript the page asks what it knows, and every object has a `constructor`."""
+    parties = (*facts.parties[:2], "constructor", *facts.parties[3:])
+    named = replace(facts, parties=parties, copies={CURATOR: facts.copies[CURATOR]})
+    log(browser)
+    show(browser, written(named, tmp_path))
+    assert log(browser) == []
+    assert "constructor" in browser.find_element("tag name", "main").text
