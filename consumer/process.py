@@ -18,6 +18,7 @@ from hushbid.consumer.own_figures import own_view
 from hushbid.consumer.party import check_disjoint, consumer_party
 from hushbid.consumer.result import ConsumerResult, Purchase
 from hushbid.consumer.store import (
+    DELIVERED_FILE,
     PurchaseFile,
     keep_result,
     keep_settings,
@@ -102,7 +103,7 @@ def _take_part(session: Session, file: ConsumerFile, vitals: Vitals, stack: Exit
     target = (
         None if file.target_file is None else kept_target(session, file.target_file, validation, seed_set)
     )
-    kept = PurchaseFile(file.state / "delivered.npz", session_file.features)
+    kept = PurchaseFile(file.state / DELIVERED_FILE, session_file.features)
     noise: NoiseSource = party_noise(session, CONSUMER)
     drawn_ahead: DrawnAhead | None = None
     if session.rule.blind and noise.protects:

@@ -25,6 +25,7 @@ from hushbid.protocol.runtime.files.durable import in_place_of
 from hushbid.protocol.session.session import Session
 
 __all__ = [
+    "DELIVERED_FILE",
     "RESULT_FILE",
     "SETTINGS_FILE",
     "VERDICT_FILE",
@@ -44,6 +45,8 @@ __all__ = [
 VERDICT_FILE: Final = "verdict.json"
 """File name, in the consumer's state directory or wherever its transcript is."""
 
+DELIVERED_FILE: Final = "delivered.npz"
+"""The delivered points and their weights, beside the consumer's transcript."""
 RESULT_FILE: Final = "result.json"
 """The consumer's result, in its state directory, as `--json` prints it, with the session's `identifier`."""
 SETTINGS_FILE: Final = "settings.json"

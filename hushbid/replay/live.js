@@ -1,7 +1,7 @@
 // Keeps a page of a session that runs up to date: it asks the server that it is from, once a second, and nobody else.
 // Every text goes into the page as text.
 (function () {
-  const { make } = parts;
+  const { make, read } = parts;
   const EACH = 1000; // milliseconds between two questions
   const TRIES = 5; // that may fail before it stops asking
   const session = document.querySelector("meta[name='hushbid-session']").content; // empty while it waits
@@ -34,7 +34,7 @@
     if (!answer.ok) throw new Error(`the server says ${answer.status}`);
     failed = 0;
     if (answer.status === 204) return;
-    const told = await answer.json();
+    const told = read(await answer.text());
     if (told.facts !== null && told.facts.session !== session) {
       window.location.reload(); // the page waited; now it has something to show
       return;

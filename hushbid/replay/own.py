@@ -14,20 +14,17 @@ from hushbid.consumer.appraisal import Evaluation
 from hushbid.consumer.events import Delivered
 from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.process import consumer_seed_set
-from hushbid.consumer.store import RESULT_FILE, SETTINGS_FILE, read_settings
+from hushbid.consumer.store import DELIVERED_FILE, RESULT_FILE, SETTINGS_FILE, read_settings
 from hushbid.protocol.data import dataset_digest, load_dataset
 from hushbid.protocol.errors import DataError, HushbidError
-from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.plain_files import read_plain
-from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.mmd import Vector
-from hushbid.report.sources import transcripts_of
+from hushbid.report.sources import consumer_state_in, transcripts_of
 from hushbid.tables.delivery import read_delivered
 
 __all__ = ["OwnFiles", "ReplayFiles", "own_files"]
 
-_DELIVERED: Final = "delivered.npz"
 _LONGEST_RESULTS: Final = 1 << 26
 _SETTINGS: Final = f"the consumer’s {SETTINGS_FILE}"
 
@@ -70,15 +67,8 @@ class ReplayFiles:
         Raises:
             ConfigError: A directory has no transcript.
         """
-        states = [state for place in places if (state := _consumer_state_in(place)) is not None]
+        states = [state for place in places if (state := consumer_state_in(place)) is not None]
         return cls(transcripts_of(*places), states[0] if files and states else None)
-
-
-def _consumer_state_in(given: Path) -> Path | None:
-    for place in (given, given / "state", given / "parties" / CONSUMER / "state"):
-        if transcript_path(place, CONSUMER).is_file():
-            return place
-    return None
 
 
 def own_files(state: Path, session: Session, data: bytes, delivered: Sequence[Delivered]) -> OwnFiles | str:
@@ -112,7 +102,7 @@ def own_files(state: Path, session: Session, data: bytes, delivered: Sequence[De
 
 def _training(state: Path, delivered: Sequence[Delivered]) -> Vector | None:
     try:
-        arrays = read_delivered(state / _DELIVERED)
+        arrays = read_delivered(state / DELIVERED_FILE)
     except DataError:
         return None
     points = [entry.candidate.point for entry in delivered if entry.candidate and not entry.dispute]

@@ -18,12 +18,16 @@ const parts = (() => {
     const packed = atob(document.getElementById(id).textContent);
     const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    // No prototype: a party may be named `constructor`.
+    return read(await new Response(stream).text());
+  }
+
+  // Facts, from JSON. Their objects have no prototype: a party may be named `constructor`.
+  function read(text) {
     const bare = (_, value) =>
       value === null || typeof value !== "object" || Array.isArray(value)
         ? value
         : Object.assign(Object.create(null), value);
-    return JSON.parse(await new Response(stream).text(), bare);
+    return JSON.parse(text, bare);
   }
 
   const grouped = (number) => number.toLocaleString("en");
@@ -93,5 +97,5 @@ const parts = (() => {
     return Array.from({ length: most }, (_, i) => Math.round((i * (count - 1)) / (most - 1)));
   }
 
-  return { bytes, curve, epsilonAt, grouped, make, odometerOf, plural, short, thinned, unpack, valueOf, write };
+  return { bytes, curve, epsilonAt, grouped, make, odometerOf, plural, read, short, thinned, unpack, valueOf, write };
 })();

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.consumer.machine import ConsumerMachine
+from hushbid.consumer.store import DELIVERED_FILE
 from hushbid.protocol.data import DataColumns, load_dataset
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.session.session import Session
@@ -21,8 +22,6 @@ from hushbid.tables.delivery import read_delivered
 
 __all__ = ["Image", "ImageColumn", "OwnRows", "Wanted", "own_rows", "read_image"]
 
-_DELIVERED: Final = "delivered.npz"
-"""The file beside the consumer's transcript with the delivered points and their weights."""
 _CLOSE: Final = 1e-9
 """Largest difference between two MMD² of the same rows."""
 
@@ -134,7 +133,7 @@ def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
             "`--label`).",
         )
     points = _stacked([entry.candidate.point for entry in bought if entry.candidate is not None])
-    weights, why = _weights(source.path.with_name(_DELIVERED), points)
+    weights, why = _weights(source.path.with_name(DELIVERED_FILE), points)
     return OwnRows(
         session=session,
         names=dataset.feature_names,
@@ -212,13 +211,13 @@ def _weights(path: Path, points: npt.NDArray[np.float64]) -> tuple[npt.NDArray[n
     try:
         arrays = read_delivered(path)
     except DataError:
-        return None, f"no {_DELIVERED} that can be read lies beside the transcript"
+        return None, f"no {DELIVERED_FILE} that can be read lies beside the transcript"
     if not np.array_equal(np.asarray(arrays["features"], dtype=np.float64), points):
-        return None, f"the {_DELIVERED} beside the transcript has other points"
+        return None, f"the {DELIVERED_FILE} beside the transcript has other points"
     weights = arrays.get("weights")
     if weights is None:
-        return None, f"the {_DELIVERED} beside the transcript has none"
+        return None, f"the {DELIVERED_FILE} beside the transcript has none"
     # NaN is neither.
     if weights.dtype != np.float64 or not (weights.min() >= 0.0 and abs(weights.sum() - 1.0) < _CLOSE):
-        return None, f"what the {_DELIVERED} beside the transcript has are no weights"
+        return None, f"what the {DELIVERED_FILE} beside the transcript has are no weights"
     return weights, ""

@@ -14,13 +14,14 @@ from hushbid.owner.machine import OwnerMachine
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.machine.base import Machine
 from hushbid.protocol.names import CONSUMER, an
+from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header
 from hushbid.report.course import Course
 from hushbid.transcripts.replay import opened_session, replayed
 
-__all__ = ["EVALUATION", "Source", "evaluation_in", "open_sources", "transcripts_of"]
+__all__ = ["EVALUATION", "Source", "consumer_state_in", "evaluation_in", "open_sources", "transcripts_of"]
 
 EVALUATION: Final = "evaluation.json"
 """Name of a run's file with the figures that no party can compute."""
@@ -76,6 +77,14 @@ def _transcripts_in(given: Path) -> list[Path]:
         f"{given} has no transcript.",
         advice="Name the `state` of a party's private file, the directory of a run, or transcripts.",
     )
+
+
+def consumer_state_in(given: Path) -> Path | None:
+    """The consumer's state directory: this one, or that in a party's or a run's; None: there is none."""
+    for place in (given, given / "state", given / "parties" / CONSUMER / "state"):
+        if transcript_path(place, CONSUMER).is_file():
+            return place
+    return None
 
 
 def evaluation_in(given: Path) -> Path | None:

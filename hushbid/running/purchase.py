@@ -17,7 +17,7 @@ from hushbid.cluster.parties import keep
 from hushbid.consumer.learners import MODELS
 from hushbid.consumer.process import drawn_path
 from hushbid.consumer.result import ConsumerResult
-from hushbid.consumer.store import RESULT_FILE, read_settings
+from hushbid.consumer.store import DELIVERED_FILE, RESULT_FILE, read_settings
 from hushbid.protocol import platform
 from hushbid.protocol.config.loading import load_toml
 from hushbid.protocol.config.party import ConsumerFile
@@ -32,6 +32,7 @@ from hushbid.protocol.runtime.party import transcript_path
 from hushbid.protocol.runtime.telemetry.status_file import Status, status_path
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
+from hushbid.report.sources import consumer_state_in
 from hushbid.running.report import REPORT, write_report
 from hushbid.tables.delivery import read_delivered
 from hushbid.tables.options import ResultsOptions, ValueOptions, WeighOptions
@@ -80,7 +81,7 @@ class Purchase:
 
     @property
     def delivered(self) -> Path:
-        return self.state / "delivered.npz"
+        return self.state / DELIVERED_FILE
 
     @property
     def transcript(self) -> Path:
@@ -146,7 +147,7 @@ def open_purchase(state: Path, config: Path | None = None) -> Purchase:
     if first is None:
         raise DataError(f"{path}: the transcript has no record.", advice="Its session never began.")
     session = opened_session(path, header, first)
-    if not (place / "delivered.npz").is_file():
+    if not (place / DELIVERED_FILE).is_file():
         raise DataError(
             f"{place}: the session {session.file.session.name} delivered no points.",
             advice="`hushbid transcript show` says how it ended; `hushbid ledger` says what was charged.",
@@ -223,9 +224,8 @@ def _place_of(given: Path) -> Path:
         raise ConfigError(
             f"{given} is no directory.", advice="Name the consumer's state directory, or that of a run."
         )
-    for place in (given, given / "state", given / "parties" / CONSUMER / "state"):
-        if transcript_path(place, CONSUMER).is_file():
-            return place
+    if (place := consumer_state_in(given)) is not None:
+        return place
     others = sorted(given.glob("*.transcript"))
     if others:
         raise ConfigError(

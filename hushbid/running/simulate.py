@@ -17,7 +17,7 @@ from hushbid.consumer.events import StorePurchases
 from hushbid.consumer.learners import Training, check_model, train_here
 from hushbid.consumer.own_figures import own_view
 from hushbid.consumer.result import Purchase
-from hushbid.consumer.store import PurchaseFile, keep_table, keep_verdict
+from hushbid.consumer.store import DELIVERED_FILE, PurchaseFile, keep_table, keep_verdict
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.progress import Follower
 from hushbid.curator.result import Sale
@@ -147,7 +147,7 @@ def simulate(
         ),
         data.seed_set,
     )
-    kept = None if record is None else PurchaseFile(record / "delivered.npz", session.file.features)
+    kept = None if record is None else PurchaseFile(record / DELIVERED_FILE, session.file.features)
     if kept is not None and delivered:
         kept.store(StorePurchases(tuple(delivered)))
         if view.matching is not None:

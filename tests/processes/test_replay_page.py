@@ -470,3 +470,6 @@ def test_a_party_may_be_named_like_what_every_object_has(
     show(browser, written(named, tmp_path))
     assert log(browser) == []
     assert "constructor" in browser.find_element("tag name", "main").text
+    read = "return Object.getPrototypeOf(parts.read(arguments[0]).copies)"
+    bare = browser.execute_script(read, '{"copies": {}}')
+    assert bare is None, "likewise what a page that follows a session is sent"
