@@ -24,6 +24,8 @@ class Proxy:
         place; None: not of this one. It does so once, or for good.
         """
         self.for_good = False
+        self.linger = 0.0
+        """Seconds after which one side learns that the other has closed its connection, as on a slow network."""
         self.stalled = threading.Event()
         """While it is set nothing is passed on, and no connection ends."""
         self._left: int | None = None
@@ -89,6 +91,7 @@ class Proxy:
                     self._cut()
                 else:
                     sink.sendall(data)
+        time.sleep(self.linger)
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
