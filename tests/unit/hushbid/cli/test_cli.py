@@ -179,7 +179,7 @@ def test_words_that_are_answered_are_no_verbs() -> None:
 def test_options_as_they_were_spelled_before_are_taken(verb: str, options: dict[str, str]) -> None:
     command: Any = get_command(app)
     for word in verb.split():
-        command = command.commands[word]
+        command = command.get_command(None, word)
     for leaf in getattr(command, "commands", {"": command}).values():
         taken = {option for parameter in leaf.params for option in parameter.opts}
         assert taken >= set(options.values())
