@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-LINKS = ("protocol", "curator", "owner", "consumer", "configs")
+LINKS = ("protocol", "curator", "owner", "consumer", "lab", "configs")
 
 
 def version() -> str:

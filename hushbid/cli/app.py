@@ -8,7 +8,9 @@ from __future__ import annotations
 import sys
 from collections import UserDict
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
@@ -19,7 +21,7 @@ from hushbid.cli.spellings import meant, present
 from hushbid.protocol import __version__
 from hushbid.protocol.runtime.command import HELP_OPTIONS, json_line, run_app, tell, with_quiet
 
-__all__ = ["EVIDENCE", "GROUPS", "app", "main"]
+__all__ = ["GROUPS", "app", "evidence_verbs", "main"]
 
 _EXIT_CODES: Final = (
     "Exit codes: 0 done, 1 the job failed, 2 connection or authentication, 3 time-out, "
@@ -68,25 +70,32 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 """Every verb, grouped by purpose, mapped to its module in `hushbid.cli` and its function, or its typer of
 subcommands.
 """
-EVIDENCE: Final[Mapping[str, str]] = {
+_TRUST: Final[Mapping[str, str]] = {
     "audit": "audit:audit_command",
-    "bench": "bench:bench_app",
-    "experiment": "experiment:experiment_app",
     "interop": "interop:interop_app",
     "sweep": "sweep:sweep_app",
 }
-"""The verbs below `evidence`, in the same form. Each may also be called without that word, as in earlier
-versions.
-"""
-_BEFORE: Final = {"health": "health:health_command", "watch": "watch:watch_command", **EVIDENCE}
-"""Former names of verbs. They still work, but help does not list them."""
+"""Our verbs below `evidence`, in the same form; packages beside ours add more (`evidence_verbs`)."""
+_BEFORE: Final = {"health": "health:health_command", "watch": "watch:watch_command", **_TRUST}
+"""Former names of verbs. They still work, as do those of other evidence, but help does not list them."""
+
+
+@cache
+def evidence_verbs() -> dict[str, str]:
+    """Find the verbs below `evidence`, sorted: ours, and the entry points of the group `hushbid.evidence`.
+
+    The laboratory's are among them. Nothing of the product imports it, and reading what is installed takes
+    some 10 ms: only who asks for such a verb pays for it.
+    """
+    added = {each.name: each.value for each in entry_points(group="hushbid.evidence")}
+    return dict(sorted({**added, **_TRUST}.items()))
 
 
 class _Parsers(UserDict[str, Any]):
     """The parser of each verb, made on demand: making all of them takes longer than most verbs run.
 
     Args:
-        verbs: As `EVIDENCE`.
+        verbs: As one of `GROUPS`, or with the whole name of a module.
         panels: The help panel that lists each verb; a verb without one is hidden.
     """
 
@@ -98,7 +107,8 @@ class _Parsers(UserDict[str, Any]):
         found = self.data[verb]
         if isinstance(found, str):
             module, _, name = found.partition(":")
-            found = _parser(verb, getattr(import_module(f"hushbid.cli.{module}"), name))
+            module = module if "." in module else f"hushbid.cli.{module}"
+            found = _parser(verb, getattr(import_module(module), name))
             found.hidden = verb not in self._panels
             found.rich_help_panel = self._panels.get(verb)
             self.data[verb] = found
@@ -143,6 +153,8 @@ class _Verbs(TyperGroup):
             return TyperCommand(cmd_name, help=SHORT[cmd_name], rich_help_panel=self._groups[cmd_name])
         if self._listing:
             return None  # not listed
+        if cmd_name not in self.commands and cmd_name in evidence_verbs():
+            self.commands.update(_Parsers({cmd_name: evidence_verbs()[cmd_name]}, {}))  # without that word
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -151,7 +163,8 @@ class _Verbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As Typer does, and answers an unknown word with the verb that does what it asks for."""
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+        known = not args or args[0].startswith("-") or args[0] in self.commands or args[0] in evidence_verbs()
+        if not known:
             ctx.fail(meant(args[0], [verb for verbs in GROUPS.values() for verb in verbs]))
         return super().resolve_command(ctx, args)
 
@@ -160,7 +173,8 @@ class _Evidence(TyperGroup):
     """The parser of `hushbid evidence`."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings | {"commands": _Parsers(EVIDENCE, dict.fromkeys(EVIDENCE, "Commands"))})
+        verbs = evidence_verbs()
+        super().__init__(**settings | {"commands": _Parsers(verbs, dict.fromkeys(verbs, "Commands"))})
 
 
 evidence_app = typer.Typer(

@@ -19,7 +19,7 @@ import hushbid.protocol
 from tests.conftest import ROOT
 from tests.support.sources import listed
 
-ROOT_PACKAGES = ["protocol", "curator", "owner", "consumer", "hushbid"]
+ROOT_PACKAGES = ["protocol", "curator", "owner", "consumer", "hushbid", "lab"]
 TREES = [*ROOT_PACKAGES, "configs", "tests", "benchmarks", "docs", ".ci"]
 MAX_LINES = 600
 REGISTRY = re.compile(r"https?://\S*/simple\b|--(?:extra-)?index-url|--find-links|--trusted-host", re.I)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.evidence.experiments import mnist, privacy_utility, rare, rivals, scaling
-from hushbid.evidence.experiments.insurance import EPSILONS, METHODS, POINTS
+from hushbid.lab.experiments import mnist, privacy_utility, rare, rivals, scaling
+from hushbid.lab.experiments.insurance import EPSILONS, METHODS, POINTS
 from tests.conftest import ROOT
 from tests.docs.tables import reproduction
 from tests.docs.tables.markers import parts

@@ -15,10 +15,10 @@ import hushbid
 from tests.conftest import ROOT
 from tests.support.sources import copied
 
-__all__ = ["LOCK", "PARTIES", "Built", "Environment", "build", "public_names", "sources"]
+__all__ = ["LINKED", "LOCK", "Built", "Environment", "build", "public_names", "sources"]
 
 LOCK = ROOT / "requirements.lock"
-PARTIES = ("consumer", "curator", "owner", "protocol")
+LINKED = ("consumer", "curator", "lab", "owner", "protocol")
 """Folders at the top, which are packages in hushbid; and what a user's own files may be called, too."""
 SOURCES = (
     "pyproject.toml",
@@ -28,7 +28,7 @@ SOURCES = (
     ".gitignore",
     "configs",
     "hushbid",
-    *PARTIES,
+    *LINKED,
 )
 
 
@@ -72,7 +72,7 @@ class Environment:
         self.python = place / "environment" / "bin" / "python"
         self.work = place / "work"
         self.work.mkdir()
-        for name in PARTIES:
+        for name in LINKED:
             (self.work / f"{name}.py").write_text("raise SystemExit('this is not hushbid')\n")
         self._uv("venv", "--python", sys.executable, str(self.python.parents[1]))
 

@@ -17,7 +17,7 @@ import hushbid
 from hushbid.protocol.extras import PACKAGES
 from tests.conftest import ROOT
 from tests.docs.pages import Page
-from tests.installed.environments import LOCK, PARTIES, Built, Environment, build, public_names, sources
+from tests.installed.environments import LINKED, LOCK, Built, Environment, build, public_names, sources
 from tests.processes.cluster import free_port
 from tests.support.sources import listed
 
@@ -86,9 +86,7 @@ def test_a_wheel_has_one_package_and_all_that_it_needs(here: Built) -> None:
         names = set(file.namelist())
     (info,) = {name.partition("/")[0] for name in names} - {"hushbid"}
     assert info.endswith(".dist-info")
-    sources_here = [
-        name for name in listed("hushbid", *PARTIES) if name.endswith((".py", ".pyi", "py.typed"))
-    ]
+    sources_here = [name for name in listed("hushbid", *LINKED) if name.endswith((".py", ".pyi", "py.typed"))]
     within = {name if name.startswith("hushbid/") else f"hushbid/{name}" for name in sources_here}
     carried = {f"hushbid/{name}" for name in listed("configs")} | {"hushbid/requirements.lock"}
     carried |= {f"hushbid/report/page.{kind}" for kind in ("css", "js")}
@@ -100,7 +98,7 @@ def test_a_wheel_has_one_package_and_all_that_it_needs(here: Built) -> None:
 def test_no_source_is_changed_on_its_way_into_an_archive(here: Built) -> None:
     with zipfile.ZipFile(here.wheel) as wheel, tarfile.open(here.sdist) as sdist:
         top = here.sdist.name.removesuffix(".tar.gz")
-        for name in listed("hushbid", *PARTIES):
+        for name in listed("hushbid", *LINKED):
             if name.endswith(".py"):
                 inside = name if name.startswith("hushbid/") else f"hushbid/{name}"
                 packed = sdist.extractfile(f"{top}/{inside}")
@@ -125,7 +123,7 @@ def test_the_same_sources_are_the_same_wheel_and_the_same_sdist(here: Built, tmp
     assert there.wheel.read_bytes() == here.wheel.read_bytes()
 
 
-@pytest.mark.parametrize("name", [*PARTIES, "configs"])
+@pytest.mark.parametrize("name", [*LINKED, "configs"])
 def test_a_tree_that_lost_a_link_builds_nothing_and_says_why(tmp_path: Path, name: str) -> None:
     """As an archive does to a tree that is unpacked where there are no links."""
     tree = sources(tmp_path / "tree")
@@ -140,7 +138,7 @@ def test_a_tree_that_lost_a_link_builds_nothing_and_says_why(tmp_path: Path, nam
 
 def test_every_module_has_the_name_that_it_has_here(looked: dict[str, Any], operator: Environment) -> None:
     assert {name: why for name, why in looked["modules"].items() if why is not None} == {}
-    files = [name for name in listed("hushbid", *PARTIES) if name.endswith(".py")]
+    files = [name for name in listed("hushbid", *LINKED) if name.endswith(".py")]
     dotted = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files}
     within = {name if name.startswith("hushbid") else f"hushbid.{name}" for name in dotted}
     assert set(looked["modules"]) | {"hushbid"} == within

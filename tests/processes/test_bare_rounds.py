@@ -3,8 +3,8 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from hushbid.evidence.bench import bare
-from hushbid.evidence.bench.bare import bare_rounds
+from hushbid.lab.bench import bare
+from hushbid.lab.bench.bare import bare_rounds
 
 
 @pytest.mark.parametrize("curve", [False, True], ids=["plain", "curve"])

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from hushbid.cli.app import main
-from hushbid.evidence.bench import peer_process
-from hushbid.evidence.bench.peer_process import PEERS, Peer, PeerAbsent, peer_rounds, pythons
+from hushbid.lab.bench import peer_process
+from hushbid.lab.bench.peer_process import PEERS, Peer, PeerAbsent, peer_rounds, pythons
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.extras import missing
 

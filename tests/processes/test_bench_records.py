@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hushbid.evidence.bench.records import RULES, bench_records
+from hushbid.lab.bench.records import RULES, bench_records
 from hushbid.protocol.errors import ConfigError
 
 SIZES = (20, 80)

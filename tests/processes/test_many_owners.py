@@ -68,7 +68,7 @@ def test_the_table_has_what_was_measured(
         "absent": 7,
         "directory": str(tmp_path),
     }
-    monkeypatch.setattr("hushbid.evidence.bench.owners.bench_owners", lambda **_: figures)
+    monkeypatch.setattr("hushbid.lab.bench.owners.bench_owners", lambda **_: figures)
     monkeypatch.setenv("COLUMNS", "200")
     out = benched(tmp_path, monkeypatch, capfd)
     for text in ("200 owners", "184 s", "75 s", "205 s", "11.34 GB", "31.7 MB", "6.8 MB", "95.4 MB", " 7 "):

@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
-from hushbid.evidence.bench.relay import relay
+from hushbid.lab.bench.relay import relay
 from hushbid.protocol.errors import ConnectionFailed
 from hushbid.running.fork_server import party_environment
 from tests.processes.cluster import PATIENCE, free_port
@@ -154,7 +154,7 @@ def test_the_relay_ends_with_the_bench_that_is_interrupted() -> None:
 def test_the_relay_ends_with_a_bench_that_is_killed() -> None:
     bench = (
         "import time\n"
-        "from hushbid.evidence.bench.relay import relay\n"
+        "from hushbid.lab.bench.relay import relay\n"
         "with relay('tcp://127.0.0.1:1', delay=0.05) as address:\n"
         "    print(address, flush=True)\n"
         "    time.sleep(600)\n"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hushbid.evidence.bench.spent import Spending, descendants, processor_seconds, tree_seconds
+from hushbid.lab.bench.spent import Spending, descendants, processor_seconds, tree_seconds
 
 BURN = 0.3
 CHILD = f"import time\nwhile time.process_time() < {BURN}: pass\ninput()"

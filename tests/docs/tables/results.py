@@ -15,9 +15,10 @@ from hushbid.consumer.verdict import Verdict
 from hushbid.curator.result import CuratorResult
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.suites import SUITES
-from hushbid.evidence.bench.records import RecordsCost
-from hushbid.evidence.bench.rules import SETTINGS as BENCHED
-from hushbid.evidence.experiments import (
+from hushbid.evidence.sweep.invariants import INVARIANTS
+from hushbid.lab.bench.records import RecordsCost
+from hushbid.lab.bench.rules import SETTINGS as BENCHED
+from hushbid.lab.experiments import (
     kme,
     purchases,
     race,
@@ -28,7 +29,6 @@ from hushbid.evidence.experiments import (
     selection,
     worth,
 )
-from hushbid.evidence.sweep.invariants import INVARIANTS
 from hushbid.owner.result import OwnerResult
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.privacy.settlement import SettlementTerms
@@ -96,13 +96,13 @@ RESULTS: Final[dict[str, Made]] = {
     "curator": partial(record, CuratorResult),
     "owner": partial(record, OwnerResult),
     "consumer": partial(record, ConsumerResult),
-    "bench rounds": partial(returned, "hushbid/evidence/bench/rounds.py:bench_rounds"),
-    "bench points": partial(returned, "hushbid/evidence/bench/points.py:bench_points"),
-    "bench peers": partial(returned, "hushbid/evidence/bench/peers.py:bench_peers"),
-    "bench tender": partial(returned, "hushbid/evidence/bench/tender.py:bench_tender"),
-    "bench rules": partial(returned, "hushbid/evidence/bench/rules.py:bench_rules"),
+    "bench rounds": partial(returned, "hushbid/lab/bench/rounds.py:bench_rounds"),
+    "bench points": partial(returned, "hushbid/lab/bench/points.py:bench_points"),
+    "bench peers": partial(returned, "hushbid/lab/bench/peers.py:bench_peers"),
+    "bench tender": partial(returned, "hushbid/lab/bench/tender.py:bench_tender"),
+    "bench rules": partial(returned, "hushbid/lab/bench/rules.py:bench_rules"),
     "bench records": partial(fields, RecordsCost),
-    "bench owners": partial(returned, "hushbid/evidence/bench/owners.py:bench_owners"),
+    "bench owners": partial(returned, "hushbid/lab/bench/owners.py:bench_owners"),
     "experiment selection": partial(fields, selection.Row),
     "experiment kme": partial(fields, kme.KmeRow),
     "experiment race": partial(fields, race.RaceRow),

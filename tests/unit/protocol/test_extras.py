@@ -35,7 +35,7 @@ USES: list[tuple[str, Callable[[Path], object]]] = [
     ("scikit-learn", lambda _: accuracy("logistic", np.eye(2), [0, 1], np.eye(2), [0, 1], seed=0)),
     ("scikit-learn", lambda _: __import__("hushbid.kme")),
     ("scikit-learn", lambda _: __import__("hushbid.race")),
-    ("scikit-learn", lambda _: __import__("hushbid.evidence.experiments")),
+    ("scikit-learn", lambda _: __import__("hushbid.lab.experiments")),
     ("joblib", lambda _: list(results_of(abs, [1], jobs=2))),
     ("bokeh", lambda place: write_report([], place / "report.html")),
 ]
@@ -47,7 +47,7 @@ USES: list[tuple[str, Callable[[Path], object]]] = [
 def test_who_needs_one_says_so(
     package: str, use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("hushbid.kme", "hushbid.race", "hushbid.evidence.experiments"):
+    for name in ("hushbid.kme", "hushbid.race", "hushbid.lab.experiments"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     for module in PACKAGES:
         need(module, "What is here")

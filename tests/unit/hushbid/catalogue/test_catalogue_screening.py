@@ -23,7 +23,7 @@ from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import rank
 from hushbid.catalogue.screening import ScreeningResult, screen
 from hushbid.cli.app import main
-from hushbid.evidence.experiments.screening import SETTINGS, screening
+from hushbid.lab.experiments.screening import SETTINGS, screening
 from hushbid.protocol.config.party import BudgetSection
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import BudgetExceeded, ConfigError, DataError

@@ -104,7 +104,7 @@ def test_a_consumer_does_not_rehearse_with_an_address_that_cannot_be(
 def test_nothing_is_computed_for_a_file_that_cannot_be(
     rows: str, idle: Callable[..., None], tmp_path: Path, verb: str
 ) -> None:
-    idle("hushbid.consumer.appraisal.Judge.quality", "hushbid.evidence.experiments.runner.results_of")
+    idle("hushbid.consumer.appraisal.Judge.quality", "hushbid.lab.experiments.runner.results_of")
     delivered = tmp_path / "delivered.npz"
     points = np.random.default_rng(8).random((40, 3))
     labels = np.arange(40) % 2

@@ -17,7 +17,7 @@ import pytest
 from typer.main import get_command
 
 from hushbid.cli import listing, spellings
-from hushbid.cli.app import EVIDENCE, GROUPS, app, main
+from hushbid.cli.app import GROUPS, app, evidence_verbs, main
 from hushbid.cluster.file import open_cluster
 from hushbid.protocol import __version__
 from hushbid.protocol.runtime.command import say
@@ -106,7 +106,7 @@ def test_the_help_lists_the_verbs_and_the_exit_codes(hushbid: Any) -> None:
     text = " ".join(hushbid("--help").out.split())
     for word in (*GROUPS, *LISTED):
         assert f" {word} " in text
-    for verb in ("health", "watch", *EVIDENCE):  # as they were called before
+    for verb in ("health", "watch", *evidence_verbs()):  # as they were called before
         assert f"│ {verb} " not in text
     assert "130 a run or simulation was interrupted" in text
 
@@ -179,7 +179,7 @@ def test_words_that_are_answered_are_no_verbs() -> None:
 def test_options_as_they_were_spelled_before_are_taken(verb: str, options: dict[str, str]) -> None:
     command: Any = get_command(app)
     for word in verb.split():
-        command = command.commands[word]
+        command = command.get_command(None, word)
     for leaf in getattr(command, "commands", {"": command}).values():
         taken = {option for parameter in leaf.params for option in parameter.opts}
         assert taken >= set(options.values())

@@ -266,12 +266,12 @@ WRITERS = {
     "hushbid/cli/watch.py": {"stdout"},
     "hushbid/cli/web.py": {"stdout"},
     "hushbid/cli/app.py": {"stdout"},
-    "hushbid/evidence/bench/peer_rounds/dask_run.py": {"print"},
-    "hushbid/evidence/bench/peer_rounds/flower_simulation.py": {"print"},
-    "hushbid/evidence/bench/peer_rounds/grpc_echo.py": {"print"},
-    "hushbid/evidence/bench/relay.py": {"stdout"},
+    "lab/bench/peer_rounds/dask_run.py": {"print"},
+    "lab/bench/peer_rounds/flower_simulation.py": {"print"},
+    "lab/bench/peer_rounds/grpc_echo.py": {"print"},
+    "lab/bench/relay.py": {"stdout"},
     "hushbid/results/terminal.py": {"Console"},
-    "hushbid/evidence/bench/scale_cell.py": {"stdout"},
+    "lab/bench/scale_cell.py": {"stdout"},
     "protocol/runtime/ending.py": {"stdout", "stderr"},
     "protocol/runtime/interrupts.py": {"stdout", "stderr"},
     "protocol/runtime/telemetry/logs.py": {"stderr"},
@@ -281,7 +281,7 @@ WRITERS = {
 
 def test_no_other_module_writes_to_a_stream() -> None:
     found: dict[str, set[str]] = {}
-    for folder in ("hushbid", "protocol", "owner", "consumer", "curator"):
+    for folder in ("hushbid", "protocol", "owner", "consumer", "curator", "lab"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             if any(part.is_symlink() for part in path.relative_to(ROOT).parents if part != Path()):
                 continue

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from hushbid.evidence.experiment_options import SelectionOptions
-from hushbid.evidence.experiments.runner import run
-from hushbid.evidence.experiments.selection import selection
 from hushbid.evidence.pool import results_of
+from hushbid.lab.experiment_options import SelectionOptions
+from hushbid.lab.experiments.runner import run
+from hushbid.lab.experiments.selection import selection
 from hushbid.protocol.errors import ConfigError
 
 distributed = pytest.importorskip("distributed")

@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import check_estimator
 
-from hushbid.evidence.experiments.regression import adassp
+from hushbid.lab.experiments.regression import adassp
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.privacy.releases import Neighbours

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hushbid.evidence.experiments.race import LOGISTIC, race
+from hushbid.lab.experiments.race import LOGISTIC, race
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.accounting import ApproximateCost
 from hushbid.protocol.privacy.noise import SimulatedNoise

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.evidence.experiments import race as experiment
-from hushbid.evidence.experiments.race import race
+from hushbid.lab.experiments import race as experiment
+from hushbid.lab.experiments.race import race
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.accounting import ApproximateCost
 from hushbid.protocol.privacy.noise import SimulatedNoise
@@ -171,7 +171,7 @@ def test_densities_of_codrna_are_within_the_aims_at_sound_epsilon(
     shared_data: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seed 0 only and fewer queries; docs/race.md has ten seeds. Aims: ≤ 0.03 at 0.1, ≤ 0.10 at 0.01."""
-    monkeypatch.setattr("hushbid.evidence.experiments.race.QUERIES", 300)
+    monkeypatch.setattr("hushbid.lab.experiments.race.QUERIES", 300)
     monkeypatch.delitem(experiment._DENSITY, "skin")
     rows = race(["density"], shared_data("codrna.npz").parent, epsilons=[0.01, 0.1], seeds=[1, 2])
     figures = {(row.epsilon, row.by_corollary): row.figure for row in rows}
