@@ -25,7 +25,7 @@ class Proxy:
         """
         self.for_good = False
         self.linger = 0.0
-        """Seconds after which one side learns that the other has closed its connection, as on a slow network."""
+        """Seconds after which one side learns that the other has closed its connection."""
         self.stalled = threading.Event()
         """While it is set nothing is passed on, and no connection ends."""
         self._left: int | None = None
