@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hushbid.consumer.role import Consumer
+from hushbid.consumer.role import ConsumerRole
 from hushbid.protocol.runtime.command import (
     JsonOption,
+    JsonResult,
     LogFormatOption,
     LogLevelOption,
-    Record,
     log_to_stderr,
     run_verb,
     show_figures,
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
 
 
-@takes(Consumer)
+@takes(ConsumerRole)
 def command(
-    consumer: Consumer,
+    consumer: ConsumerRole,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
     as_json: JsonOption = False,
@@ -39,7 +39,7 @@ def command(
 
 
 def run_consumer_verb(
-    consumer: Consumer,
+    consumer: ConsumerRole,
     log_format: LogFormat,
     log_level: LogLevel,
     *,
@@ -52,7 +52,7 @@ def run_consumer_verb(
         after: Takes the result once the session is over, and returns it with what it adds.
     """
 
-    def body() -> Record:
+    def body() -> JsonResult:
         from hushbid.protocol.runtime.party import settle_process
 
         log_to_stderr("consumer", log_format, log_level)

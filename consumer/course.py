@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass as figures
 from hushbid.consumer.events import Delivered
 from hushbid.protocol.figures import Figures
 
-__all__ = ["Course", "course_of"]
+__all__ = ["ClosenessCourse", "course_of"]
 
 AWAY: Final = 1.2
 """Ratio of the final to the least MMD² from which the purchase counts as having moved away."""
@@ -26,7 +26,7 @@ AWAY_ROUNDS: Final = 10
 
 
 @figures(frozen=True, slots=True)
-class Course(Figures):
+class ClosenessCourse(Figures):
     """How close the points came, from round to round.
 
     Attributes:
@@ -70,7 +70,7 @@ class Course(Figures):
 
 def course_of(
     rounds: int, delivered: Sequence[Delivered], mmd2: npt.NDArray[np.float64] | None
-) -> Course | None:
+) -> ClosenessCourse | None:
     """Summarise the course of a purchase of `rounds` rounds.
 
     Args:
@@ -86,4 +86,4 @@ def course_of(
     after = dict(zip(of_points, mmd2.tolist(), strict=True))  # the last point of a round wins
     closest = min(after, key=lambda number: after[number])
     last = max(entry.chosen_round for entry in delivered)
-    return Course(rounds, last, closest, after[closest], float(mmd2[-1]))
+    return ClosenessCourse(rounds, last, closest, after[closest], float(mmd2[-1]))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hushbid.consumer.buying.base import Buying
 from hushbid.consumer.buying.open import OpenBuying
-from hushbid.consumer.course import Course, course_of
+from hushbid.consumer.course import ClosenessCourse, course_of
 from hushbid.consumer.disputes import SellerFaults
 from hushbid.consumer.events import (
     CheckPurchases,
@@ -131,7 +131,7 @@ class ConsumerMachine(Participant):
         self.faults.note(purchases, checked.delivered)
 
     @property
-    def course(self) -> Course | None:
+    def course(self) -> ClosenessCourse | None:
         """The course of the purchase; None until all is delivered, or if nothing can be compared."""
         return course_of(self._session.rounds, self.delivered, self.mmd2)
 

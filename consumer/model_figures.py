@@ -31,7 +31,7 @@ from hushbid.consumer.training_weights import (
     Kind,
     Labelled,
     Share,
-    Trial,
+    ShareTrial,
     default,
     outcome,
     scored,
@@ -448,7 +448,7 @@ class _Judging:
         assert rows is not None, "there are test rows or own ones"
         return rows
 
-    def _share(self) -> tuple[Trial | None, Share | None, str]:
+    def _share(self) -> tuple[ShareTrial | None, Share | None, str]:
         """What was tried, the share that bought points get beside own rows, and why nothing was tried."""
         if self.own is None or not len(self.bought):
             return None, None, ""
@@ -463,7 +463,7 @@ class _Judging:
         trial = tried(self.learner, self.own, self.bought, found, self.seed)
         return trial, trial.best, ""
 
-    def _alone(self, trial: Trial | None) -> Vector | None:
+    def _alone(self, trial: ShareTrial | None) -> Vector | None:
         if self.own is None:
             return None
         if self.test is not None:
@@ -473,7 +473,7 @@ class _Judging:
             trial = tried(self.learner, self.own, nothing, (Share("none", 0.0, np.empty(0)),), self.seed)
         return _finite(trial.outcomes[0])
 
-    def _both(self, trial: Trial | None, share: Share | None) -> Vector | None:
+    def _both(self, trial: ShareTrial | None, share: Share | None) -> Vector | None:
         if self.own is None or share is None:
             return None
         if self.test is not None:

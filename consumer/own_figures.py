@@ -37,8 +37,8 @@ __all__ = [
     "Majority",
     "OwnFigures",
     "OwnerPart",
+    "PurchaseView",
     "Unbought",
-    "View",
     "own_figures",
     "own_view",
 ]
@@ -207,7 +207,7 @@ class OwnFigures(Figures):
         return found
 
 
-class View(NamedTuple):
+class PurchaseView(NamedTuple):
     """What the consumer sees of its purchase.
 
     Attributes:
@@ -226,13 +226,15 @@ class View(NamedTuple):
     training: Vector | None
 
 
-def own_view(session: Session, delivered: Sequence[Delivered], by: Evaluation, seed_set: Dataset) -> View:
+def own_view(
+    session: Session, delivered: Sequence[Delivered], by: Evaluation, seed_set: Dataset
+) -> PurchaseView:
     """The consumer's view of a delivery; D_init is `seed_set`. Raises as `appraise` does."""
     judgement, matching = appraise(session, delivered, by)
     points, labels, _ = usable(session, delivered)
     model, training = by.judge(session).model_figures(points, labels, matching)
     own = own_figures(session, delivered, by, seed_set, matching)
-    return View(judgement, matching, own, model, training)
+    return PurchaseView(judgement, matching, own, model, training)
 
 
 def own_figures(

@@ -16,7 +16,7 @@ from hushbid.consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
 from hushbid.consumer.learners import check_model
 from hushbid.consumer.own_figures import own_view
 from hushbid.consumer.party import check_disjoint, consumer_party
-from hushbid.consumer.result import ConsumerResult, Purchase
+from hushbid.consumer.result import ConsumerResult, PurchaseResult
 from hushbid.consumer.store import (
     DELIVERED_FILE,
     PurchaseFile,
@@ -158,7 +158,7 @@ def _take_part(session: Session, file: ConsumerFile, vitals: Vitals, stack: Exit
     table = None
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
-    purchase = Purchase.of(
+    purchase = PurchaseResult.of(
         session_file,
         machine,
         machine.delivered,

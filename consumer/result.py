@@ -11,13 +11,13 @@ from pydantic.dataclasses import dataclass
 
 from hushbid.consumer.appraisal import Judgement
 from hushbid.consumer.columns import column
-from hushbid.consumer.course import Course
+from hushbid.consumer.course import ClosenessCourse
 from hushbid.consumer.disputes import SellerFault
 from hushbid.consumer.events import Delivered
 from hushbid.consumer.judgement import judged
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.model_figures import ModelFigures
-from hushbid.consumer.own_figures import OwnFigures, View
+from hushbid.consumer.own_figures import OwnFigures, PurchaseView
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import Verdict
 from hushbid.protocol.config.session import SessionFile
@@ -29,7 +29,7 @@ from hushbid.protocol.session.session import MOST_SHARED
 from hushbid.protocol.session.wishes import bill_of
 from hushbid.protocol.space.prices import Bill
 
-__all__ = ["ConsumerResult", "Disputed", "Purchase", "missing_said", "test_shared", "test_shared_said"]
+__all__ = ["ConsumerResult", "Disputed", "PurchaseResult", "missing_said", "test_shared", "test_shared_said"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Disputed(Figures):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Purchase(Figures):
+class PurchaseResult(Figures):
     """What a consumer knows of a session that is over (docs/results.md).
 
     Attributes:
@@ -74,7 +74,7 @@ class Purchase(Figures):
     seed_set_drawn: bool
     seed_distance: SeedDistance | None
     verdict: Verdict
-    course: Course | None
+    course: ClosenessCourse | None
     points_delivered: int
     roots: Mapping[str, str]
     unlabelled: int
@@ -95,19 +95,19 @@ class Purchase(Figures):
         session: SessionFile,
         machine: ConsumerMachine,
         delivered: Sequence[Delivered],
-        view: View,
+        view: PurchaseView,
         verdict: Verdict,
         *,
         validation: Dataset,
         test: Dataset | None,
         drawn: bool,
-    ) -> Purchase:
+    ) -> PurchaseResult:
         """What the machine of a session that is over knows, and what the consumer sees of it."""
         without = _without(delivered)
         disputes = tuple(
             Disputed(entry.owner, entry.chosen_round, entry.dispute) for entry in delivered if entry.dispute
         )
-        return Purchase(
+        return PurchaseResult(
             session=session.session.name,
             p=session.session.points,
             m=len(validation),
@@ -137,7 +137,7 @@ class Purchase(Figures):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsumerResult(PartyResult, Purchase):
+class ConsumerResult(PartyResult, PurchaseResult):
     """A consumer's result of a session: its purchase, and where it lies.
 
     Attributes:
@@ -165,7 +165,7 @@ class ConsumerResult(PartyResult, Purchase):
         return judged(self.model, self.privacy)
 
 
-class Missing(Protocol):
+class CountsMissing(Protocol):
     """A result that counts what its points lack: a consumer's, or a run's."""
 
     @property
@@ -197,7 +197,7 @@ def test_shared_said(share: float | None) -> str:
     )
 
 
-def missing_said(result: Missing) -> str:
+def missing_said(result: CountsMissing) -> str:
     """Which of the delivered points lack something, as the end of a list; empty if none, or all alike.
 
     Nobody's points need a label or an identifier: that all lack it is how the session is.

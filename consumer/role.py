@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hushbid.protocol.config.session import SessionFile
     from hushbid.protocol.data.frames import Frame
 
-__all__ = ["Consumer"]
+__all__ = ["ConsumerRole"]
 
 ConfigOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")
@@ -42,8 +42,8 @@ SeedSetOption: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, eq=False)
-class Consumer:
-    """A session's consumer: ``Consumer(config, invitation=…).run()``.
+class ConsumerRole:
+    """A session's consumer: ``ConsumerRole(config, invitation=…).run()``.
 
     Options override its private file, and do without one if there is an invitation: key and state then lie
     beside that. It is run, stopped and watched like an `hushbid.owner.role.Owner`, which says what other

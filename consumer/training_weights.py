@@ -25,7 +25,7 @@ __all__ = [
     "Kind",
     "Labelled",
     "Share",
-    "Trial",
+    "ShareTrial",
     "default",
     "folds",
     "outcome",
@@ -80,7 +80,7 @@ class Share:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trial:
+class ShareTrial:
     """Shares tried by cross-validation on own rows.
 
     Attributes:
@@ -176,7 +176,9 @@ def scored(predicted: npt.NDArray[Any], labels: npt.NDArray[Any], *, amounts: bo
     return np.asarray(found, dtype=np.float64)
 
 
-def tried(learner: Learner, own: Labelled, bought: Labelled, found: tuple[Share, ...], seed: int) -> Trial:
+def tried(
+    learner: Learner, own: Labelled, bought: Labelled, found: tuple[Share, ...], seed: int
+) -> ShareTrial:
     """Try shares by `FOLDS`-fold cross-validation on own rows, at least as many.
 
     Args:
@@ -197,7 +199,7 @@ def tried(learner: Learner, own: Labelled, bought: Labelled, found: tuple[Share,
             except DataError:
                 continue
             outcomes[place, here] = scored(predicted, judged.labels, amounts=learner.amounts)
-    return Trial(found, losses, outcomes, fold)
+    return ShareTrial(found, losses, outcomes, fold)
 
 
 def folds(

@@ -18,7 +18,15 @@ import numpy.typing as npt
 
 from hushbid.protocol.space.mmd import Points, Vector, kernel_means
 
-__all__ = ["MOST_EXACT", "OwnerValue", "Purchase", "Valuation", "exact_shapley", "sampled_shapley", "value"]
+__all__ = [
+    "MOST_EXACT",
+    "OwnerValue",
+    "PurchaseGame",
+    "Valuation",
+    "exact_shapley",
+    "sampled_shapley",
+    "value",
+]
 
 MOST_EXACT: Final = 12
 """Most owners for whom all coalitions are evaluated: 4,096 coalitions."""
@@ -63,7 +71,7 @@ class Valuation:
 
 
 @dataclass(frozen=True, slots=True)
-class Purchase:
+class PurchaseGame:
     """Everything that the game depends on, for K owners.
 
     Attributes:
@@ -182,7 +190,7 @@ def value(
         seeds_own = float(kernel_means(seeds, seeds, gamma).mean())
         seeds_wanted = float(kernel_means(seeds, wanted, gamma).mean())
         start = seeds_own - 2.0 * seeds_wanted + spread
-    purchase = Purchase(counts.astype(np.float64), (sums + sums.T) / 2.0, cross, start, spread)
+    purchase = PurchaseGame(counts.astype(np.float64), (sums + sums.T) / 2.0, cross, start, spread)
     everybody = list(range(len(names)))
     whole, count = purchase.worth(everybody), len(points)
     # J's slope halfway from the seed set's mean to the bought points', 2μ_V - μ_0 - μ_S, summed by owner.

@@ -10,9 +10,9 @@ import typer
 from hushbid.curator.role import Curator
 from hushbid.protocol.runtime.command import (
     JsonOption,
+    JsonResult,
     LogFormatOption,
     LogLevelOption,
-    Record,
     log_to_stderr,
     run_verb,
     takes,
@@ -35,7 +35,7 @@ def command(
 ) -> None:
     """Run a session's rounds as its curator, on this machine."""
 
-    def body() -> Record:
+    def body() -> JsonResult:
         from hushbid.protocol.runtime.party import settle_process
 
         log_to_stderr("curator", log_format, log_level)

@@ -10,7 +10,7 @@ from typing import Final
 from hushbid.curator.connections import REPLACED, Ignored
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.presence import Presence
-from hushbid.curator.progress import Follower, stage_of
+from hushbid.curator.progress import ProgressFollower, stage_of
 from hushbid.curator.session_log import CuratorLog
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import SessionFile
@@ -19,7 +19,7 @@ from hushbid.protocol.machine.machine import Finish
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.runtime.clock import Clock
 from hushbid.protocol.runtime.driver import Driver, Outgoing
-from hushbid.protocol.runtime.network.authentication import Refusal
+from hushbid.protocol.runtime.network.authentication import Rejection
 from hushbid.protocol.runtime.network.connection_limits import Cut
 from hushbid.protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
@@ -61,7 +61,7 @@ class Hub:
         self._log = log
         self._vitals = vitals
         self._progress = progress
-        self._follower = Follower(session, machine)
+        self._follower = ProgressFollower(session, machine)
         if progress is not None:
             # The reader may stop reading; the rounds do not wait for it.
             os.set_blocking(progress, False)
@@ -163,7 +163,7 @@ class Hub:
                 **self._counted,
                 "frames_dropped": by_reason(Drop, self._endpoint.drops),
                 "frames_ignored": by_reason(Ignored, self._connections.ignored),
-                "connections_refused": by_reason(Refusal, self._endpoint.refusals),
+                "connections_refused": by_reason(Rejection, self._endpoint.refusals),
                 "connections_cut": by_reason(Cut, self._endpoint.cuts),
                 "refusals": by_reason(Offence, Counter(refusal.offence.value for refusal in ledger.refusals)),
                 "absences": self._log.absences,

@@ -18,7 +18,7 @@ from hushbid.protocol.errors import Offence
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.settling import HandedOver
 
-__all__ = ["NOT_TOLD", "Absence", "Dispute", "Fault", "Ledger", "Refusal"]
+__all__ = ["NOT_TOLD", "Absence", "Dispute", "Ledger", "PointFault", "Refusal"]
 
 
 NOT_TOLD: Final = 0
@@ -34,7 +34,7 @@ class Absence:
 
 
 @figures(frozen=True, slots=True)
-class Fault(Figures):
+class PointFault(Figures):
     """Points that did not match their features or their bid; their owner then counts as absent."""
 
     bid_round: Annotated[int, Field(alias="round")]
@@ -78,7 +78,7 @@ class Ledger:
     wins: list[HandedOver] = field(default_factory=list)
     """The chosen points, in order of choice."""
     absences: list[Absence] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[PointFault] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     disputes: list[Dispute] = field(default_factory=list)
     empty: Counter[str] = field(default_factory=Counter)

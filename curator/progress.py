@@ -10,7 +10,7 @@ from hushbid.protocol.machine.progress import MOST_NAMED, Pace, Progress
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.acquisition import asks
 
-__all__ = ["Follower", "decided_rounds", "stage_of"]
+__all__ = ["ProgressFollower", "decided_rounds", "stage_of"]
 
 _STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
 _DECIDED: Final = frozenset({"pacing", "delivering"})
@@ -27,7 +27,7 @@ def decided_rounds(machine: CuratorMachine) -> int:
     return machine.round if machine.phase in _DECIDED else max(0, machine.round - 1)
 
 
-class Follower:
+class ProgressFollower:
     """Follows a session from round to round."""
 
     def __init__(self, session: SessionFile, machine: CuratorMachine) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic.dataclasses import dataclass
 
-from hushbid.curator.ledger import Fault
+from hushbid.curator.ledger import PointFault
 from hushbid.curator.machine import CuratorMachine
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.figures import Figures
@@ -64,7 +64,7 @@ class Sale(Figures):
     bill: Bill | None
     settlement_paid: PaidStatement | None
     absences: Mapping[str, int]
-    faults: tuple[Fault, ...]
+    faults: tuple[PointFault, ...]
     disputes: tuple[DisputeOf, ...]
     refusals: tuple[RefusalOf, ...]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from hushbid.consumer.role import Consumer as ConsumerRole
+from hushbid.consumer.role import ConsumerRole
 from hushbid.curator.role import Curator
 from hushbid.owner.role import Owner
 from hushbid.protocol.runtime.command import by_option

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from hushbid.owner.role import Owner
 from hushbid.protocol.runtime.command import (
     JsonOption,
+    JsonResult,
     LogFormatOption,
     LogLevelOption,
-    Record,
     log_to_stderr,
     run_verb,
     takes,
@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Take part in a session as an owner, on this machine."""
 
-    def body() -> Record:
+    def body() -> JsonResult:
         from hushbid.protocol.runtime.party import settle_process
 
         log_to_stderr("owner", log_format, log_level)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.curator.events import BidsChecked, CheckBids
-from hushbid.curator.ledger import NOT_TOLD, Dispute, Fault, Ledger
+from hushbid.curator.ledger import NOT_TOLD, Dispute, Ledger, PointFault
 from hushbid.curator.round import Round
 from hushbid.curator.seat import Seat
 from hushbid.curator.selection.base import Selection
@@ -154,7 +154,7 @@ class BlindSelection(Selection):
             else:
                 self._seats[entry.owner].faulty = True
                 self._ledger.faults.append(
-                    Fault(entry.bid.round, entry.owner, "the owner's signature does not hold")
+                    PointFault(entry.bid.round, entry.owner, "the owner's signature does not hold")
                 )
 
     def _keep(self, entry: UncheckedBid) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hushbid.curator.delivery import parts_of
 from hushbid.curator.events import CandidatesChecked, CheckCandidates
-from hushbid.curator.ledger import Dispute, Fault, Ledger
+from hushbid.curator.ledger import Dispute, Ledger, PointFault
 from hushbid.curator.parcels import Parcel
 from hushbid.curator.round import Round
 from hushbid.curator.seat import Seat
@@ -21,7 +21,7 @@ from hushbid.protocol import limits
 from hushbid.protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from hushbid.protocol.machine.machine import Charge, Computation
 from hushbid.protocol.machine.weighing import Weighing
-from hushbid.protocol.privacy.acquisition import Standing
+from hushbid.protocol.privacy.acquisition import BidStanding
 from hushbid.protocol.privacy.acquisition.ranks import bid_ranks
 from hushbid.protocol.privacy.payment import Errors, PaidStatement, Price
 from hushbid.protocol.session.points import NOT_SIGNED
@@ -205,7 +205,7 @@ class OpenSelection(Selection):
                 seat = self._seats[owner]
                 times = seat.times[bid.handle]
                 rank = int(ranks[seat.rank])
-                standings.append(Standing(owner, self._worth(seat, bid), times, seat.rank, rank))
+                standings.append(BidStanding(owner, self._worth(seat, bid), times, seat.rank, rank))
         standings.sort(key=lambda standing: (-standing.score, standing.owner))
         asked = self._rule.ask(
             current.stage, standings, frozenset(current.obtained), self.weighing.rule_noise
@@ -352,7 +352,7 @@ def _weights_of(current: Round) -> Weights:
     return current.weights
 
 
-def _counted_once(parcels: Sequence[Parcel], faults: Mapping[int, str]) -> list[Fault]:
+def _counted_once(parcels: Sequence[Parcel], faults: Mapping[int, str]) -> list[PointFault]:
     """The faults of points that were checked together: a signature that does not hold is one fault.
 
     It covers all points of a batch, or of a message of a submission.
@@ -360,7 +360,7 @@ def _counted_once(parcels: Sequence[Parcel], faults: Mapping[int, str]) -> list[
     Args:
         faults: What is wrong with points, by their number among all from 0, in order.
     """
-    found: dict[tuple[int, str, str, bytes | int], Fault] = {}
+    found: dict[tuple[int, str, str, bytes | int], PointFault] = {}
     parcel_of = [parcel for parcel in parcels for _ in range(len(parcel))]
     for number, what in faults.items():
         parcel = parcel_of[number]
@@ -369,5 +369,5 @@ def _counted_once(parcels: Sequence[Parcel], faults: Mapping[int, str]) -> list[
             of = parcel.brought.held.signature
         key = parcel.bid_round, parcel.owner, what, of
         count = found[key].points + 1 if key in found else 1
-        found[key] = Fault(parcel.bid_round, parcel.owner, what, count)
+        found[key] = PointFault(parcel.bid_round, parcel.owner, what, count)
     return list(found.values())

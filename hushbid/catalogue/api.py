@@ -14,10 +14,10 @@ from hushbid.protocol.runtime.command import by_option, option
 from hushbid.protocol.runtime.given_tables import GivenPath, path_of, stated_budget
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.consumer_release import Consumer
+    from hushbid.catalogue.consumer_release import ConsumerData
     from hushbid.catalogue.entry import CatalogueEntry
     from hushbid.catalogue.publish_options import PublishKme, PublishRace
-    from hushbid.catalogue.publishing import Published
+    from hushbid.catalogue.publishing import PublishedEntry
     from hushbid.catalogue.screening import ScreeningResult
     from hushbid.protocol.config.party import ConsumerFile
     from hushbid.protocol.config.session import DraftSession
@@ -100,7 +100,7 @@ class Catalogue:
             raise ConfigError("There is no entry to check.", advice="Name the files of entries.")
         return found
 
-    def publish(self, options: PublishKme | PublishRace) -> Published:
+    def publish(self, options: PublishKme | PublishRace) -> PublishedEntry:
         """Add an entry to the first place, a directory that is created if needed; its ε is charged first.
 
         Raises:
@@ -153,9 +153,9 @@ class Catalogue:
         return result
 
 
-def _consumer(options: ScreenOptions, session: DraftSession | None) -> Consumer:
+def _consumer(options: ScreenOptions, session: DraftSession | None) -> ConsumerData:
     """The consumer's own settings; options override its private file. Data are read as in the session."""
-    from hushbid.catalogue.consumer_release import Consumer
+    from hushbid.catalogue.consumer_release import ConsumerData
     from hushbid.consumer.process import drawn_path
     from hushbid.protocol.config.loading import load_toml
     from hushbid.protocol.config.party import ConsumerFile
@@ -187,7 +187,7 @@ def _consumer(options: ScreenOptions, session: DraftSession | None) -> Consumer:
         seeds, seed_columns = drawn_path(file), DataColumns()
     else:
         seed_columns = columns
-    return Consumer(
+    return ConsumerData(
         validation=load_dataset(data, columns),
         seed_set=None if seeds is None else load_dataset(seeds, seed_columns),
         target=own["target_file"] or data.with_name(f"{data.name}.target"),

@@ -12,14 +12,14 @@ from hushbid.catalogue.entry import SUFFIX, CatalogueEntry, read_entry
 from hushbid.catalogue.estimates import NoisyMean
 from hushbid.protocol.errors import DataError
 
-__all__ = ["Candidate", "Refusal", "candidates", "entry_files", "too_small"]
+__all__ = ["CatalogueCandidate", "Exclusion", "candidates", "entry_files", "too_small"]
 
 LEAST_SIZES: Final = 2.0
 """A noisy number of points below this many standard deviations may belong to an empty dataset."""
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class CatalogueCandidate:
     """An entry in the comparison.
 
     Attributes:
@@ -38,7 +38,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Exclusion:
     """An entry excluded from the comparison.
 
     Attributes:
@@ -75,7 +75,7 @@ def candidates(
     keys: Mapping[str, str],
     allow_simulated: bool,
     columns: Sequence[str] | None = None,
-) -> tuple[list[Candidate], list[Refusal]]:
+) -> tuple[list[CatalogueCandidate], list[Exclusion]]:
     """Read entries, and keep the comparable ones: one for each owner, sorted by name.
 
     Args:
@@ -90,23 +90,23 @@ def candidates(
         DataError: No entry is left; the error says why they were refused. Or, without `functions`, most
             entries share no map or hash functions.
     """
-    refused: list[Refusal] = []
-    read: list[Candidate] = []
+    refused: list[Exclusion] = []
+    read: list[CatalogueCandidate] = []
     for path in files:
         try:
             entry = read_entry(path)
         except DataError as error:
             refused.append(
-                Refusal(
+                Exclusion(
                     str(path),
                     error.what.removeprefix(f"{path}: this entry is refused. ").removeprefix(f"{path}: "),
                 )
             )
             continue
-        each = Candidate(path, entry, entry.release.noisy_mean())
+        each = CatalogueCandidate(path, entry, entry.release.noisy_mean())
         why = _objection(each, keys, allow_simulated=allow_simulated, columns=columns)
         if why:
-            refused.append(Refusal(str(path), why))
+            refused.append(Exclusion(str(path), why))
         else:
             read.append(each)
     for step in (_of_one_key, lambda left: _of_functions(left, functions), _one_for_each):
@@ -127,7 +127,11 @@ def too_small(entry: CatalogueEntry) -> bool:
 
 
 def _objection(
-    candidate: Candidate, keys: Mapping[str, str], *, allow_simulated: bool, columns: Sequence[str] | None
+    candidate: CatalogueCandidate,
+    keys: Mapping[str, str],
+    *,
+    allow_simulated: bool,
+    columns: Sequence[str] | None,
 ) -> str:
     entry, mean = candidate.entry, candidate.mean
     if columns and entry.columns and entry.columns != (*columns,) and {*entry.columns} == {*columns}:
@@ -144,7 +148,7 @@ def _objection(
     return ""
 
 
-def _of_one_key(read: list[Candidate]) -> tuple[list[Candidate], list[Refusal]]:
+def _of_one_key(read: list[CatalogueCandidate]) -> tuple[list[CatalogueCandidate], list[Exclusion]]:
     """Refuse two keys under one name: nobody here can tell which is meant."""
     by_name: dict[str, set[str]] = {}
     for each in read:
@@ -153,7 +157,9 @@ def _of_one_key(read: list[Candidate]) -> tuple[list[Candidate], list[Refusal]]:
     return _split(read, {id(each): why for each in read if len(by_name[each.owner]) > 1})
 
 
-def _of_functions(read: list[Candidate], wanted: bytes | None) -> tuple[list[Candidate], list[Refusal]]:
+def _of_functions(
+    read: list[CatalogueCandidate], wanted: bytes | None
+) -> tuple[list[CatalogueCandidate], list[Exclusion]]:
     if not read:
         return [], []
     own = {id(each): each.entry.release.functions() for each in read}
@@ -171,8 +177,8 @@ def _of_functions(read: list[Candidate], wanted: bytes | None) -> tuple[list[Can
     return _split(read, {key: why for key, found in own.items() if found != wanted})
 
 
-def _one_for_each(read: list[Candidate]) -> tuple[list[Candidate], list[Refusal]]:
-    best: dict[str, Candidate] = {}
+def _one_for_each(read: list[CatalogueCandidate]) -> tuple[list[CatalogueCandidate], list[Exclusion]]:
+    best: dict[str, CatalogueCandidate] = {}
     for each in read:
         held = best.setdefault(each.owner, each)
         if (each.mean.variance, str(each.path)) < (held.mean.variance, str(held.path)):
@@ -182,6 +188,8 @@ def _one_for_each(read: list[Candidate]) -> tuple[list[Candidate], list[Refusal]
     return _split(read, {id(each): why for each in read if id(each) not in kept})
 
 
-def _split(read: list[Candidate], why: Mapping[int, str]) -> tuple[list[Candidate], list[Refusal]]:
+def _split(
+    read: list[CatalogueCandidate], why: Mapping[int, str]
+) -> tuple[list[CatalogueCandidate], list[Exclusion]]:
     kept = [each for each in read if id(each) not in why]
-    return kept, [Refusal(str(each.path), why[id(each)]) for each in read if id(each) in why]
+    return kept, [Exclusion(str(each.path), why[id(each)]) for each in read if id(each) in why]

@@ -33,7 +33,7 @@ __all__ = [
     "MECHANISMS",
     "RELATION",
     "Asked",
-    "Consumer",
+    "ConsumerData",
     "Screening",
     "another",
     "make_target",
@@ -122,7 +122,7 @@ class Screening:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consumer:
+class ConsumerData:
     """The consumer's data, and the budget that pays for a release of D_v.
 
     Attributes:
@@ -190,7 +190,9 @@ class Consumer:
         return spending.identifier
 
 
-def make_target(asked: Asked, feature_map: FeatureMap, consumer: Consumer, noise: NoiseSource) -> KeptTarget:
+def make_target(
+    asked: Asked, feature_map: FeatureMap, consumer: ConsumerData, noise: NoiseSource
+) -> KeptTarget:
     """Charge D_v's lifetime ledger, make the release, and store it, in this order.
 
     Raises:
@@ -227,7 +229,7 @@ def make_target(asked: Asked, feature_map: FeatureMap, consumer: Consumer, noise
     return kept
 
 
-def read_target(consumer: Consumer, feature_map: FeatureMap) -> KeptTarget:
+def read_target(consumer: ConsumerData, feature_map: FeatureMap) -> KeptTarget:
     """Read the stored release, which must be of D_v and by this map: screening again costs nothing.
 
     Raises:

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from hushbid.catalogue.kme import KmeRelease
 from hushbid.catalogue.model import EntryPart, decode_part, encode_part
-from hushbid.catalogue.race import RaceRelease
+from hushbid.catalogue.race import RaceEntry
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import PartyName
 from hushbid.protocol.crypto.identity import Identity, PublicIdentity
@@ -48,7 +48,7 @@ TAG: Final = _KIND + b"2\n"
 _ROUNDING: Final = 1e-9
 """Relative shortfall of a stated ε that the accountant's rounding on another machine may cause."""
 
-Release: TypeAlias = Annotated[KmeRelease | RaceRelease, Field(discriminator="kind")]
+Release: TypeAlias = Annotated[KmeRelease | RaceEntry, Field(discriminator="kind")]
 """The release of an entry; each kind has its own module."""
 KINDS: Final[tuple[Any, ...]] = get_args(get_args(Release)[0])
 """The classes of releases, among which `hushbid.catalogue.publishing` finds the one for its functions."""

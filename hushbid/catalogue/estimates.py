@@ -17,7 +17,7 @@ from scipy.optimize import minimize, nnls
 
 from hushbid.protocol.errors import HushbidError
 
-__all__ = ["Estimate", "NoisyMean", "best_mixture", "mmd2", "point_weights"]
+__all__ = ["MmdEstimate", "NoisyMean", "best_mixture", "mmd2", "point_weights"]
 
 Vector = npt.NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class NoisyMean:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MmdEstimate:
     """MMD², and the standard deviation caused by its noise.
 
     Attributes:
@@ -75,7 +75,7 @@ class Estimate:
     standard_error: float
 
 
-def mmd2(target: NoisyMean, parts: Sequence[NoisyMean], weights: Sequence[float] | Vector) -> Estimate:
+def mmd2(target: NoisyMean, parts: Sequence[NoisyMean], weights: Sequence[float] | Vector) -> MmdEstimate:
     """MMD² between the target and a mixture, by the kernel of the features.
 
     With D = g̃ - Σ w_k μ_k and noise e of covariance C on it, E‖D + e‖² = ‖D‖² + tr C and, for Gaussian
@@ -98,7 +98,7 @@ def mmd2(target: NoisyMean, parts: Sequence[NoisyMean], weights: Sequence[float]
         for w, part in zip(share, parts, strict=True)
     )
     spread = 4.0 * (variance * max(value, 0.0) + along) + 2.0 * width * variance**2 + width * fourth
-    return Estimate(value, math.sqrt(spread))
+    return MmdEstimate(value, math.sqrt(spread))
 
 
 def best_mixture(target: NoisyMean, parts: Sequence[NoisyMean]) -> Vector:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from hushbid.catalogue.consumer_release import (
     RELATION,
     Asked,
-    Consumer,
+    ConsumerData,
     make_target,
     other_price,
     read_target,
@@ -20,7 +20,7 @@ from hushbid.catalogue.consumer_release import (
 from hushbid.catalogue.estimates import NoisyMean
 from hushbid.catalogue.model import Digest, EntryRelease, Matrix, Vector, array_error, check_projection
 from hushbid.consumer.target import map_identity
-from hushbid.kme.privacy import Calibration, calibrate
+from hushbid.kme.privacy import KmeCalibration, calibrate
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import FeatureSection
 from hushbid.protocol.data import Dataset
@@ -110,7 +110,7 @@ class KmeRelease(EntryRelease):
     @classmethod
     def calibration(
         cls, section: FeatureSection, neighbours: Neighbours, epsilon: float, delta: float
-    ) -> Calibration:
+    ) -> KmeCalibration:
         # Substituting one point changes Σφ by at most 2·max‖φ‖.
         space = feature_map_of(section).space
         if delta == 0.0:
@@ -132,7 +132,7 @@ class KmeRelease(EntryRelease):
 
     @classmethod
     def of(
-        cls, dataset: Dataset, section: FeatureSection, calibration: Calibration, noise: NoiseSource
+        cls, dataset: Dataset, section: FeatureSection, calibration: KmeCalibration, noise: NoiseSource
     ) -> Self:
         feature_map = feature_map_of(section)
         count_unit, total = calibration.count_unit, _total(feature_map, dataset)
@@ -219,7 +219,7 @@ class KmeRelease(EntryRelease):
             size_variance=(self.size_deviation / size) ** 2,
         )
 
-    def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
+    def target(self, what: Screening, consumer: ConsumerData) -> tuple[NoisyMean, dict[str, Any] | None]:
         """As the base; a session may reuse the release as its target (`hushbid.consumer.target`)."""
         feature_map = feature_map_of(self.features)
         if what.unaccounted:

@@ -24,7 +24,7 @@ from hushbid.protocol.wire.arrays import ARRAY_EXT, pack_array
 from hushbid.protocol.wire.codec import unpack_limited
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.consumer_release import Consumer, Screening
+    from hushbid.catalogue.consumer_release import ConsumerData, Screening
 
 __all__ = [
     "Digest",
@@ -155,7 +155,7 @@ class EntryRelease(EntryPart):
         """The mean of the points' features, for a consumer's estimates."""
 
     @abstractmethod
-    def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
+    def target(self, what: Screening, consumer: ConsumerData) -> tuple[NoisyMean, dict[str, Any] | None]:
         """The consumer's mean by the same functions, and `ScreeningResult.release`."""
 
 

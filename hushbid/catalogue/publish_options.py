@@ -26,7 +26,7 @@ from hushbid.protocol.runtime.given_tables import GivenPath, path_of, stated_bud
 
 if TYPE_CHECKING:
     from hushbid.catalogue.model import Functions
-    from hushbid.catalogue.publishing import Published
+    from hushbid.catalogue.publishing import PublishedEntry
     from hushbid.protocol.config.session import DraftSession, FeatureSection
     from hushbid.protocol.data import DataColumns
 
@@ -98,7 +98,7 @@ class _Publish(ABC):
         int | None, help="Seed of simulated noise, for experiments; it protects nobody.", metavar="SEED"
     )
 
-    def publish(self, directory: Path) -> Published:
+    def publish(self, directory: Path) -> PublishedEntry:
         """Charge the ledger, then make, sign and write the entry; raises as `Catalogue.publish`."""
         from hushbid.catalogue.publishing import Publication, publish
         from hushbid.protocol.privacy.noise import SecureNoise, SimulatedNoise

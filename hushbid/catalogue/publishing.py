@@ -36,7 +36,7 @@ from hushbid.protocol.runtime.ledger.spending import Spending
 from hushbid.race.release import stated_epsilon
 from hushbid.text_files import PUBLIC
 
-__all__ = ["Publication", "Published", "publish", "within_bounds"]
+__all__ = ["Publication", "PublishedEntry", "publish", "within_bounds"]
 
 _LEDGER_DELTA: Final = 1e-5
 """The δ at which to read a ledger if neither a budget nor the release has one."""
@@ -68,7 +68,7 @@ class Publication:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedEntry:
     """The result of publishing. The numbers of rows are the publisher's own: they are in no entry.
 
     Attributes:
@@ -102,7 +102,7 @@ class Published:
         }
 
 
-def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
+def publish(what: Publication, key: Identity, noise: NoiseSource) -> PublishedEntry:
     """Publish a dataset's release as a catalogue entry, signed by the owner's key.
 
     Raises:
@@ -165,7 +165,7 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
     entry = CatalogueEntry(**head.__dict__, release=release.with_points(what.points))
     path = what.directory / entry.file_name()
     write_new(path, signed_entry(entry, key), PUBLIC)
-    return Published(entry, path, len(dataset), clipped, what.ledger, spent, at, of)
+    return PublishedEntry(entry, path, len(dataset), clipped, what.ledger, spent, at, of)
 
 
 def _root(dataset: Dataset, key: Identity) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from hushbid.catalogue.consumer_release import RELATION, Consumer, another, other_price
+from hushbid.catalogue.consumer_release import RELATION, ConsumerData, another, other_price
 from hushbid.catalogue.estimates import NoisyMean
 from hushbid.catalogue.model import (
     Digest,
@@ -35,12 +35,12 @@ from hushbid.protocol.runtime.files.durable import write_new
 from hushbid.protocol.runtime.files.private_files import read_private
 from hushbid.protocol.space.lsh import FAMILIES, HashFamily
 from hushbid.race.counts import Counts, count_cells
-from hushbid.race.release import CHANGED, Calibration, calibrate
+from hushbid.race.release import CHANGED, RaceCalibration, calibrate
 
 if TYPE_CHECKING:
     from hushbid.catalogue.consumer_release import Screening
 
-__all__ = ["HashSection", "RaceRelease", "exact_counts", "hash_family_of"]
+__all__ = ["HashSection", "RaceEntry", "exact_counts", "hash_family_of"]
 
 SMALLEST_SCALE: Final = 2.0**-10
 """Smallest scale of the noise on a count: far below it noise is 0, and hides nothing."""
@@ -87,7 +87,7 @@ class HashSection(EntryPart):
         return self
 
 
-class RaceRelease(EntryRelease):
+class RaceEntry(EntryRelease):
     """An LSH count sketch (RACE, Algorithm 1) with noise on every cell (`hushbid.race.release.calibrate`).
 
     Under `substitute-one` the number of points is public. Under `add-remove-one` it has discrete Laplace
@@ -124,7 +124,7 @@ class RaceRelease(EntryRelease):
     @classmethod
     def calibration(
         cls, section: HashSection, neighbours: Neighbours, epsilon: float, delta: float
-    ) -> Calibration:
+    ) -> RaceCalibration:
         cells = int(hash_family_of(section).cells.sum())
         found = calibrate(rows=section.rows, cells=cells, neighbours=neighbours, epsilon=epsilon, delta=delta)
         if found.cells.scale <= SMALLEST_SCALE:
@@ -134,7 +134,9 @@ class RaceRelease(EntryRelease):
         return found
 
     @classmethod
-    def of(cls, dataset: Dataset, section: HashSection, calibration: Calibration, noise: NoiseSource) -> Self:
+    def of(
+        cls, dataset: Dataset, section: HashSection, calibration: RaceCalibration, noise: NoiseSource
+    ) -> Self:
         family = hash_family_of(section)
         counts = exact_counts(family, dataset) + noise.draw(calibration.cells)
         sizes = calibration.sizes
@@ -205,7 +207,7 @@ class RaceRelease(EntryRelease):
             size_variance=(self.size_deviation / size) ** 2,
         )
 
-    def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
+    def target(self, what: Screening, consumer: ConsumerData) -> tuple[NoisyMean, dict[str, Any] | None]:
         if what.unaccounted:
             size = len(consumer.validation)
             counts = exact_counts(hash_family_of(self.hashes), consumer.validation)
@@ -275,7 +277,7 @@ class _KeptSketch:
         noise: Name of the noise source.
     """
 
-    release: RaceRelease
+    release: RaceEntry
     charged_as: str
     data: bytes
     epsilon: float
@@ -284,22 +286,22 @@ class _KeptSketch:
 
 
 def _make_sketch(
-    section: HashSection, consumer: Consumer, noise: NoiseSource, *, epsilon: float, delta: float
+    section: HashSection, consumer: ConsumerData, noise: NoiseSource, *, epsilon: float, delta: float
 ) -> _KeptSketch:
     """Charge D_v's lifetime ledger, make a sketch by the entries' hash functions, and store it.
 
     Raises:
         BudgetExceeded, ConfigError: As `make_target`.
     """
-    calibration = RaceRelease.calibration(section, RELATION, epsilon, delta)
+    calibration = RaceEntry.calibration(section, RELATION, epsilon, delta)
     charged_as = consumer.charge(epsilon, delta, calibration.costs, noise)
-    release = RaceRelease.of(consumer.validation, section, calibration, noise)
+    release = RaceEntry.of(consumer.validation, section, calibration, noise)
     kept = _KeptSketch(release, charged_as, dataset_digest(consumer.validation), epsilon, delta, noise.name)
     write_new(consumer.target, _SKETCH_TAG + encode_part(dict(kept.__dict__)))
     return kept
 
 
-def _read_sketch(consumer: Consumer, functions: bytes) -> _KeptSketch:
+def _read_sketch(consumer: ConsumerData, functions: bytes) -> _KeptSketch:
     """Read the stored sketch, which must be of D_v by these hash functions.
 
     Raises:
@@ -311,7 +313,7 @@ def _read_sketch(consumer: Consumer, functions: bytes) -> _KeptSketch:
         raise another(path, "kind")
     try:
         values = decode_part(content[len(_SKETCH_TAG) :])
-        kept = _KeptSketch(**{**values, "release": RaceRelease.model_validate(values["release"])})
+        kept = _KeptSketch(**{**values, "release": RaceEntry.model_validate(values["release"])})
     except (ValueError, TypeError, KeyError):
         raise DataError(
             f"{path}: the release in it is damaged.", advice="Restore the file, or screen again."

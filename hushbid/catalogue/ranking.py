@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from hushbid.catalogue.candidates import Candidate
-from hushbid.catalogue.estimates import Estimate, NoisyMean, best_mixture, mmd2, point_weights
+from hushbid.catalogue.candidates import CatalogueCandidate
+from hushbid.catalogue.estimates import MmdEstimate, NoisyMean, best_mixture, mmd2, point_weights
 from hushbid.protocol.errors import ConfigError
 
 __all__ = ["OwnerRow", "Ranking", "Subset", "rank"]
@@ -37,8 +37,8 @@ class OwnerRow:
             share of its mass that the consumer wants. None if an entry has no points.
     """
 
-    candidate: Candidate
-    estimate: Estimate
+    candidate: CatalogueCandidate
+    estimate: MmdEstimate
     weight: float
     point_mass: float | None
 
@@ -68,8 +68,8 @@ class Subset:
 
     owners: tuple[str, ...]
     weights: tuple[float, ...]
-    estimate: Estimate
-    by_size: Estimate
+    estimate: MmdEstimate
+    by_size: MmdEstimate
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -103,7 +103,7 @@ class Ranking:
     why_these: str
 
 
-def rank(target: NoisyMean, candidates: Sequence[Candidate], *, best: int) -> Ranking:
+def rank(target: NoisyMean, candidates: Sequence[CatalogueCandidate], *, best: int) -> Ranking:
     """Rank owners, with one candidate each, and choices of up to `best` of them by their distance to g̃.
 
     Raises:
@@ -187,7 +187,7 @@ def _named(subset: Subset) -> str:
     return " and ".join(subset.owners)
 
 
-def _figure(estimate: Estimate) -> str:
+def _figure(estimate: MmdEstimate) -> str:
     return f"{estimate.value:.5f} ± {estimate.standard_error:.5f}"
 
 
@@ -209,7 +209,7 @@ def _greedy(
     return tried
 
 
-def _point_masses(target: NoisyMean, candidates: Sequence[Candidate]) -> list[float | None]:
+def _point_masses(target: NoisyMean, candidates: Sequence[CatalogueCandidate]) -> list[float | None]:
     """The total weight of each owner's synthetic points; None if some owner has none."""
     hashed = []
     for each in candidates:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushbid.catalogue.candidates import Refusal, candidates, entry_files
-from hushbid.catalogue.consumer_release import Consumer, Screening
+from hushbid.catalogue.candidates import Exclusion, candidates, entry_files
+from hushbid.catalogue.consumer_release import ConsumerData, Screening
 from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import Ranking, rank
 from hushbid.consumer.party import check_disjoint
@@ -32,7 +32,7 @@ class ScreeningResult:
     """
 
     ranking: Ranking
-    refused: tuple[Refusal, ...]
+    refused: tuple[Exclusion, ...]
     accounted: bool
     release: dict[str, Any] | None
 
@@ -55,7 +55,7 @@ class ScreeningResult:
         }
 
 
-def screen(what: Screening, consumer: Consumer) -> ScreeningResult:
+def screen(what: Screening, consumer: ConsumerData) -> ScreeningResult:
     """Rank owners by their entries.
 
     Raises:

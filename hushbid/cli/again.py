@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hushbid.protocol.runtime.command import Record, show_figures, takes, tell, verb
+from hushbid.protocol.runtime.command import JsonResult, show_figures, takes, tell, verb
 from hushbid.starting.options import AgainOptions
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _epsilon(epsilon: float | None) -> str:
 
 @takes(AgainOptions)
 @verb(show=_show)
-def again_command(options: AgainOptions) -> Record:
+def again_command(options: AgainOptions) -> JsonResult:
     """Restart an abandoned session, or repeat a complete one, with the same parties. Old files stay."""
     from hushbid.starting.again import begin_again
 

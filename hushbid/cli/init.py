@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from hushbid.protocol.runtime.command import Record, takes, tell, verb
+from hushbid.protocol.runtime.command import JsonResult, takes, tell, verb
 from hushbid.starting.options import InitOptions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _show(made: Begun) -> None:
 
 @takes(InitOptions)
 @verb(show=_show)
-def init_command(options: InitOptions) -> Record:
+def init_command(options: InitOptions) -> JsonResult:
     """Create a session from tables: columns, session file and party files, and the commands to paste."""
     from hushbid.starting.beginning import begin
 

@@ -73,7 +73,7 @@ def report_command(
     from hushbid.protocol.data import DataColumns
     from hushbid.protocol.data.names import split_names
     from hushbid.protocol.runtime.blas_threads import keep_one_blas_thread
-    from hushbid.report.own_rows import Wanted, read_image
+    from hushbid.report.own_rows import ConsumerRows, read_image
     from hushbid.report.sources import evaluation_in, transcripts_of
     from hushbid.running.report import write_report
 
@@ -81,7 +81,7 @@ def report_command(
     wanted = None
     if validation is not None:
         size = None if image is None else read_image(image)
-        wanted = Wanted(
+        wanted = ConsumerRows(
             validation=validation,
             columns=DataColumns(split_names(features), label, None),
             image=size,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hushbid.protocol.runtime.command import Record, say, show_figures, takes, tell, verb
+from hushbid.protocol.runtime.command import JsonResult, say, show_figures, takes, tell, verb
 from hushbid.tables.options import ResultsOptions
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _show(found: Results) -> None:
 
 @takes(ResultsOptions)
 @verb(show=_show)
-def results_command(options: ResultsOptions) -> Record:
+def results_command(options: ResultsOptions) -> JsonResult:
     """Weigh, value, train on and export what a consumer bought, using only its state directory.
 
     Configuration, session, label, validation and test sets are those of the consumer's session. Nothing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hushbid.protocol.runtime.command import Record, say, tell, verb
+from hushbid.protocol.runtime.command import JsonResult, say, tell, verb
 from hushbid.tables.options import OutsideOfTablesOption, changes_told
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _encode(
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
     outside: OutsideOfTablesOption = None,
-) -> Record:
+) -> JsonResult:
     """Encode a table's rows for a session. Nothing leaves this machine."""
     from hushbid.protocol.data.schema import Schema
     from hushbid.tables.schema_files import encode_file
@@ -127,7 +127,7 @@ def _decode(
     delivered: Annotated[Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED")],
     output: Annotated[Path, typer.Option(help="The .csv or .parquet to write.", metavar="FILE")],
     label: LabelOption = None,
-) -> Record:
+) -> JsonResult:
     """Write delivered rows as a table with the schema's columns. Nothing leaves this machine."""
     from hushbid.protocol.data.schema import Schema
     from hushbid.tables.schema_files import decode_file

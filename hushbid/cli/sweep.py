@@ -117,7 +117,7 @@ def _crashes(
     if a session had another result, sent other frames, or left a transcript that does not replay; with --only
     also if a requested crash never happened.
     """
-    from hushbid.evidence.sweep.crash_sweep import Setting, sweep, uncrashed
+    from hushbid.evidence.sweep.crash_sweep import CrashSetting, sweep, uncrashed
     from hushbid.evidence.sweep.crashes import Which, every, read_crashes
     from hushbid.protocol.privacy.acquisition import RULES
 
@@ -129,7 +129,7 @@ def _crashes(
     settings = []
     for rule in dict.fromkeys(rules or RULES):
         fewest = RULES[rule].fewest_owners if rule in RULES else 1
-        settings.append(Setting(rule, release, rounds, max(owners, fewest)))
+        settings.append(CrashSetting(rule, release, rounds, max(owners, fewest)))
         uncrashed(settings[-1])  # Refuse what cannot be swept before starting.
     with job_progress("sweeping", "session" if len(only or ()) == 1 else "sessions") as progress:
         for setting in settings:

@@ -11,7 +11,7 @@ import typer
 from hushbid.consumer.estimators import SUGGESTED
 from hushbid.owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from hushbid.protocol.errors import ConfigError
-from hushbid.protocol.runtime.command import Record, say, show_figures, tell, verb
+from hushbid.protocol.runtime.command import JsonResult, say, show_figures, tell, verb
 from hushbid.tables.options import DeliveredArgument, OutsideOfTablesOption, changes_told
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def train_command(
         Path | None,
         typer.Option(help="A .skops file to write the model to, for skops.io.load.", metavar="FILE"),
     ] = None,
-) -> Record:
+) -> JsonResult:
     """Train a scikit-learn model on delivered points and evaluate it. Nothing leaves this machine."""
     from hushbid.tables.training import train
 

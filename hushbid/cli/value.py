@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hushbid.protocol.runtime.command import Record, say, takes, verb
+from hushbid.protocol.runtime.command import JsonResult, say, takes, verb
 from hushbid.tables.options import ValueOptions, changes_told
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def show_values(result: Worth) -> None:
 
 @takes(ValueOptions)
 @verb(show=show_values)
-def value_command(options: ValueOptions) -> Record:
+def value_command(options: ValueOptions) -> JsonResult:
     """Value each owner's points: gains, leave-one-out and Shapley values. Nothing leaves this machine."""
     from hushbid.tables.valuing import value_owners
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TITLES",
     "Look",
-    "Party",
+    "WatchedParty",
     "Watcher",
     "cells",
     "look_once",
@@ -82,7 +82,7 @@ def look_once(places: Sequence[Path], *, as_json: bool) -> dict[str, Any]:
 
     statuses = statuses_in(places)
     now = time.time()
-    found = Look(tuple(Party(status, now) for status in statuses), ())
+    found = Look(tuple(WatchedParty(status, now) for status in statuses), ())
     if not as_json:
         console = Terminal()
         console.print(view(found, console.width))
@@ -111,7 +111,7 @@ def _print_unless_over(look: Look) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
+class WatchedParty:
     """One party at one look, in seconds since 1970; `unreadable` says why only an older status is known."""
 
     status: Status
@@ -136,11 +136,11 @@ class Party:
 class Look:
     """The parties seen at one look, and the places without a readable status yet, with the reasons."""
 
-    parties: tuple[Party, ...]
+    parties: tuple[WatchedParty, ...]
     awaited: tuple[tuple[str, str], ...]
 
     @property
-    def gone(self) -> tuple[Party, ...]:
+    def gone(self) -> tuple[WatchedParty, ...]:
         """Parties that will never end: their curator has ended well, and their processes are gone.
 
         The process of a party on another machine cannot be seen from here: then its loop's last turn
@@ -184,14 +184,14 @@ class Watcher:
         self._known: dict[Path, Status] = {}
 
     def look(self, now: float) -> Look:
-        parties: list[Party] = []
+        parties: list[WatchedParty] = []
         awaited: list[tuple[str, str]] = []
         for place in self._places:
             files = status_files(place)
             for path in files:
                 why = self._read(path)
                 if path in self._known:
-                    parties.append(Party(self._known[path], now, why))
+                    parties.append(WatchedParty(self._known[path], now, why))
                 else:
                     awaited.append((path.stem, why))
             missing = [each for each in sorted(place.glob("parties/*/")) if not status_files(each)]
@@ -256,7 +256,7 @@ def view(look: Look, width: int) -> RenderableType:
     return Group(table, Text(f"The session is over. Gone without having ended: {names}."))
 
 
-def _news(party: Party) -> tuple[object, ...]:
+def _news(party: WatchedParty) -> tuple[object, ...]:
     """Changes that call for a new table when tables stand one below the other."""
     status = party.status
     wrong = bool(party.unreadable or party.trouble)
@@ -268,7 +268,7 @@ def _name(status: Status) -> str:
     return status.party if status.party == status.role else f"{status.party} ({status.role})"
 
 
-def _state(party: Party) -> str:
+def _state(party: WatchedParty) -> str:
     status = party.status
     if status.finished:
         return "ended" if status.exit_code == 0 else f"ended with exit code {status.exit_code}"
@@ -280,16 +280,16 @@ def _state(party: Party) -> str:
     return f"{state}{busy}{away}{f': {wrong}' if wrong else ''}"
 
 
-def _round(party: Party) -> str:
+def _round(party: WatchedParty) -> str:
     status = party.status
     return "" if status.role == "consumer" and not status.round else f"{status.round} of {status.rounds}"
 
 
-def _missing(party: Party) -> str:
+def _missing(party: WatchedParty) -> str:
     return "" if party.status.finished else waiting(party.status.progress)
 
 
-def _faults(party: Party) -> str:
+def _faults(party: WatchedParty) -> str:
     counted = []
     for one in ("absence", "fault", "refusal"):
         count = party.status.counters.get(f"{one}s", 0)
@@ -299,7 +299,7 @@ def _faults(party: Party) -> str:
     return ", ".join(counted)
 
 
-def _spent(party: Party) -> str:
+def _spent(party: WatchedParty) -> str:
     own, owners = party.status.spent, party.status.spent_of_owners
     told = [
         f"{whose}{spent['epsilon']:.3g} at δ = {spent['delta']:.1g}"
@@ -310,7 +310,7 @@ def _spent(party: Party) -> str:
 
 
 _AGE: Final = "last turn"
-_FIGURES: Final[Mapping[str, Callable[[Party], str]]] = {
+_FIGURES: Final[Mapping[str, Callable[[WatchedParty], str]]] = {
     "round": _round,
     "points": lambda party: bought(party.status.progress),
     "rate": lambda party: rate(party.status.points_per_second),
@@ -326,7 +326,7 @@ TITLES: Final = ("party", "state", *(name for name in _FIGURES if name != _AGE))
 """The headings of `cells`."""
 
 
-def cells(party: Party) -> list[str]:
+def cells(party: WatchedParty) -> list[str]:
     """A party's row without the age of its loop's last turn, which changes at every look."""
     figures = [figure(party) for name, figure in _FIGURES.items() if name != _AGE]
     return [printable(cell) for cell in (_name(party.status), _state(party), *figures)]

@@ -25,7 +25,7 @@ from hushbid.replay.following import Follower, left_out
 from hushbid.replay.page import broken_copies, live_page_of, waiting_page
 from hushbid.replay.serving import PageServer, Served
 
-__all__ = ["Course", "pause_after", "served"]
+__all__ = ["LiveState", "pause_after", "served"]
 
 _REST: Final = 4.0
 """Ratio of a watch's rest to its reading time: it takes at most a fifth of one processor."""
@@ -48,7 +48,7 @@ def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[s
     for place in places:
         if place.exists() and not place.is_dir():
             raise ConfigError(f"{place} is no directory.", advice="Name state or run directories.")
-    course = Course(places)
+    course = LiveState(places)
     with PageServer(port or 0, course.served) as server:
         try:
             with _ending_as_by_ctrl_c():
@@ -64,7 +64,7 @@ def served(places: Sequence[Path], *, port: int | None, as_json: bool) -> dict[s
     raise AssertionError("a page is served until it is interrupted")
 
 
-def _serve(course: Course, server: PageServer, *, as_json: bool) -> None:
+def _serve(course: LiveState, server: PageServer, *, as_json: bool) -> None:
     said = False
     while True:
         seconds = time.perf_counter()
@@ -100,7 +100,7 @@ def _say(told: Mapping[str, Any], words: str, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-class Course:
+class LiveState:
     """A session's present state, from its parties' statuses and the public part of their transcripts.
 
     Args:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hushbid.consumer.cli import quality_lines
-from hushbid.protocol.runtime.command import Record, say, show_figures, takes, tell, verb
+from hushbid.protocol.runtime.command import JsonResult, say, show_figures, takes, tell, verb
 from hushbid.tables.options import WeighOptions, changes_told
 
 if TYPE_CHECKING:
-    from hushbid.tables.weighing import Weighing
+    from hushbid.tables.weighing import WeighedTables
 
 __all__ = ["weigh_command"]
 
@@ -18,7 +18,7 @@ _BALANCED: Final = {"wanted": "those of the validation set", "equal": "equal"}
 """Labels of the sources of label shares."""
 
 
-def _show(result: Weighing) -> None:
+def _show(result: WeighedTables) -> None:
     from hushbid.tables.formulas import formula_line
 
     for line in changes_told(result.outside):
@@ -40,7 +40,7 @@ def _show(result: Weighing) -> None:
 
 @takes(WeighOptions)
 @verb(show=_show)
-def weigh_command(options: WeighOptions) -> Record:
+def weigh_command(options: WeighOptions) -> JsonResult:
     """Weigh delivered points so that they resemble a validation set. Nothing leaves this machine."""
     from hushbid.tables.weighing import weigh
 

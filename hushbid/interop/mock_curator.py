@@ -57,7 +57,7 @@ from hushbid.protocol.wire.messages import (
     boxes_of,
 )
 
-__all__ = ["Difference", "difference", "play"]
+__all__ = ["FrameDifference", "difference", "play"]
 
 _BEAT: Final = encode_message(Beat())
 _BEAT_MS: Final = 500
@@ -66,7 +66,7 @@ _HEADER: Final = (("magic", 4), ("frame version", 5), ("session", 21), ("sequenc
 
 
 @dataclass(frozen=True)
-class Difference:
+class FrameDifference:
     """The first difference of an owner's frame from the recorded one.
 
     Attributes:
@@ -134,7 +134,7 @@ def play(exchange: Exchange, *, listen: str | None = None, seconds: float, say: 
     return compared
 
 
-def difference(session: Session, step: Step, actual: bytes, number: int, told: int) -> Difference | None:
+def difference(session: Session, step: Step, actual: bytes, number: int, told: int) -> FrameDifference | None:
     """The first difference of an owner's frame from the recorded one; None: there is none.
 
     Args:
@@ -153,12 +153,12 @@ def difference(session: Session, step: Step, actual: bytes, number: int, told: i
         said = decode_message(Direction.OWNER_TO_CURATOR, frame.body)
     except RemoteProtocolError as error:
         found = _first_byte(expected, actual, number, kind)
-        return found or Difference(number, kind, None, "body", why=error.what)
+        return found or FrameDifference(number, kind, None, "body", why=error.what)
     due = decode_message(Direction.OWNER_TO_CURATOR, expected[HEADER_BYTES:])
     if type(said) is type(due):
         if (wrong := _check_free(session, due, said)) is not None:
             field, why = wrong
-            return Difference(number, kind, None, field, why=why)
+            return FrameDifference(number, kind, None, field, why=why)
         expected = expected[:HEADER_BYTES] + encode_message(_with_free(due, said))
     return _first_byte(expected, actual, number, kind)
 
@@ -327,13 +327,13 @@ def _check_box(session: Session, due: bytes, box: bytes, handle: int) -> str | N
     return None
 
 
-def _first_byte(expected: bytes, actual: bytes, number: int, kind: str) -> Difference | None:
+def _first_byte(expected: bytes, actual: bytes, number: int, kind: str) -> FrameDifference | None:
     if expected == actual:
         return None
     pairs = zip(expected, actual, strict=False)
     place = next((i for i, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(actual)))
     due, came = expected[place : place + 16].hex(), actual[place : place + 16].hex()
-    return Difference(number, kind, place, _field_at(expected, place), due, came, "")
+    return FrameDifference(number, kind, place, _field_at(expected, place), due, came, "")
 
 
 def _field_at(frame: bytes, place: int) -> str:

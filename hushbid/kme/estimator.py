@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from hushbid.estimators import PoorReleaseWarning, PrivateEstimator
 from hushbid.kme.mechanisms import FeatureMechanism, Mechanism, SubspaceMechanism
-from hushbid.kme.privacy import Calibration, Guarantee
+from hushbid.kme.privacy import KmeCalibration, WantedGuarantee
 from hushbid.kme.reduced_set import WeightRule
 from hushbid.kme.release import Release
 from hushbid.protocol.errors import ConfigError, DataError
@@ -74,7 +74,7 @@ class KernelMeanRelease(PrivateEstimator):
     release_: Release = field(init=False)
     n_out_of_bounds_: int = field(init=False)
 
-    def calibration(self, columns: int) -> Calibration:
+    def calibration(self, columns: int) -> KmeCalibration:
         """The cost of a fit on data with this many columns, for a ledger to charge first.
 
         It depends on public values only. For ``subspace`` these include the points: if they are drawn,
@@ -135,7 +135,7 @@ class KernelMeanRelease(PrivateEstimator):
         )
         return self
 
-    def _say_if_poor(self, calibration: Calibration, size: int, columns: int) -> None:
+    def _say_if_poor(self, calibration: KmeCalibration, size: int, columns: int) -> None:
         """Warn, before noise is drawn, if Algorithm 2 would likely do no better than its own first points.
 
         These are public: drawn uniformly, with equal weights. On four kinds of data of 1 to 10 columns with ε
@@ -168,7 +168,7 @@ class KernelMeanRelease(PrivateEstimator):
     def _mechanism(self, lower: Points, upper: Points, seed: int) -> Mechanism:
         self._check()
         columns, norm = len(lower), self._norm()
-        guarantee = Guarantee(
+        guarantee = WantedGuarantee(
             neighbours=Neighbours(str(self.neighbours)), epsilon=self.epsilon, delta=self.delta
         )
         if self.method == "features":

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from hushbid.kme.freedom import degrees_of_freedom
 from hushbid.kme.kernels import in_threads
-from hushbid.kme.privacy import Calibration, Guarantee, calibrate
+from hushbid.kme.privacy import KmeCalibration, WantedGuarantee, calibrate
 from hushbid.kme.reduced_set import WeightRule, reduced_set
-from hushbid.kme.shrinkage import Beside, Risk, shrunk_weights
+from hushbid.kme.shrinkage import Risk, SpanDistance, shrunk_weights
 from hushbid.kme.subspace import COORDINATE_UNIT, span
 from hushbid.protocol.space.features import PairedSpace
 from hushbid.protocol.space.grid import FEATURE_UNIT, features_to_float
@@ -40,7 +40,7 @@ class Mechanism(Protocol):
         unit: The value of a unit of `totals`.
     """
 
-    calibration: Calibration
+    calibration: KmeCalibration
     unit: float
 
     def totals(self, data: Points) -> Totals:
@@ -81,7 +81,7 @@ class SubspaceMechanism:
         gamma: float,
         norm: float,
         seed: int,
-        **guarantee: Unpack[Guarantee],
+        **guarantee: Unpack[WantedGuarantee],
     ) -> None:
         self.span = span(points, gamma, np.random.default_rng(seed))
         self._norm = norm
@@ -100,7 +100,11 @@ class SubspaceMechanism:
     def finish(self, noisy: Vector, sigma: float) -> tuple[Points, Vector, Risk]:
         weights, risk = shrunk_weights(self.span.coordinates, noisy[:-1], sigma, self._norm)
         unit = self.beside_unit * self.unit
-        return self.span.points, weights, replace(risk, beside=Beside(float(noisy[-1]) / unit, sigma / unit))
+        return (
+            self.span.points,
+            weights,
+            replace(risk, beside=SpanDistance(float(noisy[-1]) / unit, sigma / unit)),
+        )
 
 
 class FeatureMechanism:
@@ -133,7 +137,7 @@ class FeatureMechanism:
         norm: float,
         weights: WeightRule,
         seed: int,
-        **guarantee: Unpack[Guarantee],
+        **guarantee: Unpack[WantedGuarantee],
     ) -> None:
         space = PairedSpace(dimension=dimension, gamma=gamma, lower=0.0, upper=1.0, columns=columns)
         self.map = space.map(seed)

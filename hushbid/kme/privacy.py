@@ -17,14 +17,14 @@ from hushbid.protocol.privacy.accounting import (
 from hushbid.protocol.privacy.noise import Draw
 from hushbid.protocol.privacy.releases import Neighbours
 
-__all__ = ["COUNT_SHARE", "Calibration", "Guarantee", "calibrate"]
+__all__ = ["COUNT_SHARE", "KmeCalibration", "WantedGuarantee", "calibrate"]
 
 COUNT_SHARE: Final = 0.05
 """Share of the squared sensitivity for a noisy number of records: it raises the noise on the embedding by
 2.6 %."""
 
 
-class Guarantee(TypedDict):
+class WantedGuarantee(TypedDict):
     """A wanted guarantee, as arguments of `calibrate`."""
 
     neighbours: Neighbours
@@ -33,7 +33,7 @@ class Guarantee(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class KmeCalibration:
     """The noise of a release.
 
     Attributes:
@@ -66,7 +66,7 @@ def calibrate(
     neighbours: Neighbours,
     epsilon: float,
     delta: float,
-) -> Calibration:
+) -> KmeCalibration:
     """The least noise with which a sum of vectors of whole numbers is (ε, δ)-differentially private.
 
     Under ``substitute-one`` the sum changes by the `distance` of two records' vectors at most, and the number
@@ -106,10 +106,12 @@ def calibrate(
         sigma = gaussian_sigma(epsilon, delta, sensitivity, 1, values)
         cost: Cost = DiscreteGaussianCost(sensitivity=sensitivity, sigma=sigma, width=values, count=1)
         draw = Draw("discrete-gaussian", sigma, values)
-        return Calibration(neighbours, epsilon_of([cost], delta), delta, draw, unit, (cost,))
+        return KmeCalibration(neighbours, epsilon_of([cost], delta), delta, draw, unit, (cost,))
     changed = math.sqrt(values) * sensitivity * (1.0 + 2.0**-40)
     scale = changed / epsilon
     while changed / scale > epsilon:
         scale = math.nextafter(scale, math.inf)
     pure = ApproximateCost(epsilon=changed / scale, delta=0.0, count=1)
-    return Calibration(neighbours, pure.epsilon, 0.0, Draw("discrete-laplace", scale, values), unit, (pure,))
+    return KmeCalibration(
+        neighbours, pure.epsilon, 0.0, Draw("discrete-laplace", scale, values), unit, (pure,)
+    )

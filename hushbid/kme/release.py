@@ -14,7 +14,7 @@ from scipy.linalg import eigh
 from scipy.stats import norm
 
 from hushbid.kme.kernels import kernel, kernel_means, squared_norm
-from hushbid.kme.privacy import Calibration
+from hushbid.kme.privacy import KmeCalibration
 from hushbid.kme.shrinkage import Risk, ball_weights
 from hushbid.kme.subspace import RESIDUAL, span
 from hushbid.protocol.errors import ConfigError, DataError
@@ -90,7 +90,7 @@ class Release:
     method: str
     norm: float
     size: float
-    privacy: Calibration
+    privacy: KmeCalibration
     source: str
     protects: bool
     risk: Risk

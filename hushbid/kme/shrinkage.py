@@ -18,7 +18,7 @@ from scipy.optimize import minimize, minimize_scalar
 from hushbid.kme.l1_ball import L1Ball, within_norm
 from hushbid.protocol.runtime.blas_threads import one_blas_thread
 
-__all__ = ["Beside", "Risk", "ball_weights", "shrunk_weights"]
+__all__ = ["Risk", "SpanDistance", "ball_weights", "shrunk_weights"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ SEARCHED: Final = (-40.0, 15.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SpanDistance:
     """Mean distance of the records' kernel functions to a span (Algorithm 1), as released.
 
     Attributes:
@@ -68,7 +68,7 @@ class Risk:
     mean: float
     deviation: float
     excess: float = 0.0
-    beside: Beside | None = None
+    beside: SpanDistance | None = None
 
     def distance(self, quantile: float) -> float:
         """The distance exceeded with the probability that a normal variable exceeds `quantile`."""

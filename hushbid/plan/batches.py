@@ -13,14 +13,14 @@ from hushbid.plan.speed import Speed, times
 from hushbid.plan.traffic import traffic
 from hushbid.protocol.figures import Figures
 
-__all__ = ["Batch", "batches"]
+__all__ = ["BatchOption", "batches"]
 
 SHARES: Final = (1000, 200, 100, 50, 25, 10)
 """Numbers of rounds to compare, besides those of b = 1 and of the plan."""
 
 
 @figures(frozen=True, slots=True, kw_only=True)
-class Batch(Figures):
+class BatchOption(Figures):
     """A session that buys `batch` points per round.
 
     Attributes:
@@ -41,7 +41,7 @@ class Batch(Figures):
     seconds_with_network: float
 
 
-def batches(setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float) -> tuple[Batch, ...]:
+def batches(setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float) -> tuple[BatchOption, ...]:
     """A row for each b, smallest first; one row if the rule asks for one point at a time, or is `tender`.
 
     `round_trip` is in seconds, for a frame and its answer between the curator and another party.
@@ -58,7 +58,7 @@ def batches(setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float
         other = setting.with_session(batch=size)
         taken, wire = times(other, speed, cores=cores), traffic(other, None)
         rows.append(
-            Batch(
+            BatchOption(
                 batch=size,
                 rounds=other.rounds,
                 mmd2=predict(other, *release_errors(other)).expected,

@@ -20,7 +20,7 @@ from hushbid.protocol.privacy.releases.base import largest_coordinate
 from hushbid.protocol.privacy.releases.mwem import MwemRelease
 from hushbid.protocol.space.grid import FEATURE_UNIT, Totals
 
-__all__ = ["Calibration", "ReleaseError", "noise_values", "owners_error", "release_errors"]
+__all__ = ["MwemCalibration", "ReleaseError", "noise_values", "owners_error", "release_errors"]
 
 UNIT: Final = round(1.0 / FEATURE_UNIT)
 SETTLED: Final = 1e-9
@@ -32,7 +32,7 @@ AVERAGED: Final = 10
 
 
 @figures(frozen=True, slots=True)
-class Calibration(Figures):
+class MwemCalibration(Figures):
     """``mwem`` by one calibration, at the last release's ε per step.
 
     Attributes:
@@ -73,7 +73,7 @@ class ReleaseError(Figures):
     noise: float
     error: float
     width: int
-    calibrations: Mapping[str, Calibration] | None = None
+    calibrations: Mapping[str, MwemCalibration] | None = None
 
     @property
     def is_simulated(self) -> bool:
@@ -204,13 +204,13 @@ def _simulated(mechanism: ReleaseMechanism, setting: PlanSetting, count: float) 
     return math.sqrt(square(mechanism.stream(), last)) * count, error
 
 
-def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, Calibration]:
+def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, MwemCalibration]:
     """Both calibrations, at the last release's ε per step."""
     step = mechanism.schedule(mechanism.releases - 1)[0]
-    rows: dict[str, Calibration] = {}
+    rows: dict[str, MwemCalibration] = {}
     for name in ("published", "sound"):
         given = {"calibration": name, "step_epsilon": step, "epsilon": None}
         other = replace(mechanism, parameters=mechanism.parameters.model_copy(update=given))
         stated = other.guarantee(neighbours=neighbours, delta=mechanism.setting.delta)
-        rows[name] = Calibration(other.noise_scale(step), stated.epsilon, stated.claimed_epsilon)
+        rows[name] = MwemCalibration(other.noise_scale(step), stated.epsilon, stated.claimed_epsilon)
     return rows

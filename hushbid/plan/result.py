@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic.dataclasses import dataclass as figures
 
-from hushbid.plan.batches import Batch, batches
+from hushbid.plan.batches import BatchOption, batches
 from hushbid.plan.noise import ReleaseError, noise_values, owners_error, release_errors
 from hushbid.plan.prediction import Expected, predict
 from hushbid.plan.quality import BY_RULE, Word, refusal, verdict
@@ -92,7 +92,7 @@ class Plan(Figures, Mapping[str, Any]):
     seconds: Times | None
     round_trip: float
     theory: Theory | None
-    batches: tuple[Batch, ...]
+    batches: tuple[BatchOption, ...]
     submissions: Submissions | None
     speed: Speed
     privacy: tuple[PrivacyStatement, ...]

@@ -113,7 +113,9 @@ def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
     return Rehearsed(found, owners, without_noise)
 
 
-def judge(setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.Verdict]) -> quality.Verdict:
+def judge(
+    setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.PlanVerdict]
+) -> quality.PlanVerdict:
     """The verdict of a plan with data: the consumer's, beside the outcome with the owners' own points.
 
     Without the latter it is that of the rule of thumb, which does not know the best possible outcome with the
@@ -132,7 +134,7 @@ def judge(setting: PlanSetting, found: Rehearsed, by_rule: Callable[[], quality.
         if found.verdict.rehearsal is not None and found.verdict.rehearsal.expected is None:
             reason = found.verdict.since(what)
         reason = f"{reason} {advice}"
-    return quality.Verdict(verdict=found.verdict.word, reason=f"{reason} {found.said()}")
+    return quality.PlanVerdict(verdict=found.verdict.word, reason=f"{reason} {found.said()}")
 
 
 def _why_not(setting: PlanSetting, data: ClusterData, rehearsing: Rehearsing) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from hushbid.consumer.process import consumer_seed_set, drawn_path
-from hushbid.consumer.role import Consumer
+from hushbid.consumer.role import ConsumerRole
 from hushbid.consumer.verdict import Rehearsal
 from hushbid.plan.rehearsal import looked_at
 from hushbid.plan.verdict import Sets
@@ -189,9 +189,9 @@ def open_subject(options: PartyOptions) -> Subject:
     return Subject(role, name, session, file, options.offline, options.rehearsal, options.anyway)
 
 
-def _consumer(options: PartyOptions) -> Consumer:
+def _consumer(options: PartyOptions) -> ConsumerRole:
     """The consumer that would be started with these options."""
-    return Consumer(
+    return ConsumerRole(
         options.config,
         session=options.session,
         invitation=options.invitation,

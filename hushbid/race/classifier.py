@@ -20,7 +20,7 @@ from hushbid.protocol.space.lsh import L2Family, Points
 from hushbid.race.estimator import LEAST_POINTS, Sketching
 from hushbid.race.release import PoorModelWarning, SketchPrivacy
 from hushbid.race.sketch import Sketch
-from hushbid.race.staged import Budget, Reading, Staged, fit_stages
+from hushbid.race.staged import FitBudget, Reading, StagedReleases, fit_stages
 
 __all__ = ["RaceClassifier"]
 
@@ -89,7 +89,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     accuracy_: float | None = field(init=False)
     accuracy_error_: float | None = field(init=False)
     n_clipped_: int = field(init=False)
-    _staged: Staged | None = field(init=False, default=None)
+    _staged: StagedReleases | None = field(init=False, default=None)
     _reading: Reading | None = field(init=False, default=None)
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -179,7 +179,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
             len(self.classes_),
             lower=lower,
             upper=upper,
-            budget=Budget(epsilon=self.epsilon, delta=self.delta, neighbours=relation, source=source),
+            budget=FitBudget(epsilon=self.epsilon, delta=self.delta, neighbours=relation, source=source),
             weighed=self.rule != "likelihood",
             sampling=self.sampling,
             seed=self._seed(),
@@ -255,7 +255,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         shares[:, present] = values / values.sum(axis=1, keepdims=True)
         return shares
 
-    def _staged_proba(self, points: Points, staged: Staged) -> npt.NDArray[np.float64]:
+    def _staged_proba(self, points: Points, staged: StagedReleases) -> npt.NDArray[np.float64]:
         shares = np.zeros((len(points), len(self.classes_)))
         if self._reading is None:
             sizes = np.maximum(staged.sizes, 0)

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from hushbid.protocol.space.lsh import Points, StableFamily, squared_lengths
 from hushbid.protocol.space.lsh.projection import ExactProjection
 
-__all__ = ["FULL_COLUMNS", "Gaussians", "Prior", "Scores", "fit_own", "fit_shared", "parameter_count"]
+__all__ = ["FULL_COLUMNS", "GaussianPrior", "Gaussians", "Scores", "fit_own", "fit_shared", "parameter_count"]
 
 Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ class Gaussians:
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class GaussianPrior:
     """The prior of a fit: public, or released before.
 
     Attributes:
@@ -79,7 +79,7 @@ def fit_shared(
     counts: Sequence[Whole],
     sizes: Sequence[float],
     variance: float,
-    prior: Prior,
+    prior: GaussianPrior,
 ) -> tuple[Gaussians, Reals]:
     """Fit classes of one covariance to sketches of the same hash functions, by weighted least squares.
 

@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.privacy.noise import NoiseSource
-from hushbid.race.release import Calibration, SketchPrivacy, check_noise
+from hushbid.race.release import RaceCalibration, SketchPrivacy, check_noise
 
 __all__ = ["Marginals", "measure_marginals"]
 
@@ -53,7 +53,7 @@ class Marginals:
 def measure_marginals(
     points: npt.NDArray[np.float64],
     steps: int,
-    calibration: Calibration | None,
+    calibration: RaceCalibration | None,
     source: NoiseSource | None,
 ) -> tuple[Marginals, SketchPrivacy | None]:
     """Release the histograms of a dataset's columns, and compute marginals from them alone.

@@ -41,7 +41,7 @@ from hushbid.protocol.privacy.accounting import ApproximateCost, Cost, DiscreteG
 from hushbid.protocol.privacy.noise import Draw, NoiseSource
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.space.lsh import Points, squared_lengths
-from hushbid.race.release import Calibration, SketchPrivacy, check_noise
+from hushbid.race.release import RaceCalibration, SketchPrivacy, check_noise
 
 __all__ = [
     "Line",
@@ -100,7 +100,7 @@ def sensitivity(coordinates: int, neighbours: Neighbours) -> tuple[float, float]
 
 def calibrate_products(
     coordinates: int, *, neighbours: Neighbours, epsilon: float, delta: float = 0.0
-) -> Calibration:
+) -> RaceCalibration:
     """The noise with which the sums are (ε, δ)-differentially private.
 
     With δ = 0 it is discrete Laplace noise for the L1 sensitivity; with δ > 0 that or discrete Gaussian noise
@@ -128,10 +128,10 @@ def calibrate_products(
         if gaussian.variance < draw.variance:
             draw = gaussian
             cost = DiscreteGaussianCost(sensitivity=two, sigma=sigma, width=values, count=1)
-    return Calibration(neighbours, delta, draw, None, (cost,))
+    return RaceCalibration(neighbours, delta, draw, None, (cost,))
 
 
-def fewest_points(features: int, calibration: Calibration) -> int:
+def fewest_points(features: int, calibration: RaceCalibration) -> int:
     """Number of points below which a line is likely no better than the mean, from public values only.
 
     The noise of a covariance is that of a sum of products over the number of points. Of a matrix of them the
@@ -145,7 +145,7 @@ def fewest_points(features: int, calibration: Calibration) -> int:
     return math.ceil(_noise(calibration) * math.sqrt(features) / LARGEST_NOISE)
 
 
-def _noise(calibration: Calibration) -> float:
+def _noise(calibration: RaceCalibration) -> float:
     """Standard deviation of the noise on a sum of products of two coordinates."""
     return math.sqrt(calibration.cells.variance) / (OFF_DIAGONAL * 4.0**BITS)
 
@@ -189,7 +189,7 @@ def _sums(vectors: Whole) -> Whole:
 
 
 def measure_products(
-    standard: Points, calibration: Calibration | None, source: NoiseSource | None
+    standard: Points, calibration: RaceCalibration | None, source: NoiseSource | None
 ) -> tuple[Products, SketchPrivacy | None]:
     """Release the sums of products of a dataset.
 

@@ -22,7 +22,7 @@ from hushbid.race.enough import MOST_FEATURES, SURE, Method, least_points
 from hushbid.race.marginals import Marginals, measure_marginals
 from hushbid.race.products import Products, calibrate_products, fit_line, measure_products
 from hushbid.race.reference import in_ball, parameter_count
-from hushbid.race.release import CHANGED, Calibration, PoorModelWarning, SketchPrivacy, calibrate
+from hushbid.race.release import CHANGED, PoorModelWarning, RaceCalibration, SketchPrivacy, calibrate
 from hushbid.race.sketch import Sketch
 from hushbid.race.surrogate import CELLS, fit_surrogate
 
@@ -392,7 +392,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _calibration(
         self, rows: int, cells: int, share: float, sizes: int = 1, delta: float | None = None
-    ) -> Calibration | None:
+    ) -> RaceCalibration | None:
         """Noise for a share of ε, of a sketch or of histograms, which a record changes as it changes rows."""
         relation = self._relation()
         if relation is None or self.epsilon is None:
@@ -406,7 +406,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             delta=self.delta / 2.0 if delta is None else delta,
         )
 
-    def _products_calibration(self, columns: int) -> Calibration:
+    def _products_calibration(self, columns: int) -> RaceCalibration:
         """Noise of the products of that many columns and the constant, for the ε and δ left by histograms."""
         return calibrate_products(
             columns + 1,

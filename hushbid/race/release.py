@@ -26,8 +26,8 @@ from hushbid.protocol.privacy.releases import Neighbours
 
 __all__ = [
     "CHANGED",
-    "Calibration",
     "PoorModelWarning",
+    "RaceCalibration",
     "Records",
     "SketchPrivacy",
     "calibrate",
@@ -130,7 +130,7 @@ class SketchPrivacy:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class RaceCalibration:
     """The noise of a sketch, which follows from public values only.
 
     Attributes:
@@ -170,7 +170,7 @@ def calibrate(
     epsilon: float,
     delta: float = 0.0,
     size_share: float | None = None,
-) -> Calibration:
+) -> RaceCalibration:
     """The noise with which a sketch, or one for each of several classes, is (ε, δ)-differentially private.
 
     With δ = 0 a cell has discrete Laplace noise of scale R/ε (2R/ε under substitution): a count that moves by
@@ -207,7 +207,7 @@ def calibrate(
             raise ConfigError(f"The size's share of epsilon is {share}.", advice="Set it between 0 and 1.")
     draw, cost = _cell_noise(changed * rows, cells, (1.0 - share) * epsilon, delta)
     if not share:
-        return Calibration(neighbours, delta, draw, None, (cost,))
+        return RaceCalibration(neighbours, delta, draw, None, (cost,))
     # The rest, so that the two together do not exceed ε by a rounding error.
     size_epsilon = epsilon - (1.0 - share) * epsilon
     if not size_epsilon > 0.0:
@@ -217,10 +217,10 @@ def calibrate(
         )
     size_draw = Draw("discrete-laplace", _scale(changed, size_epsilon), sizes)
     size_cost = ApproximateCost(epsilon=1.0 / size_draw.scale, delta=0.0, count=changed)
-    return Calibration(neighbours, delta, draw, size_draw, (cost, size_cost))
+    return RaceCalibration(neighbours, delta, draw, size_draw, (cost, size_cost))
 
 
-def check_noise(calibration: Calibration | None, source: NoiseSource | None) -> None:
+def check_noise(calibration: RaceCalibration | None, source: NoiseSource | None) -> None:
     """Raise a LocalProtocolError if only one of the two is given, which would release exact counts."""
     if (calibration is None) is not (source is None):
         raise LocalProtocolError("Counts were to be released with half of what makes them private.")

@@ -16,7 +16,7 @@ from hushbid.protocol.privacy.noise import NoiseSource
 from hushbid.protocol.runtime.blas_threads import one_blas_thread
 from hushbid.protocol.space.lsh import HashFamily, Points
 from hushbid.race.counts import Counts, count_cells, row_starts
-from hushbid.race.release import Calibration, Records, SketchPrivacy, check_noise
+from hushbid.race.release import RaceCalibration, Records, SketchPrivacy, check_noise
 
 __all__ = ["GROUPS", "How", "Sketch", "empty_sketches"]
 
@@ -62,7 +62,9 @@ class Sketch:
             )
 
     @classmethod
-    def empty(cls, family: HashFamily, calibration: Calibration | None, source: NoiseSource | None) -> Sketch:
+    def empty(
+        cls, family: HashFamily, calibration: RaceCalibration | None, source: NoiseSource | None
+    ) -> Sketch:
         """A sketch of no points: its noise, or zeros (`empty_sketches`)."""
         return empty_sketches(family, 1, calibration, source)[0]
 
@@ -236,7 +238,7 @@ class Sketch:
 def empty_sketches(
     family: HashFamily,
     classes: int,
-    calibration: Calibration | None,
+    calibration: RaceCalibration | None,
     source: NoiseSource | None,
     *,
     sizes: Sequence[int] | None = None,

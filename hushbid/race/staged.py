@@ -27,12 +27,12 @@ from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.space.lsh import L2Family, Points, Sampling
 from hushbid.protocol.space.lsh.base import MAX_CELLS
 from hushbid.race.counts import count_cells
-from hushbid.race.gaussians import Prior, Scores, fit_own, fit_shared, parameter_count
+from hushbid.race.gaussians import GaussianPrior, Scores, fit_own, fit_shared, parameter_count
 from hushbid.race.readings import REACH, RowScores, Whitening, scaled
-from hushbid.race.release import CHANGED, Calibration, SketchPrivacy, calibrate
+from hushbid.race.release import CHANGED, RaceCalibration, SketchPrivacy, calibrate
 from hushbid.race.sketch import Sketch
 
-__all__ = ["READINGS", "Budget", "Reading", "Staged", "classifier_rows", "fit_stages"]
+__all__ = ["READINGS", "FitBudget", "Reading", "StagedReleases", "classifier_rows", "fit_stages"]
 
 Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ _CHUNK: Final = 2**14
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class FitBudget:
     """The budget of a fit, and its source of noise.
 
     Attributes:
@@ -104,7 +104,7 @@ class Budget:
 
     def calibration(
         self, share: float | None, *, rows: int, cells: int, delta: float = 0.0
-    ) -> Calibration | None:
+    ) -> RaceCalibration | None:
         """Noise for `part(share)`, where a record changes one cell per row; None without noise."""
         epsilon = self.part(share)
         if epsilon is None:
@@ -113,25 +113,25 @@ class Budget:
             rows=rows, cells=cells, sizes=0, neighbours=self.neighbours, epsilon=epsilon, delta=delta
         )
 
-    def noise(self, calibration: Calibration | None, cells: int) -> Whole:
+    def noise(self, calibration: RaceCalibration | None, cells: int) -> Whole:
         """Newly drawn noise of a release, or zeros."""
         if calibration is None or self.source is None:
             return np.zeros(cells, dtype=np.int64)
         return np.array(self.source.draw(calibration.cells), dtype=np.int64)
 
     def statement(
-        self, *releases: Calibration | None, cells: Calibration | None, sizes: Calibration | None
+        self, *releases: RaceCalibration | None, cells: RaceCalibration | None, sizes: RaceCalibration | None
     ) -> SketchPrivacy | None:
         """The guarantee for all of these releases, with the noise of some cells and of some sizes."""
         if self.source is None or cells is None or sizes is None:
             return None
         costs = tuple(cost for release in releases if release is not None for cost in release.costs)
-        together = Calibration(self.neighbours, self.delta, cells.cells, sizes.cells, costs)
+        together = RaceCalibration(self.neighbours, self.delta, cells.cells, sizes.cells, costs)
         return together.privacy(self.source)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Staged:
+class StagedReleases:
     """The releases of a fit in stages, and functions of them.
 
     Attributes:
@@ -191,12 +191,12 @@ def fit_stages(
     *,
     lower: Reals,
     upper: Reals,
-    budget: Budget,
+    budget: FitBudget,
     weighed: bool,
     sampling: Sampling,
     seed: int,
     threads: int | None,
-) -> Staged:
+) -> StagedReleases:
     """Make the four releases.
 
     Args:
@@ -224,7 +224,7 @@ def fit_stages(
     present = np.flatnonzero(sizes > hidden)
     if len(present) < 2:
         # The rest of ε is not spent: there is nothing to tell apart.
-        return Staged(
+        return StagedReleases(
             sizes=sizes,
             present=present if len(present) else np.array([sizes.argmax()]),
             scorings={},
@@ -278,7 +278,7 @@ def fit_stages(
         "own": Scores(own, REACH),
         "rows": RowScores(main, found),
     }
-    staged = Staged(
+    staged = StagedReleases(
         sizes=sizes,
         present=present,
         sketches=sketches,
@@ -320,7 +320,9 @@ def classifier_rows(columns: int, smallest: float, epsilon: float | None, *, nei
     return round(min(max(legible, 8.0, 2.0 * columns), most))
 
 
-def _whitened(family: L2Family, pilot: list[Sketch], lower: Reals, upper: Reals) -> tuple[Whitening, Prior]:
+def _whitened(
+    family: L2Family, pilot: list[Sketch], lower: Reals, upper: Reals
+) -> tuple[Whitening, GaussianPrior]:
     """Coordinates in which the pilot's classes vary alike, and the prior of classes in them.
 
     The pilot's error is added to its covariance, so that a direction of little evidence is not stretched.
@@ -328,7 +330,9 @@ def _whitened(family: L2Family, pilot: list[Sketch], lower: Reals, upper: Reals)
     columns, sizes = family.columns, _sizes(pilot)
     mean, deviation = _PILOT_MEANS
     factor, factor_deviation = _PILOT_FACTOR
-    prior = Prior(np.full((len(pilot), columns), mean), deviation, factor * np.eye(columns), factor_deviation)
+    prior = GaussianPrior(
+        np.full((len(pilot), columns), mean), deviation, factor * np.eye(columns), factor_deviation
+    )
     classes, error = fit_shared(family, [sketch.counts for sketch in pilot], sizes, _variance(pilot), prior)
     covariance = classes.factors[0] @ classes.factors[0].T + error
     eigenvalues, vectors = np.linalg.eigh(covariance)
@@ -337,7 +341,7 @@ def _whitened(family: L2Family, pilot: list[Sketch], lower: Reals, upper: Reals)
     centre = np.clip(np.average(classes.means, axis=0, weights=sizes), 0.0, 1.0)
     means = (classes.means - centre) @ matrix.T
     whitening = Whitening(lower, upper, matrix, matrix @ centre)
-    return whitening, Prior(means, _MEAN_DEVIATION, np.eye(columns), _FACTOR_DEVIATION)
+    return whitening, GaussianPrior(means, _MEAN_DEVIATION, np.eye(columns), _FACTOR_DEVIATION)
 
 
 def _sizes(sketches: list[Sketch]) -> list[float]:
@@ -349,7 +353,7 @@ def _variance(sketches: list[Sketch]) -> float:
     return 0.0 if privacy is None else privacy.cell_variance
 
 
-def _elected(staged: Staged, ballot: Whole, calibration: Calibration | None) -> Staged:
+def _elected(staged: StagedReleases, ballot: Whole, calibration: RaceCalibration | None) -> StagedReleases:
     """The fit with the ballot: half of its cells count points that a reading classifies correctly."""
     shares: dict[Reading, float] = {}
     for bit, reading in enumerate(READINGS):

@@ -16,7 +16,7 @@ from hushbid.protocol.session.odometer import Odometer
 __all__ = [
     "ALL_OWNERS",
     "NOBODY",
-    "Chosen",
+    "ChosenPoints",
     "Closeness",
     "Cloud",
     "Copy",
@@ -112,7 +112,7 @@ class Copy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class ChosenPoints:
     """The points that were chosen, in order, as columns; `at` is the step from which the teller knows."""
 
     teller: int
@@ -227,7 +227,7 @@ class Facts:
     notes: tuple[str, ...]
     steps: Steps
     copies: Mapping[str, Copy]
-    chosen: Chosen | None
+    chosen: ChosenPoints | None
     closeness: Closeness | None
     points_drawn: PointPicture | str
     scores: ScoreCourse | str

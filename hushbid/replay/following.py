@@ -18,7 +18,7 @@ from hushbid.protocol.transcript.reader import Mark, TranscriptReader
 from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.replay.facts import Facts
 from hushbid.replay.merging import begun, recording_of_told, take_public
-from hushbid.replay.ordering import Told
+from hushbid.replay.ordering import ReadTranscript
 from hushbid.report.sources import transcripts_of
 
 __all__ = ["Follower", "left_out"]
@@ -142,7 +142,7 @@ class _Followed:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.told: Told | None = None
+        self.told: ReadTranscript | None = None
         self.session: Session | None = None
         self.why = ""
         """Why nothing of it can be shown."""
@@ -216,7 +216,7 @@ class _Followed:
         take_public(self.told, [first])
         self._mark = reader.mark
 
-    def _go_on(self, told: Told, reader: TranscriptReader) -> None:
+    def _go_on(self, told: ReadTranscript, reader: TranscriptReader) -> None:
         if self._lost:
             return
         told.stopped = None
@@ -228,14 +228,14 @@ class _Followed:
         # A party that runs may be writing its next record; one that has ended has not written its last.
         told.torn_bytes = 0 if told.reading.finish is None else reader.torn_bytes
 
-    def taken(self) -> Told:
+    def taken(self) -> ReadTranscript:
         """A copy for the facts, whose rows may be written to."""
         assert self.told is not None
         reading = copy.copy(self.told.reading)
         reading.rows = [copy.copy(row) for row in reading.rows]
         for row in reading.rows:
             row.peers = list(row.peers)
-        return Told(self.path, reading, self.told.torn_bytes, self.told.stopped)
+        return ReadTranscript(self.path, reading, self.told.torn_bytes, self.told.stopped)
 
 
 def _public(record: Record) -> Record:

@@ -17,9 +17,19 @@ from hushbid.protocol.session.odometer import odometers
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import Header, Record
-from hushbid.replay.facts import ALL_OWNERS, NOBODY, Chosen, Closeness, Copy, Facts, ScoreCourse, Steps, Track
+from hushbid.replay.facts import (
+    ALL_OWNERS,
+    NOBODY,
+    ChosenPoints,
+    Closeness,
+    Copy,
+    Facts,
+    ScoreCourse,
+    Steps,
+    Track,
+)
 from hushbid.replay.knowledge import MEANINGS, knowledge_of
-from hushbid.replay.ordering import Placed, Told, on_one_course
+from hushbid.replay.ordering import Placed, ReadTranscript, on_one_course
 from hushbid.replay.own import OwnFiles, own_files
 from hushbid.replay.points import points_of
 from hushbid.replay.reading import ENDING, Reading
@@ -51,7 +61,7 @@ class Recording:
     """The transcripts of one session: the facts that they tell, and by party how each was read."""
 
     facts: Facts
-    told: Mapping[str, Told]
+    told: Mapping[str, ReadTranscript]
 
     def step_of(self, party: str, record: int) -> int:
         """The step that a record of a party's transcript is, or the last one before it."""
@@ -78,7 +88,7 @@ def recording_of(paths: Sequence[Path], own: Path | None = None) -> Recording:
         DataError: One is no transcript, or has no whole first record.
         TranscriptDamaged: The first record of one does not hold.
     """
-    told: dict[str, Told] = {}
+    told: dict[str, ReadTranscript] = {}
     session: Session | None = None
     for path in paths:
         found, session = _read(path, next(iter(told.values()), None), session)
@@ -92,7 +102,7 @@ def recording_of(paths: Sequence[Path], own: Path | None = None) -> Recording:
     return recording_of_told(session, list(told.values()), own)
 
 
-def recording_of_told(session: Session, told: Sequence[Told], own: Path | None = None) -> Recording:
+def recording_of_told(session: Session, told: Sequence[ReadTranscript], own: Path | None = None) -> Recording:
     """The facts of transcripts that were read; their rows and places are written to.
 
     Args:
@@ -104,7 +114,9 @@ def recording_of_told(session: Session, told: Sequence[Told], own: Path | None =
     return Recording(_facts(session, ordered, own), {each.party: each for each in ordered})
 
 
-def _read(path: Path, first: Told | None, session: Session | None) -> tuple[Told, Session]:
+def _read(
+    path: Path, first: ReadTranscript | None, session: Session | None
+) -> tuple[ReadTranscript, Session]:
     with TranscriptReader(path) as reader:
         begins = next(reader, None)
     if begins is None:
@@ -127,7 +139,7 @@ def _read(path: Path, first: Told | None, session: Session | None) -> tuple[Told
     return told, own if session is None else session
 
 
-def begun(path: Path, header: Header, begins: Record) -> tuple[Told, Session]:
+def begun(path: Path, header: Header, begins: Record) -> tuple[ReadTranscript, Session]:
     """A transcript of which nothing was taken in yet, and its session.
 
     Args:
@@ -138,7 +150,7 @@ def begun(path: Path, header: Header, begins: Record) -> tuple[Told, Session]:
     """
     own = opened_session(path, header, begins)
     _check_party(path, header, own)
-    return Told(path, Reading(header, own, grouped=_grouped(own))), own
+    return ReadTranscript(path, Reading(header, own, grouped=_grouped(own))), own
 
 
 def _check_party(path: Path, header: Header, session: Session) -> None:
@@ -155,7 +167,7 @@ def _grouped(session: Session) -> bool:
     return owners > _MOST_OWNERS or 2 * owners * session.rounds > MOST_SINGLE
 
 
-def _read_whole(told: Told) -> None:
+def _read_whole(told: ReadTranscript) -> None:
     try:
         found = replayed(told.path, lambda record, _effects, machine: told.reading.take(record, machine))
         told.torn_bytes = found.torn_bytes
@@ -163,7 +175,7 @@ def _read_whole(told: Told) -> None:
         told.stopped = _without_path(error.what, told.path)
 
 
-def _read_redacted(told: Told) -> None:
+def _read_redacted(told: ReadTranscript) -> None:
     try:
         with TranscriptReader(told.path) as reader:
             take_public(told, reader)
@@ -172,7 +184,7 @@ def _read_redacted(told: Told) -> None:
         told.stopped = _without_path(error.what, told.path)
 
 
-def take_public(told: Told, records: Iterable[Record]) -> None:
+def take_public(told: ReadTranscript, records: Iterable[Record]) -> None:
     """Take in records without private fields; one that no party makes ends it, and `told` says so."""
     reason = ""
     try:
@@ -193,7 +205,7 @@ def _without_path(what: str, path: Path) -> str:
 # -- one course --------------------------------------------------------------------------------------------
 
 
-def _facts(session: Session, told: Sequence[Told], state: Path | None) -> Facts:
+def _facts(session: Session, told: Sequence[ReadTranscript], state: Path | None) -> Facts:
     first = next((each for each in told if not each.reading.redacted), told[0])
     placed = on_one_course(first, told)
     parties = (CURATOR, CONSUMER, *session.file.owners)
@@ -228,7 +240,7 @@ def _facts(session: Session, told: Sequence[Told], state: Path | None) -> Facts:
     )
 
 
-def _rounds(session: Session, told: Sequence[Told]) -> int:
+def _rounds(session: Session, told: Sequence[ReadTranscript]) -> int:
     run = max(each.reading.round for each in told)
     delivered = any(
         isinstance(machine := each.reading.machine, ConsumerMachine) and machine.delivered for each in told
@@ -295,7 +307,7 @@ class _Writer:
 # -- what parties had --------------------------------------------------------------------------------------
 
 
-def _copy(told: Told) -> Copy:
+def _copy(told: ReadTranscript) -> Copy:
     reading = told.reading
     return Copy(
         records=reading.records,
@@ -316,26 +328,26 @@ def _finish(finish: tuple[int, str | None]) -> tuple[int, str | None]:
     return code, None if reason is None else printable(reason)
 
 
-def _track(told: Told, changes: Sequence[tuple[int, Any]]) -> Track:
+def _track(told: ReadTranscript, changes: Sequence[tuple[int, Any]]) -> Track:
     """Changes by step; of several in one step, the last."""
     by_step = {_step(told, row): value for row, value in changes}
     return Track(at=tuple(by_step), value=tuple(by_step.values()))
 
 
-def _step(told: Told, row: int) -> int:
+def _step(told: ReadTranscript, row: int) -> int:
     """The step of the last of so many rows."""
     if not told.places:
         return 0
     return told.places[min(max(row, 1), len(told.places)) - 1]
 
 
-def _chosen(session: Session, told: Sequence[Told], parties: Sequence[str]) -> Chosen | None:
+def _chosen(session: Session, told: Sequence[ReadTranscript], parties: Sequence[str]) -> ChosenPoints | None:
     """The chosen points by the record that has most: a damaged one ends before the session did.
 
     Of two as long, by the curator's; where it is blind, by the consumer's.
     """
     places = {name: place for place, name in enumerate(parties)}
-    most: Chosen | None = None
+    most: ChosenPoints | None = None
     for each in reversed(told) if session.rule.blind else told:
         machine = each.reading.machine
         if isinstance(machine, CuratorMachine):
@@ -346,7 +358,7 @@ def _chosen(session: Session, told: Sequence[Told], parties: Sequence[str]) -> C
             continue
         if most is not None and len(found) <= len(most.round):
             continue
-        most = Chosen(
+        most = ChosenPoints(
             teller=places[each.party],
             round=tuple(number for number, _ in found),
             owner=tuple(places[owner] for _, owner in found),
@@ -355,7 +367,7 @@ def _chosen(session: Session, told: Sequence[Told], parties: Sequence[str]) -> C
     return most
 
 
-def _closeness(consumer: Told) -> Closeness | None:
+def _closeness(consumer: ReadTranscript) -> Closeness | None:
     machine = consumer.reading.machine
     assert isinstance(machine, ConsumerMachine)
     if machine.mmd2 is None or not len(machine.mmd2):
@@ -367,7 +379,7 @@ def _closeness(consumer: Told) -> Closeness | None:
     )
 
 
-def _own(session: Session, consumer: Told | None, state: Path | None) -> OwnFiles | str:
+def _own(session: Session, consumer: ReadTranscript | None, state: Path | None) -> OwnFiles | str:
     """The consumer's own files; or why they are not known, in a clause."""
     if consumer is None:
         return "the consumer’s transcript is not here, or is redacted"
@@ -378,7 +390,7 @@ def _own(session: Session, consumer: Told | None, state: Path | None) -> OwnFile
     return own_files(state, session, consumer.reading.data, machine.delivered)
 
 
-def _scores(session: Session, consumer: Told | None, own: OwnFiles | str) -> ScoreCourse | str:
+def _scores(session: Session, consumer: ReadTranscript | None, own: OwnFiles | str) -> ScoreCourse | str:
     if consumer is not None and isinstance(own, OwnFiles):
         machine = consumer.reading.machine
         assert isinstance(machine, ConsumerMachine)
@@ -394,7 +406,7 @@ def _scores(session: Session, consumer: Told | None, own: OwnFiles | str) -> Sco
     )
 
 
-def _disclaimers(session: Session, told: Sequence[Told], parties: Sequence[str]) -> list[str]:
+def _disclaimers(session: Session, told: Sequence[ReadTranscript], parties: Sequence[str]) -> list[str]:
     here = {each.party for each in told}
     found = []
     if CURATOR not in here:

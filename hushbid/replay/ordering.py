@@ -17,11 +17,11 @@ from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 from hushbid.replay.reading import Reading
 from hushbid.replay.rows import Key, Row
 
-__all__ = ["Placed", "Told", "on_one_course"]
+__all__ = ["Placed", "ReadTranscript", "on_one_course"]
 
 
 @dataclass
-class Told:
+class ReadTranscript:
     """A transcript that was read as far as it holds.
 
     Attributes:
@@ -58,7 +58,7 @@ class Placed:
     """Whether its other end was found in that party's transcript."""
 
 
-def on_one_course(first: Told, told: Sequence[Told]) -> list[Placed]:
+def on_one_course(first: ReadTranscript, told: Sequence[ReadTranscript]) -> list[Placed]:
     """The rows of all transcripts in one order; sets every `places`, and marks what did not arrive.
 
     Args:
@@ -86,7 +86,7 @@ def on_one_course(first: Told, told: Sequence[Told]) -> list[Placed]:
 class _Course:
     """The first transcript's rows, and those of others that it does not have."""
 
-    def __init__(self, first: Told) -> None:
+    def __init__(self, first: ReadTranscript) -> None:
         self.central = first.party == CURATOR
         self.base = [Placed((i, 0, 0, 0), row, first.party) for i, row in enumerate(first.reading.rows)]
         self.added: list[Placed] = []
@@ -95,7 +95,7 @@ class _Course:
         for each in self.base:
             self._note(each)
 
-    def add(self, number: int, other: Told) -> list[Placed | None]:
+    def add(self, number: int, other: ReadTranscript) -> list[Placed | None]:
         """Each row of another transcript in its place; None for what says nothing here."""
         at = -1
         mine: list[Placed | None] = []

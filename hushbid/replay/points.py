@@ -20,9 +20,9 @@ from hushbid.protocol.session.points import labels_of
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features, features_to_float
 from hushbid.replay.components import Components, components_of
-from hushbid.replay.facts import Chosen, Cloud, PointPicture
+from hushbid.replay.facts import ChosenPoints, Cloud, PointPicture
 from hushbid.replay.offers import MOST_OFFERED, HandedPoint
-from hushbid.replay.ordering import Told
+from hushbid.replay.ordering import ReadTranscript
 from hushbid.replay.own import OwnFiles
 from hushbid.report.rounds import shortened, thinned
 
@@ -40,8 +40,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 def points_of(
     session: Session,
-    told: Sequence[Told],
-    chosen: Chosen | None,
+    told: Sequence[ReadTranscript],
+    chosen: ChosenPoints | None,
     own: OwnFiles | str,
     rounds: Sequence[int],
 ) -> PointPicture | str:
@@ -96,19 +96,19 @@ def points_of(
 # -- which points there are --------------------------------------------------------------------------------
 
 
-def _tellers(by_party: Mapping[str, Told]) -> list[Told]:
+def _tellers(by_party: Mapping[str, ReadTranscript]) -> list[ReadTranscript]:
     """Whose transcripts tell what was offered: the curator's, else those of owners."""
     telling = [each for each in by_party.values() if each.reading.offers.count]
     curator = [each for each in telling if each.party == CURATOR]
     return curator or telling
 
 
-def _offers(by_party: Mapping[str, Told]) -> list[tuple[Told, HandedPoint]]:
+def _offers(by_party: Mapping[str, ReadTranscript]) -> list[tuple[ReadTranscript, HandedPoint]]:
     found = [(each, offer) for each in _tellers(by_party) for offer in each.reading.offers.kept()]
     return [found[number - 1] for number in thinned(len(found), MOST_OFFERED)] if found else []
 
 
-def _steps_of(offers: Sequence[tuple[Told, HandedPoint]], steps: int) -> list[int]:
+def _steps_of(offers: Sequence[tuple[ReadTranscript, HandedPoint]], steps: int) -> list[int]:
     """The step in which each was handed over."""
     places = {
         id(row): place
@@ -118,7 +118,7 @@ def _steps_of(offers: Sequence[tuple[Told, HandedPoint]], steps: int) -> list[in
     return [min(places[id(offer.row)], steps - 1) for _, offer in offers]
 
 
-def _chosen_features(by_party: Mapping[str, Told], chosen: Chosen) -> list[Features | None]:
+def _chosen_features(by_party: Mapping[str, ReadTranscript], chosen: ChosenPoints) -> list[Features | None]:
     """φ of each chosen point, by the transcript that tells which they are; None where it has none."""
     machine = by_party[_PARTIES[chosen.teller]].reading.machine
     candidates: list[Any]
@@ -131,7 +131,9 @@ def _chosen_features(by_party: Mapping[str, Told], chosen: Chosen) -> list[Featu
     return [None if each is None or not each.size else each for each in found]  # a blind curator has none
 
 
-def _wanted(session: Session, by_party: Mapping[str, Told], own: OwnFiles | str) -> tuple[int, Floats]:
+def _wanted(
+    session: Session, by_party: Mapping[str, ReadTranscript], own: OwnFiles | str
+) -> tuple[int, Floats]:
     """How many rows D_v has, and φ of those that are drawn; without the consumer's files, of none."""
     if isinstance(own, str):
         return 0, _stacked(session, [])
@@ -161,7 +163,7 @@ def _cloud(spots: Floats, of: int, at: Sequence[int] = (), rounds: Sequence[int]
 
 
 def _mean(
-    session: Session, by_party: Mapping[str, Told], components: Components
+    session: Session, by_party: Mapping[str, ReadTranscript], components: Components
 ) -> tuple[tuple[float, float] | None, str]:
     """Where the released mean of D_v is, and whose transcript has it."""
     for party in (CONSUMER, CURATOR):
@@ -205,7 +207,7 @@ def _told_wanted(rows: int, drawn: int, whose: str) -> str:
     return "What is wanted is not in these transcripts."
 
 
-def _told_offered(session: Session, tellers: Sequence[Told], count: int, drawn: int) -> str:
+def _told_offered(session: Session, tellers: Sequence[ReadTranscript], count: int, drawn: int) -> str:
     if not tellers:
         return _why_no_offer(session)
     names = [each.party for each in tellers]
@@ -213,7 +215,7 @@ def _told_offered(session: Session, tellers: Sequence[Told], count: int, drawn: 
     return f"Owners handed over {count:,} points, by {whose}{_some(count, drawn)}."
 
 
-def _told_bought(chosen: Chosen | None, there: int, drawn: int) -> str:
+def _told_bought(chosen: ChosenPoints | None, there: int, drawn: int) -> str:
     if chosen is None:
         return "What was bought is not in these transcripts: the curator’s has it, or the consumer’s."
     teller = _PARTIES[chosen.teller]
@@ -232,7 +234,7 @@ def _why_no_offer(session: Session) -> str:
     return "What was offered is not in these transcripts: the curator’s has it, and each owner’s its own."
 
 
-def _why_none(session: Session, told: Sequence[Told]) -> str:
+def _why_none(session: Session, told: Sequence[ReadTranscript]) -> str:
     if all(each.reading.redacted for each in told):
         return "Not in these transcripts: redacted copies have no points."
     if session.rule.blind:

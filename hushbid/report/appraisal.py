@@ -12,14 +12,14 @@ from hushbid.consumer.model_figures import ModelFigures
 from hushbid.consumer.own_figures import OwnFigures
 from hushbid.protocol.finite import finite
 
-__all__ = ["Appraisal", "Choice", "appraisal_of"]
+__all__ = ["Appraisal", "AppraisedChoice", "appraisal_of"]
 
 _TOLD: Final = frozenset({"mmd2", "weighted", "baselines", "label_shares", "by_owner"})
 """Fields of an appraisal."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class AppraisedChoice:
     """A choice of points or a baseline, and its quality (`hushbid.consumer.appraisal.Quality`)."""
 
     name: str
@@ -40,7 +40,7 @@ class Appraisal:
         model: Whether its model improves; None in results of older versions.
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[AppraisedChoice, ...]
     own: OwnFigures
     model: ModelFigures | None = None
 
@@ -88,12 +88,12 @@ def appraisal_of(values: Mapping[str, Any]) -> Appraisal:
     return Appraisal(choices=tuple(choices), own=own, model=model)
 
 
-def _rows(name: str, judgement: Judgement) -> Iterator[Choice]:
+def _rows(name: str, judgement: Judgement) -> Iterator[AppraisedChoice]:
     yield _choice(name, judgement.plain)
     if judgement.weighted is not None:
         yield _choice(f"{name}, with weights", judgement.weighted.quality)
 
 
-def _choice(name: str, quality: Quality) -> Choice:
+def _choice(name: str, quality: Quality) -> AppraisedChoice:
     figures = {field.name: getattr(quality, field.name) for field in dataclasses.fields(quality)}
-    return Choice(name=name, **figures)
+    return AppraisedChoice(name=name, **figures)

@@ -17,7 +17,7 @@ from hushbid.protocol.wire.blind import BlindBid, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message
 from hushbid.protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, boxes_of
 
-__all__ = ["Connection", "Course"]
+__all__ = ["ConnectionChange", "Course"]
 
 _ROUND_MARKS: Final = {
     "curator": (WeightsComputed.KIND, BidsChecked.KIND),
@@ -31,7 +31,7 @@ _CONNECTION_KINDS: Final = (Lost.KIND, Returned.KIND, Restarted.KIND)
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionChange:
     """A peer that was lost or came back, or the party itself that was started again."""
 
     what: str
@@ -80,7 +80,7 @@ class Course:
     raw: dict[int, list[str]] = field(default_factory=dict)
     sealed: dict[int, list[str]] = field(default_factory=dict)
     sizes: tuple[int, int] | None = None
-    connections: list[Connection] = field(default_factory=list)
+    connections: list[ConnectionChange] = field(default_factory=list)
     finish: Mapping[str, Any] | None = None
     _sent: dict[str, int] = field(default_factory=dict)
 
@@ -118,7 +118,7 @@ class Course:
             self.ended = now
         elif item.kind in _CONNECTION_KINDS:
             peer = str(item.private.get("peer", ""))
-            self.connections.append(Connection(item.kind, self.rounds, now - self.began, peer))
+            self.connections.append(ConnectionChange(item.kind, self.rounds, now - self.began, peer))
         elif item.kind == TargetReleased.KIND:
             self.sizes = _integer(public["size"]), _integer(public["seed_size"])
         elif item.kind == Finish.KIND:

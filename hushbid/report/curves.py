@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushbid.cluster.display_names import MOST_SHOWN
-from hushbid.consumer.course import Course
+from hushbid.consumer.course import ClosenessCourse
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.limits import MAX_POINTS
 from hushbid.report.appraisal import Appraisal, appraisal_of
 from hushbid.report.rounds import shortened, shown
-from hushbid.report.sources import Source
+from hushbid.report.sources import TranscriptSource
 
 __all__ = [
     "APPRAISAL",
     "BASELINES",
     "DISPLAY",
     "Curve",
-    "Evaluation",
-    "Quality",
+    "EvaluationFile",
+    "QualityCurves",
     "quality_of",
     "read_evaluation",
 ]
@@ -50,7 +50,7 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quality:
+class QualityCurves:
     """How close the purchase came to D_v, point by point. Figures that the files lack are None.
 
     Attributes:
@@ -66,15 +66,15 @@ class Quality:
     uniform: Curve | None
     seed_distance: SeedDistance | None = None
     appraisal: Appraisal | None = None
-    course: Course | None = None
+    course: ClosenessCourse | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
+class EvaluationFile:
     """The content of an evaluation file (`read_evaluation`), or nothing.
 
     Attributes:
-        greedy, uniform, appraisal: As in `Quality`.
+        greedy, uniform, appraisal: As in `QualityCurves`.
         display: Owners' display names, by those of the roster.
     """
 
@@ -84,11 +84,11 @@ class Evaluation:
     display: Mapping[str, str] = field(default_factory=dict)
 
 
-def quality_of(sources: Sequence[Source], evaluation: Evaluation) -> Quality:
+def quality_of(sources: Sequence[TranscriptSource], evaluation: EvaluationFile) -> QualityCurves:
     """The curves of the consumer's transcript and of the operator's evaluation."""
     consumer = next((source.consumer for source in sources if source.consumer is not None), None)
     own = None if consumer is None or consumer.mmd2 is None else _curve(consumer.mmd2.tolist())
-    return Quality(
+    return QualityCurves(
         session=own,
         greedy=evaluation.greedy,
         uniform=evaluation.uniform,
@@ -98,7 +98,7 @@ def quality_of(sources: Sequence[Source], evaluation: Evaluation) -> Quality:
     )
 
 
-def read_evaluation(path: Path, session: str) -> Evaluation:
+def read_evaluation(path: Path, session: str) -> EvaluationFile:
     """The greedy and the uniform curve of an evaluation file, and its other content.
 
     Args:
@@ -124,12 +124,12 @@ def read_evaluation(path: Path, session: str) -> Evaluation:
                 f"{path} is the result of another session than the transcripts.",
                 advice="Name the `result.json` of the consumer's state directory of this session.",
             )
-        return Evaluation(appraisal=_appraisal(path, found), display=_display(path, found))
+        return EvaluationFile(appraisal=_appraisal(path, found), display=_display(path, found))
     if not isinstance(found, dict) or set(found) - {APPRAISAL, DISPLAY} != set(BASELINES):
         raise _unusable(path, f"it is not an object of {' and '.join(BASELINES)}, nor a consumer's result")
     greedy, uniform = (_values(path, key, found[key]) for key in BASELINES)
     appraisal = _appraisal(path, found[APPRAISAL]) if APPRAISAL in found else None
-    return Evaluation(greedy=greedy, uniform=uniform, appraisal=appraisal, display=_display(path, found))
+    return EvaluationFile(greedy=greedy, uniform=uniform, appraisal=appraisal, display=_display(path, found))
 
 
 def _display(path: Path, evaluation: Mapping[str, Any]) -> dict[str, str]:

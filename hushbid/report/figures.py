@@ -1,7 +1,7 @@
 """The figures of a report, computed from transcripts: plain values, without any markup.
 
 docs/report.md gives each field's meaning, its formula, and the transcript that it needs. A figure that the
-given transcripts lack is None, and `Figures.missing` says which file would have it.
+given transcripts lack is None, and `ReportFigures.missing` says which file would have it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
 from hushbid.protocol.session.odometer import Odometer, odometers
-from hushbid.report.curves import Evaluation, Quality, quality_of, read_evaluation
+from hushbid.report.curves import EvaluationFile, QualityCurves, quality_of, read_evaluation
 from hushbid.report.incidents import Incidents, incidents_of
 from hushbid.report.missing import Missing, missing_of
 from hushbid.report.naming import named
@@ -28,9 +28,9 @@ from hushbid.report.own_rows import OwnRows
 from hushbid.report.owners import OwnerFigures, owners_of
 from hushbid.report.pictures import Pictures, pictures_of
 from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
-from hushbid.report.sources import Source
+from hushbid.report.sources import TranscriptSource
 
-__all__ = ["Figures", "SessionFacts", "TranscriptFacts", "figures_of"]
+__all__ = ["ReportFigures", "SessionFacts", "TranscriptFacts", "figures_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +75,12 @@ _UNTOLD: Final = ModelFigures(why="no transcript tells, and the consumer's resul
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class ReportFigures:
     """Everything that a report shows."""
 
     session: SessionFacts
     transcripts: tuple[TranscriptFacts, ...]
-    quality: Quality
+    quality: QualityCurves
     verdict: Verdict | None
     """On record beside the consumer's transcript, if that is not redacted."""
     rounds: RoundFigures
@@ -125,8 +125,8 @@ class Figures:
 
 
 def figures_of(
-    sources: Sequence[Source], evaluation: Path | None = None, rows: OwnRows | None = None
-) -> Figures:
+    sources: Sequence[TranscriptSource], evaluation: Path | None = None, rows: OwnRows | None = None
+) -> ReportFigures:
     """The figures of the transcripts of one session.
 
     Args:
@@ -137,11 +137,11 @@ def figures_of(
         DataError: The evaluation cannot be used.
     """
     session = sources[0].session
-    told = Evaluation() if evaluation is None else read_evaluation(evaluation, sources[0].header.session)
+    told = EvaluationFile() if evaluation is None else read_evaluation(evaluation, sources[0].header.session)
     rounds, quality = rounds_of(sources), quality_of(sources, told)
     # A consumer that does not weigh learns the number of rounds with its delivery.
     counted = rounds.run > 0 or any(source.header.role != "consumer" for source in sources)
-    found = Figures(
+    found = ReportFigures(
         session=_session_facts(sources),
         transcripts=tuple(_transcript_facts(source) for source in sources),
         quality=quality,
@@ -162,13 +162,13 @@ def figures_of(
     return named(found, told.display) if told.display else found
 
 
-def _verdict(sources: Sequence[Source]) -> Verdict | None:
+def _verdict(sources: Sequence[TranscriptSource]) -> Verdict | None:
     """A rehearsal's verdict, which is the consumer's like the private fields of its transcript."""
     consumer = next((source for source in sources if source.consumer is not None), None)
     return None if consumer is None else read_verdict(consumer.path.parent, consumer.header.session)
 
 
-def _settled(sources: Sequence[Source], rounds: int) -> bool:
+def _settled(sources: Sequence[TranscriptSource], rounds: int) -> bool:
     """Whether the session settled; without the curator's transcript, whether all rounds were run."""
     session = sources[0].session
     machine = next((source.curator for source in sources if source.curator is not None), None)
@@ -177,7 +177,7 @@ def _settled(sources: Sequence[Source], rounds: int) -> bool:
     return machine.settlement() is not None
 
 
-def _session_facts(sources: Sequence[Source]) -> SessionFacts:
+def _session_facts(sources: Sequence[TranscriptSource]) -> SessionFacts:
     file, wins = sources[0].session.file, wins_of(sources)
     m, seed_points = _sizes(sources)
     return SessionFacts(
@@ -199,7 +199,7 @@ def _session_facts(sources: Sequence[Source]) -> SessionFacts:
     )
 
 
-def _sizes(sources: Sequence[Source]) -> tuple[int | None, int | None]:
+def _sizes(sources: Sequence[TranscriptSource]) -> tuple[int | None, int | None]:
     """|D_v| and |D_init|: the curator's target has them, and the consumer's transcript in public."""
     for source in sources:
         if source.curator is not None and source.curator.target is not None:
@@ -209,7 +209,7 @@ def _sizes(sources: Sequence[Source]) -> tuple[int | None, int | None]:
     return None, None
 
 
-def _transcript_facts(source: Source) -> TranscriptFacts:
+def _transcript_facts(source: TranscriptSource) -> TranscriptFacts:
     course = source.course
     return TranscriptFacts(
         party=source.header.party,

@@ -8,7 +8,7 @@ from typing import Final
 
 from hushbid.consumer.machine import ConsumerMachine
 from hushbid.curator.ledger import NOT_TOLD, Ledger
-from hushbid.report.sources import Source
+from hushbid.report.sources import TranscriptSource
 
 __all__ = ["Incident", "Incidents", "incidents_of"]
 
@@ -45,7 +45,7 @@ class Incidents:
     total: int
 
 
-def incidents_of(sources: Sequence[Source]) -> Incidents:
+def incidents_of(sources: Sequence[TranscriptSource]) -> Incidents:
     """The incidents of one session, by its transcripts."""
     found: list[Incident] = []
     told_of_disputes = any(source.consumer is not None for source in sources)
@@ -58,7 +58,7 @@ def incidents_of(sources: Sequence[Source]) -> Incidents:
     return Incidents(listed=tuple(found[:SHOWN_INCIDENTS]), total=len(found))
 
 
-def _connections(source: Source) -> Iterable[Incident]:
+def _connections(source: TranscriptSource) -> Iterable[Incident]:
     name = source.header.party
     for entry in source.course.connections:
         # A consumer's transcript records no rounds, unless it weighs.

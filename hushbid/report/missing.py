@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hushbid.protocol.names import listed
-from hushbid.report.curves import Quality
+from hushbid.report.curves import QualityCurves
 from hushbid.report.rounds import wins_of
-from hushbid.report.sources import Source
+from hushbid.report.sources import TranscriptSource
 
 __all__ = ["Missing", "missing_of"]
 
@@ -30,12 +30,12 @@ class Missing:
     why: str
 
 
-def missing_of(sources: Sequence[Source], quality: Quality) -> tuple[Missing, ...]:
+def missing_of(sources: Sequence[TranscriptSource], quality: QualityCurves) -> tuple[Missing, ...]:
     """The parts that the transcripts of one session do not have."""
     return tuple(Missing(what=what, why=why) for what, why in _absent(sources, quality))
 
 
-def _absent(sources: Sequence[Source], quality: Quality) -> Iterator[tuple[str, str]]:
+def _absent(sources: Sequence[TranscriptSource], quality: QualityCurves) -> Iterator[tuple[str, str]]:
     roles = {source.header.role: source for source in sources}
     curator, consumer = roles.get("curator"), roles.get("consumer")
     blind = sources[0].session.rule.blind

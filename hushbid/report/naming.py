@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hushbid.report.figures import Figures
+    from hushbid.report.figures import ReportFigures
 
 __all__ = ["named"]
 
 
-def named(figures: Figures, display: Mapping[str, str]) -> Figures:
+def named(figures: ReportFigures, display: Mapping[str, str]) -> ReportFigures:
     """The figures with these names in place of those of the roster, which transcripts and files keep.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Final
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
-from hushbid.report.figures import Figures
+from hushbid.report.figures import ReportFigures
 from hushbid.report.gallery import PRIVATE_ROWS
 from hushbid.report.html import Html, element, fragment, notice
 
@@ -26,7 +26,7 @@ _ENDINGS: Final = {
 """The meaning of exit codes: a redacted transcript gives no other reason for a party's end."""
 
 
-def judgement(figures: Figures) -> tuple[Html, ...]:
+def judgement(figures: ReportFigures) -> tuple[Html, ...]:
     """The judgement in two sentences, the verdict before the session, and what to do next."""
     model, privacy = figures.sentences
     said = [element("p", *_coded(model), class_="judgement"), element("p", privacy, class_="judgement")]
@@ -42,7 +42,7 @@ def _coded(text: str) -> Iterable[str | Html]:
         yield element("code", part) if place % 2 else part
 
 
-def _next(figures: Figures) -> str:
+def _next(figures: ReportFigures) -> str:
     """The advice on using the purchase."""
     if figures.session.bought is None:
         return "read the consumer's report, which has the purchase."
@@ -62,7 +62,7 @@ def _next(figures: Figures) -> str:
     return f"{said} What owners should be paid is under Shares and settlement."
 
 
-def notices(figures: Figures) -> tuple[Html, ...]:
+def notices(figures: ReportFigures) -> tuple[Html, ...]:
     """The end of the session in a sentence, then reservations about the figures."""
     found = [element("p", _ending(figures), class_="lead")]
     unprotected = [statement for statement in figures.privacy if _against(statement)]
@@ -85,7 +85,7 @@ def notices(figures: Figures) -> tuple[Html, ...]:
     return tuple(found)
 
 
-def _ending(figures: Figures) -> str:
+def _ending(figures: ReportFigures) -> str:
     """How the session ended, by the transcript that knows best."""
     teller = figures.transcripts[0]
     finish = teller.finish
@@ -112,7 +112,7 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def tiles(figures: Figures) -> Html:
+def tiles(figures: ReportFigures) -> Html:
     """The main figures, as far as they are known."""
     found = [
         *_model(figures),
@@ -131,7 +131,7 @@ def _tile(name: str, value: str, more: str = "") -> Html:
     return element("div", element("dt", name), element("dd", shown), class_="tile")
 
 
-def _model(figures: Figures) -> Iterable[Html]:
+def _model(figures: ReportFigures) -> Iterable[Html]:
     """Accuracy or R² with the purchase, beside own rows alone."""
     appraisal = figures.quality.appraisal
     model = None if appraisal is None else appraisal.model
@@ -143,7 +143,7 @@ def _model(figures: Figures) -> Iterable[Html]:
     yield _tile(f"{name}, {which}", f"{both.value:.3f}", more)
 
 
-def _points(figures: Figures) -> Iterable[Html]:
+def _points(figures: ReportFigures) -> Iterable[Html]:
     session = figures.session
     more = f"from {session.owners:,} owners"
     if session.bought is None:
@@ -152,7 +152,7 @@ def _points(figures: Figures) -> Iterable[Html]:
         yield _tile("points bought", f"{session.bought:,} of {session.points:,}", more)
 
 
-def _distance(figures: Figures) -> Iterable[Html]:
+def _distance(figures: ReportFigures) -> Iterable[Html]:
     quality = figures.quality
     if quality.session is None:
         return
@@ -168,7 +168,7 @@ def _distance(figures: Figures) -> Iterable[Html]:
     yield _tile("MMD² of all points", f"{quality.session.last:.5f}", more)
 
 
-def _rounds(figures: Figures) -> Iterable[Html]:
+def _rounds(figures: ReportFigures) -> Iterable[Html]:
     rounds = figures.rounds
     known = [value for value in rounds.seconds or () if value is not None]
     more = f"median {statistics.median(known) * 1e3:,.3g} ms" if known else ""
@@ -176,7 +176,7 @@ def _rounds(figures: Figures) -> Iterable[Html]:
         yield _tile("rounds", f"{rounds.run:,}", more)
 
 
-def _seen(figures: Figures) -> Iterable[Html]:
+def _seen(figures: ReportFigures) -> Iterable[Html]:
     raw, session = figures.owners.raw, figures.session
     if figures.rounds.curator is None or raw is None:
         return
@@ -185,7 +185,7 @@ def _seen(figures: Figures) -> Iterable[Html]:
     yield _tile("raw points the curator saw", f"{total:,}", more)
 
 
-def _epsilon(figures: Figures, protects: str, what: str) -> Iterable[Html]:
+def _epsilon(figures: ReportFigures, protects: str, what: str) -> Iterable[Html]:
     stated = [each for each in figures.privacy if each.protects == protects and each.against != TRUSTED]
     for statement in stated:
         # If there are several, the consumer's release for the curator differs from that for owners.

@@ -17,10 +17,10 @@ from hushbid.protocol.data import DataColumns, load_dataset
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.mmd import mmd2
-from hushbid.report.sources import Source
+from hushbid.report.sources import TranscriptSource
 from hushbid.tables.delivery import read_delivered
 
-__all__ = ["Image", "ImageColumn", "OwnRows", "Wanted", "own_rows", "read_image"]
+__all__ = ["ConsumerRows", "Image", "ImageColumn", "OwnRows", "own_rows", "read_image"]
 
 _CLOSE: Final = 1e-9
 """Largest difference between two MMD² of the same rows."""
@@ -45,7 +45,7 @@ class ImageColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ConsumerRows:
     """The files of the consumer's rows.
 
     Attributes:
@@ -100,7 +100,7 @@ def read_image(text: str) -> Image:
     return Image(int(found[1]), int(found[2]))
 
 
-def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
+def own_rows(sources: Sequence[TranscriptSource], wanted: ConsumerRows) -> OwnRows:
     """The rows of a consumer, for a report made from its transcript alone.
 
     Raises:
@@ -147,7 +147,7 @@ def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
     )
 
 
-def _offered(session: Session, wanted: Wanted) -> npt.NDArray[np.float64]:
+def _offered(session: Session, wanted: ConsumerRows) -> npt.NDArray[np.float64]:
     found = []
     for path in wanted.offered:
         dataset = load_dataset(path, session.file.reading(wanted.columns))
@@ -156,7 +156,7 @@ def _offered(session: Session, wanted: Wanted) -> npt.NDArray[np.float64]:
     return np.concatenate(found)
 
 
-def _consumers(sources: Sequence[Source]) -> tuple[Source, ConsumerMachine]:
+def _consumers(sources: Sequence[TranscriptSource]) -> tuple[TranscriptSource, ConsumerMachine]:
     for source in sources:
         if source.header.role != "consumer":
             raise ConfigError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hushbid.protocol.privacy.payment import Price
 from hushbid.protocol.session.wishes import bill_of
 from hushbid.report.rounds import wins_of
-from hushbid.report.sources import Source
+from hushbid.report.sources import TranscriptSource
 
 __all__ = ["OwnerFigures", "owners_of"]
 
@@ -37,7 +37,7 @@ class OwnerFigures:
     sealed: tuple[int | None, ...] | None
 
 
-def owners_of(sources: Sequence[Source]) -> OwnerFigures:
+def owners_of(sources: Sequence[TranscriptSource]) -> OwnerFigures:
     """The owners' columns, by the transcripts of one session."""
     names = sources[0].session.file.owners
     wins = wins_of(sources)
@@ -86,7 +86,7 @@ def owners_of(sources: Sequence[Source]) -> OwnerFigures:
     )
 
 
-def _disputed(sources: Sequence[Source]) -> Mapping[str, int] | None:
+def _disputed(sources: Sequence[TranscriptSource]) -> Mapping[str, int] | None:
     for source in sources[::-1] if sources[0].session.rule.blind else sources:
         if source.curator is not None:
             return Counter(dispute.owner for dispute in source.curator.ledger.disputes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hushbid.protocol import __version__
 from hushbid.report.drawing import POLICY, drawing, page_style
-from hushbid.report.figures import Figures
+from hushbid.report.figures import ReportFigures
 from hushbid.report.html import FIRST_BYTES, Html, data_script, element, fragment
 from hushbid.report.overview import judgement, notices, tiles
 from hushbid.report.plots import plots_of
@@ -16,7 +16,7 @@ from hushbid.report.sections import sections
 __all__ = ["page_of"]
 
 
-def page_of(figures: Figures) -> str:
+def page_of(figures: ReportFigures) -> str:
     """The page of a report's figures."""
     plots = plots_of(figures)
     head = element(
@@ -39,7 +39,7 @@ def page_of(figures: Figures) -> str:
     return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
 
 
-def _header(figures: Figures) -> Html:
+def _header(figures: ReportFigures) -> Html:
     return element(
         "header",
         element("p", "Report of a session", class_="kicker"),
@@ -50,7 +50,7 @@ def _header(figures: Figures) -> Html:
     )
 
 
-def _footer(figures: Figures) -> Html:
+def _footer(figures: ReportFigures) -> Html:
     parties = ", ".join(each.party for each in figures.transcripts)
     return element(
         "footer",

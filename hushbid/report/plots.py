@@ -13,7 +13,7 @@ from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, Image, Layo
 from hushbid.protocol.printable import printable
 from hushbid.protocol.session.guarantee import OWNERS_DATA
 from hushbid.report import style
-from hushbid.report.figures import Figures
+from hushbid.report.figures import ReportFigures
 from hushbid.report.gallery import picture_plots
 from hushbid.report.rounds import MAP_OWNERS
 from hushbid.report.style import (
@@ -60,7 +60,7 @@ _ROW_PART: Final = 0.88
 _NARROWEST: Final = 280
 
 
-def plots_of(figures: Figures) -> dict[str, LayoutDOM]:
+def plots_of(figures: ReportFigures) -> dict[str, LayoutDOM]:
     """All plots that the figures have data for, by name."""
     drawn = {
         "quality": _quality(figures),
@@ -76,7 +76,7 @@ def plots_of(figures: Figures) -> dict[str, LayoutDOM]:
     return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
-def _quality(figures: Figures) -> Figure | None:
+def _quality(figures: ReportFigures) -> Figure | None:
     quality = figures.quality
     curves = (
         ("uniform, nobody chooses", quality.uniform, MUTED, "dotted"),
@@ -97,7 +97,7 @@ def _quality(figures: Figures) -> Figure | None:
     return figure
 
 
-def _objective(figures: Figures) -> Figure | None:
+def _objective(figures: ReportFigures) -> Figure | None:
     series = figures.rounds.weighed
     if series is None or series.objective_before is None:
         return None
@@ -108,7 +108,7 @@ def _objective(figures: Figures) -> Figure | None:
     return figure
 
 
-def _gains(figures: Figures) -> Figure | None:
+def _gains(figures: ReportFigures) -> Figure | None:
     series, winners = figures.rounds.weighed, figures.rounds.winner
     if series is None or winners is None or not any(gain is not None for gain in series.gain):
         return None
@@ -131,7 +131,7 @@ def _gains(figures: Figures) -> Figure | None:
     return figure
 
 
-def _map(figures: Figures) -> Figure | None:
+def _map(figures: ReportFigures) -> Figure | None:
     found, numbers = figures.rounds.map, figures.rounds.number
     if found is None or not numbers:
         return None
@@ -168,7 +168,7 @@ def _map(figures: Figures) -> Figure | None:
     return figure
 
 
-def _counts(figures: Figures) -> Figure | None:
+def _counts(figures: ReportFigures) -> Figure | None:
     series = figures.rounds.curator
     if series is None or not figures.rounds.number:
         return None
@@ -192,7 +192,7 @@ def _counts(figures: Figures) -> Figure | None:
     return figure
 
 
-def _shares(figures: Figures) -> LayoutDOM | None:
+def _shares(figures: ReportFigures) -> LayoutDOM | None:
     owners = figures.owners
     if owners.won is None or not sum(owners.won):
         return None
@@ -236,7 +236,7 @@ def bars(
     return figure
 
 
-def _odometer(figures: Figures) -> Figure | None:
+def _odometer(figures: ReportFigures) -> Figure | None:
     end = figures.rounds.run
     if not end:  # none was run, or their number is unknown: a single reading, which the table has
         return None
@@ -256,7 +256,7 @@ def _odometer(figures: Figures) -> Figure | None:
     return figure
 
 
-def _times(figures: Figures) -> Figure | None:
+def _times(figures: ReportFigures) -> Figure | None:
     seconds = figures.rounds.seconds
     if seconds is None or not any(value is not None for value in seconds):
         return None
@@ -278,7 +278,7 @@ def _series(name: str, x: Sequence[int], y: Sequence[float], colour: str, dash: 
     return Series(name=name, x=np.asarray(x), y=np.asarray(y, dtype=np.float64), colour=colour, dash=dash)
 
 
-def _most(figures: Figures, count: int) -> list[int]:
+def _most(figures: ReportFigures, count: int) -> list[int]:
     """The places of the owners that won most, in the order of their names."""
     won = figures.owners.won or (0,) * len(figures.owners.name)
     return sorted(sorted(range(len(won)), key=lambda place: (-won[place], place))[:count])

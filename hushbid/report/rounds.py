@@ -15,7 +15,7 @@ from hushbid.protocol.space.grid import Features, features_to_float
 from hushbid.protocol.space.mmd import embedding_objective
 from hushbid.protocol.wire.messages import Target
 from hushbid.report.course import Course
-from hushbid.report.sources import Source
+from hushbid.report.sources import TranscriptSource
 
 __all__ = [
     "SHOWN_ROUNDS",
@@ -134,7 +134,7 @@ def shortened(value: float) -> float:
     return float(f"{value:.9g}")
 
 
-def wins_of(sources: Sequence[Source]) -> list[Win] | None:
+def wins_of(sources: Sequence[TranscriptSource]) -> list[Win] | None:
     """The chosen points, in order: as the curator chose them, or else as the consumer got them.
 
     A blind curator does not know which of its boxes are empty: there the consumer's transcript comes first.
@@ -147,7 +147,7 @@ def wins_of(sources: Sequence[Source]) -> list[Win] | None:
     return None
 
 
-def rounds_of(sources: Sequence[Source]) -> RoundFigures:
+def rounds_of(sources: Sequence[TranscriptSource]) -> RoundFigures:
     """The rounds of one session, by its transcripts."""
     owners, wins = sources[0].session.file.owners, wins_of(sources)
     run = _run(sources)
@@ -169,7 +169,7 @@ def rounds_of(sources: Sequence[Source]) -> RoundFigures:
     )
 
 
-def _run(sources: Sequence[Source]) -> int:
+def _run(sources: Sequence[TranscriptSource]) -> int:
     run = max(source.course.rounds for source in sources)
     delivered = any(source.consumer is not None and source.consumer.delivered for source in sources)
     # All rounds are run before anything is delivered, even those without points left.
@@ -187,7 +187,7 @@ def _seconds(course: Course, numbers: Numbers) -> tuple[float | None, ...]:
     )
 
 
-def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries:
+def _curator_series(source: TranscriptSource, run: int, numbers: Numbers) -> CuratorSeries:
     machine, course = source.curator, source.course
     assert machine is not None
     won = {win.chosen_round for win in machine.ledger.wins}
@@ -210,7 +210,7 @@ def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries
     )
 
 
-def _consumer_series(sources: Sequence[Source], numbers: Numbers) -> ConsumerSeries | None:
+def _consumer_series(sources: Sequence[TranscriptSource], numbers: Numbers) -> ConsumerSeries | None:
     source = next((each for each in sources if each.consumer is not None), None)
     if source is None or (machine := source.consumer) is None:
         return None
@@ -265,7 +265,7 @@ def _counts(handed: Mapping[int, Sequence[str]], numbers: Iterable[int]) -> Numb
     return tuple(len(handed.get(number, ())) for number in numbers)
 
 
-def _map(sources: Sequence[Source], numbers: Numbers, wins: Sequence[Win]) -> RoundMap | None:
+def _map(sources: Sequence[TranscriptSource], numbers: Numbers, wins: Sequence[Win]) -> RoundMap | None:
     """The map of the owners that won most, by the curator's transcript; else of owners with transcripts."""
     telling = [source for source in sources if source.machine is not None and source.consumer is None]
     if not telling:

@@ -12,7 +12,7 @@ from hushbid.protocol.privacy.acquisition import herds
 from hushbid.protocol.privacy.settlement import SettlementTerms
 from hushbid.protocol.session.guarantee import TRUSTED, PrivacyStatement
 from hushbid.report.appraisal import Appraisal
-from hushbid.report.figures import Figures, TranscriptFacts
+from hushbid.report.figures import ReportFigures, TranscriptFacts
 from hushbid.report.gallery import pictures
 from hushbid.report.html import Html, element, fragment, plot, section, table
 from hushbid.report.incidents import Incidents
@@ -40,7 +40,7 @@ _INCIDENT_NAMES: Final = {
 }
 
 
-def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
+def sections(figures: ReportFigures, plots: Collection[str]) -> tuple[Html, ...]:
     """All sections of the page, in order, with the plots of these names."""
     return (
         *_appraisal(figures),
@@ -56,7 +56,7 @@ def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
     )
 
 
-def _appraisal(figures: Figures) -> Iterable[Html]:
+def _appraisal(figures: ReportFigures) -> Iterable[Html]:
     appraisal = figures.quality.appraisal
     if appraisal is None:
         return ()
@@ -154,7 +154,7 @@ def _known(value: float | None, form: str) -> str:
 # -- the choice -------------------------------------------------------------------------------------------
 
 
-def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+def _choice(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
     parts = (
         *plot(
             "quality",
@@ -185,11 +185,11 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     return section("How close the choice came", parts)
 
 
-def _weigher(figures: Figures) -> str:
+def _weigher(figures: ReportFigures) -> str:
     return CURATOR if figures.rounds.consumer is None else CONSUMER
 
 
-def _seed_set(figures: Figures) -> Iterable[Html]:
+def _seed_set(figures: ReportFigures) -> Iterable[Html]:
     found = figures.quality.seed_distance
     if found is None:
         return
@@ -203,7 +203,7 @@ def _seed_set(figures: Figures) -> Iterable[Html]:
     )
 
 
-def _verdict(figures: Figures) -> Iterable[Html]:
+def _verdict(figures: ReportFigures) -> Iterable[Html]:
     verdict = figures.verdict
     if verdict is None or verdict.word is None:
         return
@@ -221,13 +221,13 @@ def _verdict(figures: Figures) -> Iterable[Html]:
         yield table([*_text("made-up owners have"), *ratios], rows)
 
 
-def _warnings(figures: Figures) -> Iterable[Html]:
+def _warnings(figures: ReportFigures) -> Iterable[Html]:
     course = figures.quality.course
     for warning in () if course is None else course.warnings():
         yield element("p", f"{warning} From the consumer's transcript.")
 
 
-def _baselines(figures: Figures) -> str:
+def _baselines(figures: ReportFigures) -> str:
     if figures.quality.greedy is None and figures.quality.uniform is None:
         return ""
     if figures.quality.greedy is None:
@@ -238,13 +238,13 @@ def _baselines(figures: Figures) -> str:
     )
 
 
-def _thinned(figures: Figures) -> str:
+def _thinned(figures: ReportFigures) -> str:
     if figures.rounds.run <= SHOWN_ROUNDS:
         return ""
     return f"Of {figures.rounds.run:,} rounds {SHOWN_ROUNDS:,} are shown, evenly spaced."
 
 
-def _course(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+def _course(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
     found = figures.rounds.map
     left_out = f"The {found.left_out:,} other owners have no row. " if found and found.left_out else ""
     teller = "curator's transcript" if figures.rounds.curator else "owners' transcripts"
@@ -265,7 +265,7 @@ def _course(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
 # -- owners -----------------------------------------------------------------------------------------------
 
 
-def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+def _settlement(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
     owners, terms = figures.owners, figures.settlement_terms
     if owners.won is None and owners.raw is None:
         return ()
@@ -332,13 +332,13 @@ def _lead(terms: SettlementTerms) -> str:
     )
 
 
-def _is_known(figures: Figures, place: int) -> bool:
+def _is_known(figures: ReportFigures, place: int) -> bool:
     """Whether an owner is mentioned at all: by the curator, the consumer, or itself."""
     owners = figures.owners
     return owners.won is not None or (owners.raw is not None and owners.raw[place] is not None)
 
 
-def _by_share(figures: Figures) -> list[int]:
+def _by_share(figures: ReportFigures) -> list[int]:
     """The owners' places: first by payment due, or by hand-overs if no transcript has payments."""
     owners = figures.owners
     worth: Sequence[Any] = owners.settlement or owners.won or [count or 0 for count in owners.raw or ()]
@@ -356,7 +356,7 @@ def _number(terms: SettlementTerms, value: Any) -> str:
 # -- privacy ----------------------------------------------------------------------------------------------
 
 
-def _privacy(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+def _privacy(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
     stated = [statement for statement in figures.privacy if statement.against != TRUSTED]
     rows = [
         (
@@ -404,7 +404,7 @@ def _promised(statement: PrivacyStatement) -> Html:
 # -- time and trouble -------------------------------------------------------------------------------------
 
 
-def _time(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+def _time(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
     teller = "the curator" if figures.rounds.timed_by == CURATOR else figures.rounds.timed_by
     caption = (
         f"From the start of each round to the start of the next, by {teller}'s clock. ",
@@ -413,7 +413,7 @@ def _time(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     return section("How long rounds took", plot("times", plots, *caption))
 
 
-def _incidents(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+def _incidents(figures: ReportFigures, plots: Collection[str]) -> Iterable[Html]:
     parts = (*_incident_table(figures.incidents), *_what_was_taken_out(figures))
     if not parts:
         tellers = ", ".join(each.party for each in figures.transcripts)
@@ -425,7 +425,7 @@ def _incidents(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     return section("What went wrong", parts, f"Absent owners are {absent}.")
 
 
-def _what_was_taken_out(figures: Figures) -> Iterable[Html]:
+def _what_was_taken_out(figures: ReportFigures) -> Iterable[Html]:
     redacted = [each.party for each in figures.transcripts if not each.replayed]
     if redacted:
         taken = "What went wrong, other than connections lost and processes started again, was taken out of "
@@ -454,7 +454,7 @@ def _incident_table(incidents: Incidents) -> Iterable[Html]:
 # -- what it was made from --------------------------------------------------------------------------------
 
 
-def _session(figures: Figures) -> Iterable[Html]:
+def _session(figures: ReportFigures) -> Iterable[Html]:
     facts = figures.session
     tender = herds(facts.acquisition["rule"])
     rows = [
@@ -485,7 +485,7 @@ def _value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _transcripts(figures: Figures) -> Iterable[Html]:
+def _transcripts(figures: ReportFigures) -> Iterable[Html]:
     rows = [
         (
             fragment(each.party, element("br"), element("code", each.head[:16], "…")),

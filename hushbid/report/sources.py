@@ -21,7 +21,14 @@ from hushbid.protocol.transcript.record import Header
 from hushbid.report.course import Course
 from hushbid.transcripts.replay import opened_session, replayed
 
-__all__ = ["EVALUATION", "Source", "consumer_state_in", "evaluation_in", "open_sources", "transcripts_of"]
+__all__ = [
+    "EVALUATION",
+    "TranscriptSource",
+    "consumer_state_in",
+    "evaluation_in",
+    "open_sources",
+    "transcripts_of",
+]
 
 EVALUATION: Final = "evaluation.json"
 """Name of a run's file with the figures that no party can compute."""
@@ -29,7 +36,7 @@ _ORDER: Final = {"curator": 0, "consumer": 1, "owner": 2}
 
 
 @dataclass(frozen=True)
-class Source:
+class TranscriptSource:
     """One party's transcript. Its chain holds, and replaying it, where possible, found no difference.
 
     Attributes:
@@ -96,7 +103,7 @@ def evaluation_in(given: Path) -> Path | None:
     return kept if kept.is_file() else None
 
 
-def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
+def open_sources(paths: Sequence[Path]) -> tuple[TranscriptSource, ...]:
     """Read the transcripts of one session: the curator's first, then the consumer's, then owners' by name.
 
     Raises:
@@ -105,7 +112,7 @@ def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
         TranscriptDamaged: The chain of one is broken.
         ReplayDivergence: One differs from what its party's machine does.
     """
-    sources: dict[str, Source] = {}
+    sources: dict[str, TranscriptSource] = {}
     for path in paths:
         source = _open(path)
         first = next(iter(sources.values()), source)
@@ -125,7 +132,7 @@ def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
     )
 
 
-def _open(path: Path) -> Source:
+def _open(path: Path) -> TranscriptSource:
     with TranscriptReader(path) as reader:
         first = next(reader, None)
     if first is None:
@@ -138,10 +145,10 @@ def _open(path: Path) -> Source:
     if any(item.redacted for item in first.items):
         return _open_redacted(path, session, course)
     found = replayed(path, lambda record, _effects, _machine: course.take(record))
-    return Source(path, found.header, found.session, found.machine, course, found.torn_bytes)
+    return TranscriptSource(path, found.header, found.session, found.machine, course, found.torn_bytes)
 
 
-def _open_redacted(path: Path, session: Session, course: Course) -> Source:
+def _open_redacted(path: Path, session: Session, course: Course) -> TranscriptSource:
     """Read the public fields. The chain holds, but no machine vouches for what the records say."""
     with TranscriptReader(path) as reader:
         try:
@@ -152,7 +159,7 @@ def _open_redacted(path: Path, session: Session, course: Course) -> Source:
         except (KeyError, TypeError) as error:
             reason = type(error).__name__
         else:
-            return Source(path, reader.header, session, None, course, reader.torn_bytes)
+            return TranscriptSource(path, reader.header, session, None, course, reader.torn_bytes)
     raise DataError(
         f"{path}: its records are not those of {an(reader.header.role)} ({reason}).",
         advice="Read it with the version of hushbid that recorded it.",

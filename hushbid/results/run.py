@@ -12,14 +12,14 @@ from pydantic.dataclasses import dataclass
 
 from hushbid.cluster.evaluation import Baselines, NotComputed
 from hushbid.consumer.appraisal import Judgement
-from hushbid.consumer.course import Course
+from hushbid.consumer.course import ClosenessCourse
 from hushbid.consumer.judgement import judged
 from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
 from hushbid.consumer.own_figures import OwnFigures
-from hushbid.consumer.result import Purchase
+from hushbid.consumer.result import PurchaseResult
 from hushbid.consumer.seed_distance import SeedDistance
 from hushbid.consumer.verdict import NO_VERDICT, Verdict
-from hushbid.curator.ledger import Fault
+from hushbid.curator.ledger import PointFault
 from hushbid.curator.result import RefusalOf, Sale
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.printable import printable
@@ -97,7 +97,7 @@ class RunResult(Figures):
     disputed: int
     m: int
     seed_distance: SeedDistance | None = None
-    course: Course | None = None
+    course: ClosenessCourse | None = None
     seed_set_drawn: bool = False
     verdict: Verdict = NO_VERDICT
     privacy: tuple[PrivacyStatement, ...]
@@ -108,7 +108,7 @@ class RunResult(Figures):
     settlement_paid: PaidStatement | None = None
     bill: Bill | None = None
     absences: Mapping[str, int]
-    faults: tuple[Fault, ...]
+    faults: tuple[PointFault, ...]
     refusals: tuple[RefusalOf, ...] = ()
     failed_parties: Mapping[str, str] = Field(default_factory=dict)
     transcripts: Mapping[str, Path] = Field(default_factory=dict)
@@ -120,7 +120,7 @@ class RunResult(Figures):
 
     @classmethod
     def told(
-        cls, session: Session, reference: Baselines, *, curator: Sale, consumer: Purchase, **kept: Any
+        cls, session: Session, reference: Baselines, *, curator: Sale, consumer: PurchaseResult, **kept: Any
     ) -> RunResult:
         """The result of a session, from those of its curator and consumer.
 

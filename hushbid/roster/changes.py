@@ -19,7 +19,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.command import say
 from hushbid.protocol.runtime.files.expiry import check_in_force
 from hushbid.protocol.runtime.files.signed_files import read_key_request
-from hushbid.roster.file import Place, RosterFile
+from hushbid.roster.file import RosterFile, RosterPlace
 from hushbid.text_files import one_at_a_time, replace_file
 
 __all__ = ["ALL_ANEW", "approve", "parties", "revoke"]
@@ -129,7 +129,7 @@ def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
     return {"revoked": name, "file": str(session), "next": ALL_ANEW}
 
 
-def _place(name: str, roster: RosterFile) -> Place:
+def _place(name: str, roster: RosterFile) -> RosterPlace:
     place = roster.place(name)
     if place is None:
         raise ConfigError(
@@ -222,7 +222,7 @@ def _party(request: KeyRequest) -> str:
     return request.name if request.role == "owner" else request.role
 
 
-def _shut_out(place: Place, config: Path) -> None:
+def _shut_out(place: RosterPlace, config: Path) -> None:
     if place.party in (CURATOR, CONSUMER):
         raise ConfigError(
             f"A session cannot go on without its {place.party}.",
@@ -235,7 +235,7 @@ def _shut_out(place: Place, config: Path) -> None:
     replace_file(config, tomlkit.dumps(document))
 
 
-def _described(place: Place) -> dict[str, str | None]:
+def _described(place: RosterPlace) -> dict[str, str | None]:
     key = place.key
     return {
         "name": place.party,

@@ -23,11 +23,11 @@ from hushbid.protocol.runtime.keys import new_keypair
 from hushbid.protocol.session.session import open_session
 from hushbid.text_files import replace_file, write_new_file
 
-__all__ = ["Place", "RosterFile"]
+__all__ = ["RosterFile", "RosterPlace"]
 
 
 @dataclass(frozen=True)
-class Place:
+class RosterPlace:
     """A place on a roster: "curator", "consumer", or an owner's name; its role, and its text."""
 
     party: str
@@ -62,15 +62,15 @@ class RosterFile:
         self.draft = load_toml_text(DraftSession, text, where=str(path))
         self._document = tomlkit.parse(text)
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[RosterPlace]:
         """All places, the curator's and the consumer's first, then the owners' by name."""
         roster = self.draft.roster
-        yield Place(CURATOR, "curator", roster.curator)
-        yield Place(CONSUMER, "consumer", roster.consumer)
+        yield RosterPlace(CURATOR, "curator", roster.curator)
+        yield RosterPlace(CONSUMER, "consumer", roster.consumer)
         for name in sorted(roster.owners):
-            yield Place(name, "owner", roster.owners[name])
+            yield RosterPlace(name, "owner", roster.owners[name])
 
-    def place(self, party: str) -> Place | None:
+    def place(self, party: str) -> RosterPlace | None:
         return next((place for place in self.places() if place.party == party), None)
 
     def put(self, party: str, key: PublicIdentity, *, replace: bool) -> None:

@@ -38,14 +38,14 @@ from hushbid.tables.delivery import read_delivered
 from hushbid.tables.options import ResultsOptions, ValueOptions, WeighOptions
 from hushbid.tables.training import Trained, train
 from hushbid.tables.valuing import Worth, value_owners
-from hushbid.tables.weighing import Weighing, named_table, weigh
+from hushbid.tables.weighing import WeighedTables, named_table, weigh
 from hushbid.text_files import check_directory_place
 from hushbid.transcripts.replay import opened_session
 
 if TYPE_CHECKING:
     from hushbid.tables.frames import ArrowTable
 
-__all__ = ["KeptResult", "Purchase", "Results", "open_purchase", "results"]
+__all__ = ["KeptResult", "PurchaseDirectory", "Results", "open_purchase", "results"]
 
 DIRECTORY: Final = "results"
 _LONGEST: Final = 2**24
@@ -64,7 +64,7 @@ class KeptResult(ConsumerResult):
 
 
 @dataclass(frozen=True)
-class Purchase:
+class PurchaseDirectory:
     """A consumer's state directory of a finished session.
 
     Attributes:
@@ -116,7 +116,7 @@ class Results(Figures):
     identifier: str
     directory: Path
     result: KeptResult | None
-    weigh: Weighing
+    weigh: WeighedTables
     train: Trained | None
     train_why: str
     value: Worth | None
@@ -127,7 +127,7 @@ class Results(Figures):
     files: Mapping[str, Path]
 
 
-def open_purchase(state: Path, config: Path | None = None) -> Purchase:
+def open_purchase(state: Path, config: Path | None = None) -> PurchaseDirectory:
     """Read the state directory of a consumer whose session is over.
 
     Args:
@@ -152,7 +152,7 @@ def open_purchase(state: Path, config: Path | None = None) -> Purchase:
             f"{place}: the session {session.file.session.name} delivered no points.",
             advice="`hushbid transcript show` says how it ended; `hushbid ledger` says what was charged.",
         )
-    return Purchase(place, session, _file_of(place, config), _result_of(place, header.session))
+    return PurchaseDirectory(place, session, _file_of(place, config), _result_of(place, header.session))
 
 
 def results(options: ResultsOptions) -> Results:
@@ -297,7 +297,7 @@ def _or_why(made: Callable[[], _Made]) -> tuple[_Made | None, str]:
         return None, " ".join(filter(None, (error.what, error.advice)))
 
 
-def _tables(found: Purchase, points: Path) -> dict[str, ArrowTable]:
+def _tables(found: PurchaseDirectory, points: Path) -> dict[str, ArrowTable]:
     """The points as a table, from the same arrays as the ``.npz``, and with own rows to train on."""
     from hushbid.consumer.delivered import delivered_table
     from hushbid.tables.training_table import training_table
@@ -324,7 +324,9 @@ def _tables(found: Purchase, points: Path) -> dict[str, ArrowTable]:
     return {"parquet": table, "training": training}
 
 
-def _train(found: Purchase, weighed: Weighing, points: Path, session: Path, estimator: str | None) -> Trained:
+def _train(
+    found: PurchaseDirectory, weighed: WeighedTables, points: Path, session: Path, estimator: str | None
+) -> Trained:
     """The named model, or the one that weighing judged: for classes or amounts, by the labels it found."""
     name, parameters = estimator or weighed.model.estimator, None
     if not name:
@@ -346,7 +348,7 @@ def _train(found: Purchase, weighed: Weighing, points: Path, session: Path, esti
     )
 
 
-def _value(found: Purchase, points: Path, session: Path) -> Worth:
+def _value(found: PurchaseDirectory, points: Path, session: Path) -> Worth:
     return value_owners(
         ValueOptions(
             delivered=points,
@@ -358,7 +360,7 @@ def _value(found: Purchase, points: Path, session: Path) -> Worth:
     )
 
 
-def _report(found: Purchase, place: Path) -> Path:
+def _report(found: PurchaseDirectory, place: Path) -> Path:
     output = place / REPORT
     kept = found.state / RESULT_FILE
     write_report([found.transcript], output, evaluation=kept if kept.is_file() else None)

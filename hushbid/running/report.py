@@ -16,9 +16,9 @@ from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.extras import need
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.report.curves import APPRAISAL, BASELINES, DISPLAY
-from hushbid.report.figures import Figures, figures_of
+from hushbid.report.figures import ReportFigures, figures_of
 from hushbid.report.html import FIRST_BYTES, SESSION
-from hushbid.report.own_rows import Wanted, own_rows
+from hushbid.report.own_rows import ConsumerRows, own_rows
 from hushbid.report.sources import EVALUATION, open_sources
 from hushbid.text_files import check_page_session, page_there, write_page
 
@@ -38,8 +38,8 @@ def write_report(
     output: Path,
     *,
     evaluation: Path | None = None,
-    wanted: Wanted | None = None,
-) -> Figures:
+    wanted: ConsumerRows | None = None,
+) -> ReportFigures:
     """Make a report of the transcripts of one session.
 
     Args:
@@ -71,7 +71,9 @@ def import_page() -> None:
         import hushbid.report.page  # noqa: F401
 
 
-def _figures(transcripts: Sequence[Path], evaluation: Path | None, wanted: Wanted | None) -> Figures:
+def _figures(
+    transcripts: Sequence[Path], evaluation: Path | None, wanted: ConsumerRows | None
+) -> ReportFigures:
     """The figures alone: the parties' machines, some kilobytes a round, are freed before the page is made."""
     sources = open_sources(transcripts)
     return figures_of(sources, evaluation, None if wanted is None else own_rows(sources, wanted))

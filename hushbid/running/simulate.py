@@ -16,10 +16,10 @@ from hushbid.consumer.appraisal import Evaluation
 from hushbid.consumer.events import StorePurchases
 from hushbid.consumer.learners import Training, check_model, train_here
 from hushbid.consumer.own_figures import own_view
-from hushbid.consumer.result import Purchase
+from hushbid.consumer.result import PurchaseResult
 from hushbid.consumer.store import DELIVERED_FILE, PurchaseFile, keep_table, keep_verdict
 from hushbid.curator.machine import CuratorMachine
-from hushbid.curator.progress import Follower
+from hushbid.curator.progress import ProgressFollower
 from hushbid.curator.result import Sale
 from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing, Sets, warn
 from hushbid.protocol import platform
@@ -118,7 +118,7 @@ def simulate(
             journal=journal if record is not None else None,
         )
         started = time.monotonic()
-        follower, told = Follower(session.file, simulation.curator), both(progress, follow)
+        follower, told = ProgressFollower(session.file, simulation.curator), both(progress, follow)
 
         def after_round(_curator: CuratorMachine) -> None:
             follower.note(time.monotonic())
@@ -160,7 +160,7 @@ def simulate(
         session,
         reference,
         curator=Sale.of(session.file, outcome.curator, cluster.file.run.price, seconds=seconds),
-        consumer=Purchase.of(
+        consumer=PurchaseResult.of(
             session.file,
             outcome.consumer,
             delivered,

@@ -32,7 +32,7 @@ __all__ = [
     "MASKED",
     "NOT_OURS",
     "Columns",
-    "Delivery",
+    "DeliveredTables",
     "Floats",
     "gaps_told",
     "is_same",
@@ -62,7 +62,7 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True, eq=False)
-class Delivery:
+class DeliveredTables:
     """Delivered points, and the tables used with them.
 
     Attributes:

@@ -24,7 +24,7 @@ from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.extras import need
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.guarantee import PrivacyStatement
-from hushbid.tables.delivery import NOT_OURS, Columns, Delivery, Floats, is_same, writing
+from hushbid.tables.delivery import NOT_OURS, Columns, DeliveredTables, Floats, is_same, writing
 from hushbid.text_files import check_file_place
 
 __all__ = ["AmountScores", "ClassScores", "Fitted", "Trained", "train"]
@@ -184,7 +184,7 @@ def train(
             )
         model = estimator
     name, regressor = type(model).__name__, is_regressor(model)
-    found = Delivery.read(delivered, session, columns, outside)
+    found = DeliveredTables.read(delivered, session, columns, outside)
     if found.amounts and not regressor:
         raise ConfigError(
             f"By [labels] of {found.session} labels are amounts, and {name} learns classes.",
@@ -262,7 +262,7 @@ def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:
     return place
 
 
-def _labels(found: Delivery, name: str, *, regressor: bool) -> npt.NDArray[Any]:
+def _labels(found: DeliveredTables, name: str, *, regressor: bool) -> npt.NDArray[Any]:
     where = found.path.name
     if "labels" not in found.arrays:
         raise DataError(
@@ -297,7 +297,7 @@ def _labels(found: Delivery, name: str, *, regressor: bool) -> npt.NDArray[Any]:
 
 
 def _shared(
-    found: Delivery,
+    found: DeliveredTables,
     own: tuple[Floats, npt.NDArray[Any]],
     judged: tuple[Floats, npt.NDArray[Any]] | None,
     model: Any,
@@ -329,7 +329,7 @@ def _check_classes(rows: _Rows, name: str, *, regressor: bool) -> None:
 
 
 def _judged(
-    found: Delivery, test: Path, learned: npt.NDArray[Any], *, label_gaps: bool = False
+    found: DeliveredTables, test: Path, learned: npt.NDArray[Any], *, label_gaps: bool = False
 ) -> tuple[Floats, npt.NDArray[Any]]:
     """Points with labels comparable to the delivered ones; with `label_gaps`, those that have one."""
     held_out, features = found.table(test, label_gaps=label_gaps)

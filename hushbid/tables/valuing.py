@@ -13,7 +13,7 @@ from hushbid.consumer.valuation import OwnerValue, value
 from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.figures import Figures
-from hushbid.tables.delivery import Delivery
+from hushbid.tables.delivery import DeliveredTables
 from hushbid.tables.options import ValueOptions
 
 __all__ = ["MOST_POINTS", "MOST_SELLERS", "Worth", "value_owners"]
@@ -56,7 +56,7 @@ def value_owners(options: ValueOptions) -> Worth:
         DataError: A file cannot be read, or a delivery does not say who sold what, or is too large.
     """
     columns = options.columns or (options.features, options.label)
-    bought = Delivery.read(options.delivered, options.session, columns, options.outside)
+    bought = DeliveredTables.read(options.delivered, options.session, columns, options.outside)
     name = bought.path.name
     if "owners" not in bought.arrays:
         raise DataError(f"{name} does not say who sold which point.", advice="Give a whole delivery.")

@@ -24,20 +24,20 @@ from hushbid.protocol.data.formats import WRITTEN
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.figures import Figures
 from hushbid.protocol.session.guarantee import PrivacyStatement
-from hushbid.tables.delivery import MASKED, NOT_OURS, Delivery, is_same, writing
+from hushbid.tables.delivery import MASKED, NOT_OURS, DeliveredTables, is_same, writing
 from hushbid.tables.options import WeighOptions
 from hushbid.text_files import check_file_place
 
 if TYPE_CHECKING:
     from hushbid.tables.frames import ArrowTable
 
-__all__ = ["Weighing", "named_table", "weigh"]
+__all__ = ["WeighedTables", "named_table", "weigh"]
 
 _ENDINGS: Final = (".npz", *WRITTEN)
 
 
 @figures(frozen=True, kw_only=True)
-class Weighing(Figures):
+class WeighedTables(Figures):
     """The outcome of weighing.
 
     Attributes:
@@ -73,7 +73,7 @@ class Weighing(Figures):
         return judged(self.model, self.privacy)
 
 
-def weigh(options: WeighOptions) -> Weighing:
+def weigh(options: WeighOptions) -> WeighedTables:
     """Weigh delivered points, and write them with their weights.
 
     Raises:
@@ -97,7 +97,7 @@ def weigh(options: WeighOptions) -> Weighing:
     if place != delivered:
         check_file_place(place)
     columns = options.columns or (options.features, options.label)
-    found = Delivery.read(delivered, options.session, columns, options.outside)
+    found = DeliveredTables.read(delivered, options.session, columns, options.outside)
     width = found.gamma(options.gamma)
     # Each was checked in its own number type on delivery, and may exceed a bound by its rounding.
     points = found.points
@@ -130,7 +130,7 @@ def weigh(options: WeighOptions) -> Weighing:
     made = weight_arrays(matching, width, training)
     formulas = _written(place, arrays | found.public | made)
     older = place.with_suffix(".parquet")
-    return Weighing(
+    return WeighedTables(
         points=len(points),
         judgement=judgement,
         output=place.resolve(),

@@ -63,10 +63,10 @@ class Transcript:
             ConfigError: A peer is given without `private`.
             TranscriptDamaged: One of the records read does not hold.
         """
-        from hushbid.transcripts.view import Choice, show
+        from hushbid.transcripts.view import RecordSelection, show
 
         chosen = range(rounds, rounds + 1) if isinstance(rounds, int) else rounds
-        return show(self.path, private=private, choice=Choice(chosen, peer, kind), limit=limit)
+        return show(self.path, private=private, choice=RecordSelection(chosen, peer, kind), limit=limit)
 
     def compare(
         self, other: Transcript | Path | str, *, private: bool = False, times: bool = False
@@ -104,13 +104,14 @@ class Transcript:
             ConfigError: There is no such format, the file exists, or the output would be a plain copy.
             DataError, TranscriptDamaged, TranscriptUnwritable: It cannot be read or written.
         """
-        from hushbid.transcripts.export import Format, export
+        from hushbid.transcripts.export import ExportFormat, export
 
-        if format not in list(Format):
+        if format not in list(ExportFormat):
             raise ConfigError(
-                f"--format {format}: there is no such format.", advice=f"Give one of {', '.join(Format)}."
+                f"--format {format}: there is no such format.",
+                advice=f"Give one of {', '.join(ExportFormat)}.",
             )
-        return export(self.path, Path(output), form=Format(format), redacted=redact)
+        return export(self.path, Path(output), form=ExportFormat(format), redacted=redact)
 
     def replay(self, recompute: Path | str | None = None) -> dict[str, Any]:
         """Feed the recorded events to the same machine again.

@@ -26,14 +26,14 @@ from hushbid.protocol.transcript.record import Record, RecordedItem
 from hushbid.protocol.transcript.redaction import redact
 from hushbid.transcripts.values import encoded, header_fields, whole
 
-__all__ = ["Exported", "Format", "export", "export_lines"]
+__all__ = ["ExportFormat", "Exported", "export", "export_lines"]
 
 _BATCH_BYTES: Final = 2**24
 """Bytes of values held before they are written to a Parquet file as one row group."""
 _BATCH_ROWS: Final = 2**16
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """The format of an export."""
 
     TRANSCRIPT = "transcript"
@@ -53,19 +53,19 @@ class Exported(NamedTuple):
     private: int
 
 
-def export(source: Path, output: Path, *, form: Format, redacted: bool) -> Exported:
+def export(source: Path, output: Path, *, form: ExportFormat, redacted: bool) -> Exported:
     """Write a transcript to another file (`Transcript.export`). After an error no output is left."""
-    if form is Format.TRANSCRIPT and not redacted:
+    if form is ExportFormat.TRANSCRIPT and not redacted:
         raise ConfigError(
             "An unredacted export in transcript format would be a copy of the file.",
             advice="Add --redact to remove its private fields, or name another --format; or copy the file.",
         )
     with TranscriptReader(source) as records, _new_file(output) as stream:
-        if form is Format.TRANSCRIPT:
+        if form is ExportFormat.TRANSCRIPT:
             done = redact(source, stream.write)
             return Exported(done.records, done.head, done.torn_bytes, 0)
         shown = _Shown(redacted=redacted)
-        write = _write_lines if form is Format.JSONL else _write_table
+        write = _write_lines if form is ExportFormat.JSONL else _write_table
         write(records, shown, stream)
         return Exported(records.count, records.head, records.torn_bytes, shown.private)
 

@@ -25,7 +25,7 @@ from hushbid.transcripts.values import header_fields, shortened, shown_frame
 
 __all__ = [
     "EVERYTHING",
-    "Choice",
+    "RecordSelection",
     "mark",
     "missing_lines",
     "named",
@@ -47,7 +47,7 @@ _LONGEST: Final = 1e9
 """Longest time shown with all digits, in seconds: thirty years."""
 
 
-class Choice(NamedTuple):
+class RecordSelection(NamedTuple):
     """The selection of records, events and effects to show.
 
     Args:
@@ -63,11 +63,11 @@ class Choice(NamedTuple):
     kind: str | None = None
 
 
-EVERYTHING: Final = Choice()
+EVERYTHING: Final = RecordSelection()
 
 
 def show(
-    path: Path, *, private: bool = False, choice: Choice = EVERYTHING, limit: int | None = None
+    path: Path, *, private: bool = False, choice: RecordSelection = EVERYTHING, limit: int | None = None
 ) -> Iterator[dict[str, Any]]:
     """A transcript, one JSON object at a time (`Transcript.show`).
 
@@ -106,7 +106,7 @@ def show(
 class _Chosen:
     """Selects the chosen parts of a transcript's records, and remembers what was available."""
 
-    def __init__(self, choice: Choice, *, private: bool) -> None:
+    def __init__(self, choice: RecordSelection, *, private: bool) -> None:
         self._choice = choice
         self._private = private
         self._kinds: set[str] = set()

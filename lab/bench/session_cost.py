@@ -15,7 +15,7 @@ from typing import Final
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.events import PurchasesChecked
 from hushbid.lab.bench.relay import relay
-from hushbid.lab.bench.spent import RoundCost, Spending
+from hushbid.lab.bench.spent import ProcessorSampler, RoundCost
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.machine.machine import Send
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -105,7 +105,7 @@ def session_cost(
         PartyFailed: The session failed.
     """
     if python is None:
-        with Spending(os.getpid()) as spending:
+        with ProcessorSampler(os.getpid()) as spending:
             ended = _run_here(file, runs, delay, say)
     else:
         ended, spending = _run_elsewhere(python, file, runs)
@@ -144,7 +144,7 @@ def _refused(python: Path, why: str) -> ConfigError:
     )
 
 
-def _run_elsewhere(python: Path, file: Path, runs: Path) -> tuple[_Ended, Spending]:
+def _run_elsewhere(python: Path, file: Path, runs: Path) -> tuple[_Ended, ProcessorSampler]:
     """Run a session with another checkout's Python, and read its parties' clocks."""
     with (
         subprocess.Popen(
@@ -154,7 +154,7 @@ def _run_elsewhere(python: Path, file: Path, runs: Path) -> tuple[_Ended, Spendi
             stderr=subprocess.PIPE,
             text=True,
         ) as process,
-        Spending(process.pid) as spending,
+        ProcessorSampler(process.pid) as spending,
     ):
         out, err = process.communicate()
     if process.returncode:

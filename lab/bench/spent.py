@@ -16,7 +16,7 @@ from typing import Final, Self
 
 import numpy as np
 
-__all__ = ["RoundCost", "Spending", "Watch", "descendants", "processor_seconds", "tree_seconds"]
+__all__ = ["ProcessorSampler", "RoundCost", "Watch", "descendants", "processor_seconds", "tree_seconds"]
 
 _BETWEEN_READINGS: Final = 0.01
 """Seconds between two readings, each of which takes some microseconds per process."""
@@ -96,7 +96,7 @@ class Watch(ABC):
         """Sample until `_ended` is set."""
 
 
-class Spending(Watch):
+class ProcessorSampler(Watch):
     """Samples the processor time of a process's descendants in a background thread.
 
     So processor time can be looked up for wall-clock times that become known only later, from a transcript.

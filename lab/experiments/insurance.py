@@ -14,7 +14,7 @@ from typing import Any, Final
 from hushbid.lab.experiments.cells import Configuration
 from hushbid.lab.experiments.market import market_of
 from hushbid.lab.experiments.purchases import judged, pairs_of, purchase_experiment
-from hushbid.lab.experiments.results import Figure
+from hushbid.lab.experiments.results import PlottedFigure
 from hushbid.lab.purchase_options import InsuranceOptions
 
 __all__ = ["insurance"]
@@ -49,5 +49,5 @@ insurance: Final = purchase_experiment(
     "Insurance customers (DPDS §4): what each method buys",
     _pairs,
     _measure,
-    Figure("points", "weighted.accuracy", ("method", "epsilon")),
+    PlottedFigure("points", "weighted.accuracy", ("method", "epsilon")),
 )

@@ -26,12 +26,12 @@ from hushbid.kme import KernelMeanRelease, kernels
 from hushbid.kme.subspace import COORDINATE_UNIT, span
 from hushbid.lab.experiment_options import KmeOptions
 from hushbid.lab.experiments.cells import Configuration, Measured
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.privacy.noise import SecureNoise, SimulatedNoise
 
-__all__ = ["DELTA", "FEATURES", "SETTINGS", "KmeRow", "Setting", "authors_points", "kme"]
+__all__ = ["DELTA", "FEATURES", "SETTINGS", "KmeRow", "KmeSetting", "authors_points", "kme"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ DRAWN: Final = 10_000
 """Number of points in the authors' draw, of which a setting takes the first M."""
 
 
-class Setting(NamedTuple):
+class KmeSetting(NamedTuple):
     """A row of the authors' results.
 
     Attributes:
@@ -98,20 +98,20 @@ class Setting(NamedTuple):
 
 
 SETTINGS: Final = (
-    Setting(1, 2, "leak", 104, 0.1063, 0.0103, (0.0879, 0.0131, 0.0103)),
-    Setting(1, 2, "leak", 977, 0.0278, 0.0001, (0.1135, 0.0127, 0.0011)),
-    Setting(1, 2, "leak", 10_000, 0.0078, 0.0000, (0.1307, 0.0133, 0.0012)),
-    Setting(1, 5, "leak", 977, 0.0271, 0.0004, (0.2807, 0.0285, 0.0028)),
-    Setting(1, 5, "leak", 10_000, 0.0082, 0.0000, (0.4527, 0.0454, 0.0046)),
-    Setting(1, 2, "random", 977, 0.4163, 0.0002, (0.2896, 0.0284, 0.0029)),
-    Setting(1, 5, "random", 977, 0.4078, 0.3126, (0.4539, 0.3144, 0.3126)),
-    Setting(1, 5, "random", 10_000, 0.4068, 0.2074, (1.0736, 0.2325, 0.2077)),
-    Setting(2, 2, "none", 100, None, 0.0318, (0.1799, 0.0342, 0.0318)),
-    Setting(2, 2, "none", 1000, None, 0.0090, (0.2424, 0.0188, 0.0090)),
-    Setting(2, 2, "none", 10_000, None, 0.0025, (0.3210, 0.0209, 0.0025)),
-    Setting(2, 5, "none", 100, None, 0.3337, (0.4801, 0.3372, 0.3337)),
-    Setting(2, 5, "none", 1000, None, 0.0380, (0.8541, 0.0872, 0.0380)),
-    Setting(2, 5, "none", 10_000, None, 0.0341, (1.0318, 0.0973, 0.0341)),
+    KmeSetting(1, 2, "leak", 104, 0.1063, 0.0103, (0.0879, 0.0131, 0.0103)),
+    KmeSetting(1, 2, "leak", 977, 0.0278, 0.0001, (0.1135, 0.0127, 0.0011)),
+    KmeSetting(1, 2, "leak", 10_000, 0.0078, 0.0000, (0.1307, 0.0133, 0.0012)),
+    KmeSetting(1, 5, "leak", 977, 0.0271, 0.0004, (0.2807, 0.0285, 0.0028)),
+    KmeSetting(1, 5, "leak", 10_000, 0.0082, 0.0000, (0.4527, 0.0454, 0.0046)),
+    KmeSetting(1, 2, "random", 977, 0.4163, 0.0002, (0.2896, 0.0284, 0.0029)),
+    KmeSetting(1, 5, "random", 977, 0.4078, 0.3126, (0.4539, 0.3144, 0.3126)),
+    KmeSetting(1, 5, "random", 10_000, 0.4068, 0.2074, (1.0736, 0.2325, 0.2077)),
+    KmeSetting(2, 2, "none", 100, None, 0.0318, (0.1799, 0.0342, 0.0318)),
+    KmeSetting(2, 2, "none", 1000, None, 0.0090, (0.2424, 0.0188, 0.0090)),
+    KmeSetting(2, 2, "none", 10_000, None, 0.0025, (0.3210, 0.0209, 0.0025)),
+    KmeSetting(2, 5, "none", 100, None, 0.3337, (0.4801, 0.3372, 0.3337)),
+    KmeSetting(2, 5, "none", 1000, None, 0.0380, (0.8541, 0.0872, 0.0380)),
+    KmeSetting(2, 5, "none", 10_000, None, 0.0341, (1.0318, 0.0973, 0.0341)),
 )
 """The authors' published result files."""
 _NAMED: Final = {setting.name: setting for setting in SETTINGS}
@@ -241,7 +241,7 @@ kme: Final = Experiment(
     row=_row_of,
     said=_said,
     files=_files,
-    figure=Figure("epsilon", "distance", ("setting",), log_y=True),
+    figure=PlottedFigure("epsilon", "distance", ("setting",), log_y=True),
 )
 
 
@@ -256,12 +256,12 @@ def authors_points(count: int, columns: int) -> Points:
     return np.asarray(drawn[:count])
 
 
-def _drawn_by(setting: Setting, seed: int) -> int:
+def _drawn_by(setting: KmeSetting, seed: int) -> int:
     """The seed of the public points; those of *random* do not depend on it."""
     return seed if setting.public == "leak" else 0
 
 
-def _public(setting: Setting, data: Points, seed: int) -> Points:
+def _public(setting: KmeSetting, data: Points, seed: int) -> Points:
     count = min(setting.points, len(data))
     if setting.public == "random":
         return authors_points(count, setting.columns)

@@ -15,7 +15,7 @@ from hushbid.datasets.digit_groups import WANTED_DIGITS
 from hushbid.lab.experiments.cells import Configuration
 from hushbid.lab.experiments.market import market_of
 from hushbid.lab.experiments.purchases import judged, pairs_of, purchase_experiment
-from hushbid.lab.experiments.results import Figure
+from hushbid.lab.experiments.results import PlottedFigure
 from hushbid.lab.experiments.runner import refuse_none
 from hushbid.lab.purchase_options import MnistOptions
 
@@ -50,5 +50,5 @@ mnist: Final = purchase_experiment(
     "Handwritten digits (DPDS, appendix G): what each method buys",
     _pairs,
     _measure,
-    Figure("points", "plain.increase", ("method", "epsilon"), panel="gamma"),
+    PlottedFigure("points", "plain.increase", ("method", "epsilon"), panel="gamma"),
 )

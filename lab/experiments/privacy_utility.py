@@ -14,7 +14,7 @@ from hushbid.datasets import build
 from hushbid.lab.experiments.cells import Configuration
 from hushbid.lab.experiments.market import market_of
 from hushbid.lab.experiments.purchases import judged, pairs_of, purchase_experiment
-from hushbid.lab.experiments.results import Figure
+from hushbid.lab.experiments.results import PlottedFigure
 from hushbid.lab.purchase_options import PrivacyUtilityOptions
 
 __all__ = ["privacy_utility"]
@@ -53,5 +53,5 @@ privacy_utility: Final = purchase_experiment(
     "Quality over ε, for every release",
     _pairs,
     _measure,
-    Figure("epsilon", "weighted.mmd2", ("method",), log_y=True),
+    PlottedFigure("epsilon", "weighted.mmd2", ("method",), log_y=True),
 )

@@ -24,14 +24,14 @@ from hushbid.protocol.space.mmd import Points
 from hushbid.race import RaceClassifier
 from hushbid.race.release import PoorModelWarning
 
-__all__ = ["PUBLISHED", "Published", "everything"]
+__all__ = ["PUBLISHED", "ReceivedRelease", "everything"]
 
 FEATURES: Final = 280
 """J of KME's Algorithm 2."""
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class ReceivedRelease:
     """A release as the consumer gets it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Published:
     predict: Callable[[Points], Labels] | None = None
 
 
-Release: TypeAlias = Callable[[Market, int, float], Published]
+Release: TypeAlias = Callable[[Market, int, float], ReceivedRelease]
 
 
 def everything(market: Market) -> tuple[Points, Labels]:
@@ -59,7 +59,7 @@ def _classes(market: Market) -> npt.NDArray[Any]:
     return np.unique(np.concatenate([table.labels for table in market.partition.owners.values()]))
 
 
-def _merf(market: Market, count: int, epsilon: float) -> Published:
+def _merf(market: Market, count: int, epsilon: float) -> ReceivedRelease:
     points, labels = everything(market)
     generator = np.random.default_rng([market.seed, count])
     made = merf(
@@ -72,10 +72,10 @@ def _merf(market: Market, count: int, epsilon: float) -> Published:
         delta=DELTA,
         generator=generator,
     )
-    return Published(*made)
+    return ReceivedRelease(*made)
 
 
-def _kme(market: Market, count: int, epsilon: float) -> Published:
+def _kme(market: Market, count: int, epsilon: float) -> ReceivedRelease:
     """One release per class: a record belongs to one class, so all of them cost as much as one."""
     points, labels = everything(market)
     classes = _classes(market)
@@ -107,10 +107,10 @@ def _kme(market: Market, count: int, epsilon: float) -> Published:
         release.points[np.arange(share) % len(release.points)]
         for release, share in zip(releases, shares, strict=True)
     ]
-    return Published(np.concatenate(made).astype(np.float64), np.repeat(classes, shares))
+    return ReceivedRelease(np.concatenate(made).astype(np.float64), np.repeat(classes, shares))
 
 
-def _race(market: Market, _count: int, epsilon: float) -> Published:
+def _race(market: Market, _count: int, epsilon: float) -> ReceivedRelease:
     points, labels = everything(market)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PoorModelWarning)  # The experiment measures how poor it is.
@@ -123,7 +123,7 @@ def _race(market: Market, _count: int, epsilon: float) -> Published:
             random_state=market.seed,
             noise=partial(SimulatedNoise, market.seed, "race"),
         ).fit(points, labels)
-    return Published(None, None, model.predict)
+    return ReceivedRelease(None, None, model.predict)
 
 
 PUBLISHED: Final[Mapping[str, Release]] = {"dp-merf": _merf, "kme": _kme, "race-classifier": _race}

@@ -13,7 +13,7 @@ from hushbid.consumer.appraisal import Quality
 from hushbid.lab.experiments.cells import Configuration, Measured
 from hushbid.lab.experiments.market import DELTA, Market
 from hushbid.lab.experiments.methods import METHODS, check_methods
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, Pairs, refuse_none
 from hushbid.lab.purchase_options import PurchaseOptions
 from hushbid.protocol.finite import finite
@@ -205,7 +205,7 @@ def purchase_experiment(
     title: str,
     pairs: Callable[[_Options], Pairs],
     measure: Callable[[_Options, Configuration, int], Measured],
-    figure: Figure,
+    figure: PlottedFigure,
 ) -> Experiment[_Arguments, _Options, PurchaseRow]:
     """An experiment on purchases from the dataset of `data`, measured by `judged`."""
     return Experiment(

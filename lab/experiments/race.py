@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from hushbid.lab.experiment_options import RaceOptions
 from hushbid.lab.experiments.cells import Configuration, Measured
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, refuse_none
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.noise import SimulatedNoise
@@ -42,7 +42,7 @@ _SPLIT_SEED: Final = 0
 _PAIRS: Final = 2**22
 
 
-class Setting(NamedTuple):
+class RaceSetting(NamedTuple):
     """A dataset of the paper, and the authors' result on it by ε; None means without privacy."""
 
     file: str
@@ -52,16 +52,16 @@ class Setting(NamedTuple):
 
 
 _DENSITY: Final = {
-    "codrna": Setting(
+    "codrna": RaceSetting(
         "codrna.npz", 0.5, {None: 0.013, 0.01: 24.7, 0.1: 0.34, 1.0: 0.032, 10.0: 0.013}, scaled=True
     ),
-    "skin": Setting("skin.npz", 5.0, {None: 0.071, 0.01: 316.0, 0.1: 0.110, 1.0: 0.071, 10.0: 0.071}),
+    "skin": RaceSetting("skin.npz", 5.0, {None: 0.071, 0.01: 316.0, 0.1: 0.110, 1.0: 0.071, 10.0: 0.071}),
 }
 _CLASSES: Final = {
-    "occupancy": Setting(
+    "occupancy": RaceSetting(
         "occupancy.npz", 0.5, {None: 0.912, 0.1: 0.762, 1.0: 0.840, 10.0: 0.910}, scaled=True
     ),
-    "skin": Setting("skin.npz", 5.0, {None: 0.926, 0.1: 0.906, 1.0: 0.924, 10.0: 0.926}),
+    "skin": RaceSetting("skin.npz", 5.0, {None: 0.926, 0.1: 0.906, 1.0: 0.924, 10.0: 0.926}),
 }
 LOGISTIC: Final[dict[str, dict[float, float]]] = {
     "skin": {0.1: 0.882, 1.0: 0.883, 10.0: 0.884},
@@ -70,7 +70,7 @@ LOGISTIC: Final[dict[str, dict[float, float]]] = {
 }
 """Balanced accuracy of `LogisticRegression` of diffprivlib 0.6.6, mean of seeds 0 to 9: columns scaled to
 [-1, 1] by the same bounds, data_norm = √columns, and the better of C = 1 and C = 100."""
-_SALARIES: Final = Setting(
+_SALARIES: Final = RaceSetting(
     file="chicago-salaries.npz",
     bandwidth=5000.0,
     scaled=False,
@@ -104,7 +104,7 @@ class RaceRow(ExperimentRow):
 class _Problem:
     """Mean kernel values to estimate: the queries and the points."""
 
-    setting: Setting
+    setting: RaceSetting
     points: Points
     queries: Points
     lower: Reals
@@ -340,11 +340,11 @@ race: Final = Experiment(
     row=_row,
     said=_said,
     files=_files,
-    figure=Figure("epsilon", "figure", ("task", "dataset"), log_y=True),
+    figure=PlottedFigure("epsilon", "figure", ("task", "dataset"), log_y=True),
 )
 
 
-def _load(data: Path, setting: Setting, key: str) -> tuple[Points, Reals, Reals]:
+def _load(data: Path, setting: RaceSetting, key: str) -> tuple[Points, Reals, Reals]:
     """Points, shape (n, columns), scaled to [0, 1] if the setting says so, and their bounds."""
     points = _read(data / setting.file, key).astype(np.float64)
     points = points.reshape(len(points), -1)

@@ -22,7 +22,7 @@ from hushbid.datasets.partition import limited
 from hushbid.lab.experiments.cells import Configuration
 from hushbid.lab.experiments.market import Market, dealt
 from hushbid.lab.experiments.purchases import judged, pairs_of, purchase_experiment
-from hushbid.lab.experiments.results import Figure
+from hushbid.lab.experiments.results import PlottedFigure
 from hushbid.lab.experiments.runner import refuse_none
 from hushbid.lab.purchase_options import RareOptions
 from hushbid.protocol.errors import ConfigError
@@ -108,5 +108,5 @@ rare: Final = purchase_experiment(
     "Rare wanted points: what each method buys",
     _pairs,
     _measure,
-    Figure("share", "weighted.accuracy", ("method", "epsilon"), panel="points"),
+    PlottedFigure("share", "weighted.accuracy", ("method", "epsilon"), panel="points"),
 )

@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold
 
 from hushbid.lab.experiment_options import RegressionOptions
 from hushbid.lab.experiments.cells import Configuration, Measured
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, refuse_none
 from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.privacy.accounting.gaussian import gaussian_mu
@@ -286,5 +286,5 @@ regression: Final = Experiment(
     row=_row,
     said=_said,
     files=_files,
-    figure=Figure("epsilon", "relative_error", ("method", "neighbours"), log_y=True),
+    figure=PlottedFigure("epsilon", "relative_error", ("method", "neighbours"), log_y=True),
 )

@@ -22,7 +22,7 @@ from hushbid.lab.experiments.cells import Cell, Measured, software, write_whole
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PAGE", "ROWS", "TABLE", "ExperimentRow", "Figure", "rows_table", "write_results"]
+__all__ = ["PAGE", "ROWS", "TABLE", "ExperimentRow", "PlottedFigure", "rows_table", "write_results"]
 
 Lines: TypeAlias = dict[str, dict[float | None, list[float]]]
 """Line name → x → values, one per seed."""
@@ -52,7 +52,7 @@ class ExperimentRow:
 
 
 @dataclass(frozen=True)
-class Figure:
+class PlottedFigure:
     """A figure: the mean over seeds against a setting, in a band from the smallest to the largest value.
 
     Attributes:
@@ -72,7 +72,7 @@ class Figure:
 
 
 def write_results(
-    directory: Path, title: str, figure: Figure, rows: Sequence[Any], measured: Mapping[Cell, Measured]
+    directory: Path, title: str, figure: PlottedFigure, rows: Sequence[Any], measured: Mapping[Cell, Measured]
 ) -> None:
     """Write the table as Parquet and CSV, the figure as PNG and SVG, and the page.
 
@@ -148,13 +148,13 @@ def _column(values: Sequence[Any]) -> pa.Array:
 # -- the figure --------------------------------------------------------------------------------------------
 
 
-def _drawn(figure: Figure, table: pa.Table) -> dict[str, bytes]:
+def _drawn(figure: PlottedFigure, table: pa.Table) -> dict[str, bytes]:
     """The figure in both formats; empty if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         return {}
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import PlottedFigure as Canvas
 
     panels = _panels(figure, table)
     numbers = {name: number for number, name in enumerate(_names(panels))}
@@ -195,7 +195,7 @@ def _scale_by_magnitude(axes: Axes, values: Sequence[float]) -> None:
             axes.set_ylim(bottom=-0.3 * min(positive))  # Show a line at 0, but nothing below it.
 
 
-def _panels(figure: Figure, table: pa.Table) -> dict[str, Lines]:
+def _panels(figure: PlottedFigure, table: pa.Table) -> dict[str, Lines]:
     """The lines of each panel by title, which is empty if there is one panel."""
     found: dict[str, Lines] = {}
     for row in table.to_pylist():
@@ -228,7 +228,7 @@ def _draw(axes: Axes, name: str, points: Mapping[float | None, Sequence[float]],
 # -- the page ----------------------------------------------------------------------------------------------
 
 
-def _shown_figure(figure: Figure, table: pa.Table) -> list[str]:
+def _shown_figure(figure: PlottedFigure, table: pa.Table) -> list[str]:
     left_out = _names(_panels(figure, table))[_MOST_SERIES:]
     return [
         f"![{figure.y} by {figure.x}]({FIGURE}.svg)",

@@ -22,7 +22,7 @@ from hushbid.lab.experiments.market import DELTA, Market, dealt
 from hushbid.lab.experiments.methods import METHODS
 from hushbid.lab.experiments.publishing import PUBLISHED
 from hushbid.lab.experiments.purchases import figures_of, quality_columns
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.lab.purchase_options import RivalsOptions
 from hushbid.protocol.extras import OTHERS
@@ -144,5 +144,5 @@ rivals: Final = Experiment(
     measure=_measure,
     row=_row,
     said=_said,
-    figure=Figure("epsilon", "weighted.accuracy", ("rival",)),
+    figure=PlottedFigure("epsilon", "weighted.accuracy", ("rival",)),
 )

@@ -25,7 +25,7 @@ from hushbid.lab.experiments.cells import (
     data_of,
     write_whole,
 )
-from hushbid.lab.experiments.results import Figure, write_results
+from hushbid.lab.experiments.results import PlottedFigure, write_results
 from hushbid.protocol.errors import ConfigError
 from hushbid.text_files import check_directory_place
 
@@ -69,7 +69,7 @@ class Experiment(Generic[_Arguments, _Options, _Row]):
     measure: Callable[[_Options, Configuration, int], Measured]
     row: Callable[[Configuration, Sequence[Measured]], _Row]
     said: Callable[[Configuration, int], str]
-    figure: Figure
+    figure: PlottedFigure
     files: Callable[[_Options, Configuration], Sequence[Path]] = data_files
 
     def __call__(self, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> list[_Row]:

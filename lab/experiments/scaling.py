@@ -20,7 +20,7 @@ from hushbid.datasets import Partition, Table, build
 from hushbid.lab.experiments.bought_in_session import SESSIONS, opened, played, selection_of
 from hushbid.lab.experiments.cells import Configuration, Measured
 from hushbid.lab.experiments.market import Market
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.lab.purchase_options import ScalingOptions
 from hushbid.protocol.errors import ConfigError
@@ -174,5 +174,5 @@ scaling: Final = Experiment(
     measure=_measure,
     row=_row,
     said=_said,
-    figure=Figure("owners", "raw_per_point", ("rule", "batch"), log_y=True),
+    figure=PlottedFigure("owners", "raw_per_point", ("rule", "batch"), log_y=True),
 )

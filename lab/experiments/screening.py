@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import tomli_w
 
-from hushbid.catalogue.consumer_release import Consumer, Screening
+from hushbid.catalogue.consumer_release import ConsumerData, Screening
 from hushbid.catalogue.publishing import Publication, publish
 from hushbid.catalogue.screening import ScreeningResult, screen
 from hushbid.cluster.file import Cluster, open_cluster
@@ -28,7 +28,7 @@ from hushbid.datasets import Partition
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.lab.experiment_options import ScreeningOptions
 from hushbid.lab.experiments.cells import Configuration, Measured
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, refuse_none
 from hushbid.protocol.crypto.identity import simulated_identity
 from hushbid.protocol.data import DataColumns, Dataset
@@ -38,7 +38,7 @@ from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.roster.file import RosterFile
 from hushbid.running.simulate import simulate
 
-__all__ = ["BEST", "SETTINGS", "Row", "screening"]
+__all__ = ["BEST", "SETTINGS", "ScreeningRow", "screening"]
 
 BEST: Final = 2
 """Number of owners chosen, of five."""
@@ -55,7 +55,7 @@ assert WANTED_DIGITS in DIGIT_GROUPS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(ExperimentRow):
+class ScreeningRow(ExperimentRow):
     """One setting, over all seeds."""
 
     epsilon: float
@@ -167,7 +167,7 @@ def _screened(place: Path, cluster: Cluster, epsilon: float, seed: int) -> Scree
     session["network"] = {"address": "tcp://127.0.0.1:5790", "insecure": True}
     path = place / "session.toml"
     path.write_text(tomli_w.dumps(session), encoding="utf-8")
-    consumer = Consumer(
+    consumer = ConsumerData(
         validation=Dataset.from_arrays("validation", partition.validation.features),
         seed_set=Dataset.from_arrays("seed-set", partition.seed_set.features),
         target=place / "target",
@@ -200,10 +200,10 @@ def _procured(cluster: Cluster, chosen: Sequence[str]) -> tuple[float, float]:
     return full, screened
 
 
-def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
+def _row(configuration: Configuration, measured: Sequence[Measured]) -> ScreeningRow:
     bought = [(each["mmd2_full"], each["mmd2_screened"]) for each in measured if configuration["points"]]
     full, screened = (fmean(values) for values in zip(*bought, strict=True)) if bought else (None, None)
-    return Row(
+    return ScreeningRow(
         **configuration,
         target_epsilon=TARGET_EPSILON,
         delta=DELTA,
@@ -224,5 +224,5 @@ screening: Final = Experiment(
     measure=_measure,
     row=_row,
     said=_said,
-    figure=Figure("epsilon", "right_first", ("owner_points",)),
+    figure=PlottedFigure("epsilon", "right_first", ("owner_points",)),
 )

@@ -20,20 +20,20 @@ from hushbid.cluster.file import Cluster, open_cluster, read_cluster
 from hushbid.lab.experiment_options import SelectionOptions
 from hushbid.lab.experiments.cells import Configuration, Measured
 from hushbid.lab.experiments.purchases import figures_of, means
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, refuse_none
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.running.simulate import simulate
 
-__all__ = ["DELTA", "Row", "selection"]
+__all__ = ["DELTA", "SelectionRow", "selection"]
 
 DELTA: Final = 1e-5
 _MAP_SEED: Final = 20190101
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(ExperimentRow):
+class SelectionRow(ExperimentRow):
     """One setting, over all seeds. MMD² of the bought points is against D_v, with the exact kernel."""
 
     dataset: str
@@ -190,7 +190,7 @@ def _protection(mechanism: str, epsilon: float, seed: int) -> dict[str, Any]:
     }
 
 
-def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
+def _row(configuration: Configuration, measured: Sequence[Measured]) -> SelectionRow:
     first, choices = measured[0], [each["choices"] for each in measured]
 
     def mmd2(name: str) -> tuple[float, ...]:
@@ -200,7 +200,7 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
         name: {kind: means([each[name][kind] for each in choices]) for kind in kinds}
         for name, kinds in choices[0].items()
     }
-    return Row(
+    return SelectionRow(
         dataset=configuration["dataset"],
         mechanism=configuration["mechanism"],
         epsilon=float(configuration["epsilon"]),
@@ -228,5 +228,5 @@ selection: Final = Experiment(
     row=_row,
     said=_said,
     files=_files,
-    figure=Figure("epsilon", "choices.run.plain.mmd2", ("dataset", "points")),
+    figure=PlottedFigure("epsilon", "choices.run.plain.mmd2", ("dataset", "points")),
 )

@@ -31,7 +31,7 @@ from hushbid.lab.experiments.cells import Configuration, Measured
 from hushbid.lab.experiments.market import Market, dealt
 from hushbid.lab.experiments.methods import METHODS
 from hushbid.lab.experiments.rare import deal_rare
-from hushbid.lab.experiments.results import ExperimentRow, Figure
+from hushbid.lab.experiments.results import ExperimentRow, PlottedFigure
 from hushbid.lab.experiments.runner import Experiment, refuse_none, refuse_unknown
 from hushbid.protocol.errors import ConfigError
 
@@ -350,5 +350,7 @@ worth: Final = Experiment(
     measure=_measure,
     row=_row,
     said=_said,
-    figure=Figure("own_rows", "own_and_bought", ("labelled", "model", "choice", "rule"), panel="setting"),
+    figure=PlottedFigure(
+        "own_rows", "own_and_bought", ("labelled", "model", "choice", "rule"), panel="setting"
+    ),
 )

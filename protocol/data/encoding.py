@@ -24,7 +24,7 @@ from hushbid.protocol.data.column import LISTED, MEASURED, MOMENTS, ONE_HOT, WHO
 from hushbid.protocol.data.csv_files import ENCODING_ADVICE, NO_TEXT, Source, source_of
 from hushbid.protocol.data.images import encoded_images, table_images
 from hushbid.protocol.data.moments import DAY, is_moment, moments_of, table_dates, table_times
-from hushbid.protocol.data.table_faults import Fault, Flags
+from hushbid.protocol.data.table_faults import ColumnFault, Flags
 from hushbid.protocol.errors import DataError
 from hushbid.protocol.names import an
 
@@ -76,13 +76,13 @@ def table_of(parts: Iterable[tuple[Column, npt.NDArray[np.float64]]]) -> Any:
 
 def encoded_column(
     column: Column, values: Any, source: Source | None = None
-) -> tuple[npt.NDArray[np.float64], list[Fault]]:
+) -> tuple[npt.NDArray[np.float64], list[ColumnFault]]:
     """A column's numbers, shape (rows, width), and what does not fit: such rows have no meaning.
 
     Args:
         source: The file, if the values are its cells: text whose type the column's kind decides.
     """
-    faults: list[Fault] = []
+    faults: list[ColumnFault] = []
     wrong = np.zeros(len(values), dtype=np.bool_)
 
     def find(rows: Flags, what: str, advice: str) -> None:
@@ -90,11 +90,11 @@ def encoded_column(
         new = rows & ~wrong
         if new.any():
             beyond = advice is _BOUNDS and column.kind in MEASURED
-            faults.append(Fault(column.name, what, advice, new, beyond))
+            faults.append(ColumnFault(column.name, what, advice, new, beyond))
             wrong[new] = True
 
     if source is not None and not pa.types.is_string(values.type):
-        return _nothing(column, values), [Fault(column.name, NO_TEXT, ENCODING_ADVICE)]
+        return _nothing(column, values), [ColumnFault(column.name, NO_TEXT, ENCODING_ADVICE)]
     plain = None
     if column.kind in ("number", "integer") and column.gaps is None and source is not None:
         plain = plain_numbers(values, decimal=source.dialect.decimal or ".")
@@ -111,11 +111,11 @@ def encoded_column(
         try:
             return encoded_images(column, values, known, ""), faults
         except DataError as error:
-            image = Fault(column.name, error.what.strip().removesuffix("."), error.advice)
+            image = ColumnFault(column.name, error.what.strip().removesuffix("."), error.advice)
             return _nothing(column, values), [*faults, image]
     if (why := _misfit(column, values)) is not None:
         return _nothing(column, values), [
-            Fault(column.name, why, "Convert the column, or correct the schema.")
+            ColumnFault(column.name, why, "Convert the column, or correct the schema.")
         ]
     if column.kind in LISTED:
         return _of_categories(column, values, gaps, find), faults

@@ -21,7 +21,7 @@ from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import DataError
 
 if TYPE_CHECKING:
-    from hushbid.protocol.data.table_faults import Fault
+    from hushbid.protocol.data.table_faults import ColumnFault
     from hushbid.protocol.space.labels import LabelCode
 
 __all__ = ["IDENTIFIERS", "LABELS", "beyond", "fitted", "kept_rows", "none_of", "over_room", "settled"]
@@ -42,8 +42,8 @@ def none_of(unfit: Mapping[str, Flags], rows: int) -> Flags:
 
 
 def settled(
-    encoded: npt.NDArray[np.float64], faults: Sequence[Fault], schema: Schema, *, drop: bool
-) -> tuple[dict[str, Flags], list[Fault], dict[str, int]]:
+    encoded: npt.NDArray[np.float64], faults: Sequence[ColumnFault], schema: Schema, *, drop: bool
+) -> tuple[dict[str, Flags], list[ColumnFault], dict[str, int]]:
     """What becomes of the faults of a table: numbers are clipped in place, or rows dropped.
 
     Args:
@@ -54,7 +54,7 @@ def settled(
         The rows to drop, by column; the faults that stay; and how many values were clipped, by column.
     """
     unfit: dict[str, Flags] = {}
-    stay: list[Fault] = []
+    stay: list[ColumnFault] = []
     clipped: Counter[str] = Counter()
     first = {column.name: place for column, place in zip(schema.columns, schema.places, strict=True)}
     kinds = {column.name: column for column in schema.columns}

@@ -44,7 +44,7 @@ from hushbid.protocol.faults import faults as words_of
 
 if TYPE_CHECKING:
     from hushbid.protocol.data.frames import Frame
-    from hushbid.protocol.data.table_faults import Fault
+    from hushbid.protocol.data.table_faults import ColumnFault
 
 __all__ = ["Schema"]
 
@@ -179,20 +179,20 @@ class Schema(BaseModel):
             raise refusal(faults, name, table.column_names, source_of(table))
         return encoded
 
-    def fitted(self, table: ArrowTable) -> tuple[npt.NDArray[np.float64], list[Fault]]:
+    def fitted(self, table: ArrowTable) -> tuple[npt.NDArray[np.float64], list[ColumnFault]]:
         """The numbers of a table's rows, and all that does not fit; rows with a fault have no meaning."""
         # pyarrow is slow to import.
         from hushbid.protocol.data.csv_files import source_of  # noqa: PLC0415
         from hushbid.protocol.data.encoding import encoded_column  # noqa: PLC0415
-        from hushbid.protocol.data.table_faults import ABSENT, NAMES_ADVICE, Fault  # noqa: PLC0415
+        from hushbid.protocol.data.table_faults import ABSENT, NAMES_ADVICE, ColumnFault  # noqa: PLC0415
 
         encoded = np.zeros((table.num_rows, self.width))
-        faults: list[Fault] = []
+        faults: list[ColumnFault] = []
         first, source, names = 0, source_of(table), table.column_names
         for column in self.columns:
             if (count := names.count(column.name)) != 1:
                 what = "is there several times" if count else ABSENT
-                faults.append(Fault(column.name, what, NAMES_ADVICE))
+                faults.append(ColumnFault(column.name, what, NAMES_ADVICE))
             else:
                 part = encoded[:, first : first + column.width]
                 part[:], found = encoded_column(column, table.column(column.name), source)

@@ -13,7 +13,7 @@ from hushbid.protocol.data.csv_files import Source
 from hushbid.protocol.data.names import found, listed
 from hushbid.protocol.errors import DataError
 
-__all__ = ["ABSENT", "NAMES_ADVICE", "Fault", "Flags", "check_present", "refusal"]
+__all__ = ["ABSENT", "NAMES_ADVICE", "ColumnFault", "Flags", "check_present", "refusal"]
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
@@ -24,7 +24,7 @@ _MOST: Final = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Fault:
+class ColumnFault:
     """What does not fit in a column.
 
     Attributes:
@@ -58,11 +58,11 @@ def check_present(wanted: Iterable[str], names: Sequence[str], name: str) -> Non
         DataError: It has not; the message says which columns it has.
     """
     if absent := [column for column in wanted if column not in names]:
-        raise refusal([Fault(column, ABSENT, NAMES_ADVICE) for column in absent], name, names)
+        raise refusal([ColumnFault(column, ABSENT, NAMES_ADVICE) for column in absent], name, names)
 
 
 def refusal(
-    faults: Sequence[Fault], name: str, names: Sequence[str], source: Source | None = None
+    faults: Sequence[ColumnFault], name: str, names: Sequence[str], source: Source | None = None
 ) -> DataError:
     """One error about all faults of a table; there is at least one.
 

@@ -25,7 +25,7 @@ from typer.exceptions import TyperException
 
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.runtime.ending import (
-    Record,
+    JsonResult,
     fail,
     is_quiet,
     json_line,
@@ -43,12 +43,12 @@ __all__ = [
     "HELP_OPTIONS",
     "OPTION",
     "JsonOption",
+    "JsonResult",
     "KeyOption",
     "KeywordFunction",
     "LogFormatOption",
     "LogLevelOption",
     "MetricsOption",
-    "Record",
     "StateOption",
     "built",
     "by_option",
@@ -179,10 +179,10 @@ def verb(
     show: Callable[[Any], object] | None = None,
     ends: Callable[[Any], ExitCode] | None = None,
     sources: Collection[str] = (),
-) -> Callable[[Callable[..., Mapping[str, Any] | Record]], Callable[..., None]]:
+) -> Callable[[Callable[..., Mapping[str, Any] | JsonResult]], Callable[..., None]]:
     """Make a verb of a function that returns its result: add `--json`, and end the process (`run_verb`)."""
 
-    def decorate(result: Callable[..., Mapping[str, Any] | Record]) -> Callable[..., None]:
+    def decorate(result: Callable[..., Mapping[str, Any] | JsonResult]) -> Callable[..., None]:
         parameters = list(inspect.signature(result, eval_str=True).parameters.values())
         told = any(each.name == _JSON.name for each in parameters)
 

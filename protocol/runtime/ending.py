@@ -23,7 +23,7 @@ from hushbid.protocol.runtime.telemetry.logs import LogFormat, LogLevel, log, lo
 from hushbid.protocol.shortage import as_shortage, shortage_of
 
 __all__ = [
-    "Record",
+    "JsonResult",
     "fail",
     "is_quiet",
     "json_line",
@@ -51,7 +51,7 @@ _OUT_OF_REACH: Final = (
 """Numbers of errors that a path gives which a user named, and not a bug of ours."""
 
 
-class Record(Protocol):
+class JsonResult(Protocol):
     """A verb's result that is its own JSON, as `hushbid.protocol.figures.Figures` are."""
 
     def as_json(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Record(Protocol):
 
 
 def run_verb(
-    body: Callable[[], Mapping[str, Any] | Record],
+    body: Callable[[], Mapping[str, Any] | JsonResult],
     *,
     as_json: bool,
     show: Callable[[Any], object] | None = None,
@@ -114,7 +114,7 @@ def run_verb(
 
 
 def _tell_result(
-    result: Mapping[str, Any] | Record,
+    result: Mapping[str, Any] | JsonResult,
     *,
     as_json: bool,
     show: Callable[[Any], object] | None,

@@ -25,11 +25,11 @@ from hushbid.protocol.transcript.record import (
     FRAME_BYTES,
     MAGIC,
     PREAMBLE_BYTES,
-    Frame,
     Header,
     MalformedRecord,
     Preamble,
     Record,
+    RecordLengths,
     decode_frame,
     decode_header,
     decode_preamble,
@@ -186,7 +186,7 @@ class TranscriptReader(Iterator[Record], Closing):
             self.torn_bytes = start_left
             return None
         lead = self._take(FRAME_BYTES)
-        frame: Frame | None = None
+        frame: RecordLengths | None = None
         try:
             frame = decode_frame(lead)
             if frame.remaining > self._left:

@@ -27,11 +27,11 @@ __all__ = [
     "MAGIC",
     "PREAMBLE_BYTES",
     "SALT_BYTES",
-    "Frame",
     "Header",
     "MalformedRecord",
     "Preamble",
     "Record",
+    "RecordLengths",
     "RecordedItem",
     "chain",
     "decode_frame",
@@ -130,7 +130,7 @@ class Preamble(NamedTuple):
     header_bytes: int
 
 
-class Frame(NamedTuple):
+class RecordLengths(NamedTuple):
     """The lengths of a record's two parts."""
 
     public_bytes: int
@@ -292,7 +292,7 @@ def _refusal(number: int, items: Sequence[Item]) -> LocalProtocolError:
     return LocalProtocolError(f"record {number}: the kind or the time of an item cannot be recorded.")
 
 
-def decode_frame(frame: bytes) -> Frame:
+def decode_frame(frame: bytes) -> RecordLengths:
     """The lengths that a record begins with.
 
     Their checksum distinguishes a damaged length from a record that was cut short.
@@ -305,10 +305,10 @@ def decode_frame(frame: bytes) -> Frame:
         raise MalformedRecord("the checksum of the record's lengths does not hold")
     if max(public_bytes, private_bytes) > limits.MAX_RECORD_PART_BYTES:
         raise MalformedRecord(f"a part of the record is longer than {limits.MAX_RECORD_PART_BYTES} bytes")
-    return Frame(public_bytes, private_bytes)
+    return RecordLengths(public_bytes, private_bytes)
 
 
-def decode_record(frame: Frame, rest: bytes, *, number: int, previous: bytes) -> Record:
+def decode_record(frame: RecordLengths, rest: bytes, *, number: int, previous: bytes) -> Record:
     """Check and decode one record.
 
     Args:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hushbid.protocol.transcript.reader import TranscriptReader
-from hushbid.protocol.transcript.record import DIGEST_BYTES, Frame, Header, decode_frame
+from hushbid.protocol.transcript.record import DIGEST_BYTES, Header, RecordLengths, decode_frame
 
 __all__ = ["Redaction", "redact", "redact_record"]
 
@@ -63,7 +63,7 @@ def redact(path: Path, write: Callable[[bytes], object]) -> Redaction:
         return Redaction(records.header, records.count, records.head, fields, records.torn_bytes)
 
 
-def redact_record(frame: Frame, rest: bytes, *, private_fields: int) -> bytes:
+def redact_record(frame: RecordLengths, rest: bytes, *, private_fields: int) -> bytes:
     """A whole record without the salts and values of its private fields.
 
     Args:

@@ -23,7 +23,7 @@ from hushbid.protocol.transcript.session_file import recorded_digest, recorded_s
 from hushbid.protocol.wire.codec import decode_message, said_to
 from hushbid.protocol.wire.messages import Close, Farewell
 
-__all__ = ["Fault", "RecordedFrame", "Signature", "SignedHead", "Verification", "frame_of", "verify"]
+__all__ = ["Contradiction", "RecordedFrame", "Signature", "SignedHead", "Verification", "frame_of", "verify"]
 
 _HEADER_RECORD: Final = -1
 _FRAMES: Final = (Send.KIND, Received.KIND)
@@ -62,7 +62,7 @@ class SignedHead(NamedTuple):
     outcome: str = ""
 
 
-class Fault(NamedTuple):
+class Contradiction(NamedTuple):
     """A contradiction in a transcript whose chain holds.
 
     Args:
@@ -112,7 +112,7 @@ class Verification(NamedTuple):
     private_fields: int
     redacted_fields: int
     signed: tuple[SignedHead, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Contradiction, ...] = ()
 
     @property
     def signature(self) -> Signature:
@@ -183,7 +183,7 @@ class _Heads:
 
     def __init__(self, header: Header) -> None:
         self.signed: list[SignedHead] = []
-        self.faults: list[Fault] = []
+        self.faults: list[Contradiction] = []
         self._header = header
         self._session: Session | None = None
         self._has_seeds = True
@@ -286,4 +286,4 @@ class _Heads:
         return Signature.HOLDS if signs_head(session, party, head, signature) else Signature.FAILS
 
     def _fault(self, record: int, what: str) -> None:
-        self.faults.append(Fault(record, what))
+        self.faults.append(Contradiction(record, what))

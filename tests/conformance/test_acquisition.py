@@ -16,7 +16,7 @@ import pytest
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER
-from hushbid.protocol.privacy.acquisition import RULES, AcquisitionRule, Standing, acquisition_rule
+from hushbid.protocol.privacy.acquisition import RULES, AcquisitionRule, BidStanding, acquisition_rule
 from hushbid.protocol.privacy.noise import SimulatedNoise
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.space.features import SEED_BYTES, FeatureMap
@@ -224,7 +224,7 @@ def test_a_rule_is_sealed_and_takes_points_with_bids_together(rule: str) -> None
 def asks_whoever_bids(rule: AcquisitionRule) -> bool:
     """Whether who is asked does not depend on what anybody bids, so that an ask tells nothing of it."""
     standings = [
-        Standing(f"owner-{place}", 100 * -place, 1, place, place + 1) for place in range(rule.owners)
+        BidStanding(f"owner-{place}", 100 * -place, 1, place, place + 1) for place in range(rule.owners)
     ]
     everybody = {standing.owner for standing in standings}
     return not rule.draws() and set(rule.ask(0, standings, frozenset(), ())) == everybody

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from hushbid.evidence.audit.run import audit, choose
-from hushbid.evidence.sweep.crash_sweep import Setting, check, sweep, uncrashed
+from hushbid.evidence.sweep.crash_sweep import CrashSetting, check, sweep, uncrashed
 from hushbid.evidence.sweep.crashes import crashes_at
 from hushbid.evidence.sweep.fault_sweep import check_seed
 from hushbid.evidence.sweep.plan import plan_of
-from hushbid.evidence.sweep.session import Course
+from hushbid.evidence.sweep.session import SimulatedCourse
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.result import make_plan
 from hushbid.plan.setting import plan_setting
@@ -37,7 +37,7 @@ from hushbid.transcripts.verification.session import verify_all
 
 TOYS = ("tests.support.coarse_release", "tests.support.every_bidder")
 RELEASE, RULE = "coarse", "every-bidder"
-SETTING = Setting(RULE, RELEASE, rounds=4, owners=2)
+SETTING = CrashSetting(RULE, RELEASE, rounds=4, owners=2)
 FLAGS = PlanFlags(
     owners=5, points=100, batch=1, validation=380, owner_points=1_000, columns=20,
     epsilon_owners=1.0, epsilon_consumer=1.0, rule=RULE, release=RELEASE,
@@ -59,19 +59,19 @@ def _registered() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def played() -> tuple[Session, Course]:
+def played() -> tuple[Session, SimulatedCourse]:
     return uncrashed(SETTING)
 
 
 @pytest.fixture
-def transcripts(played: tuple[Session, Course], tmp_path: Path) -> dict[str, Path]:
+def transcripts(played: tuple[Session, SimulatedCourse], tmp_path: Path) -> dict[str, Path]:
     paths = {party: tmp_path / f"{party}.transcript" for party in played[1].transcripts}
     for party, image in played[1].transcripts.items():
         paths[party].write_bytes(image)
     return paths
 
 
-def test_a_whole_session_is_played_on_them(played: tuple[Session, Course]) -> None:
+def test_a_whole_session_is_played_on_them(played: tuple[Session, SimulatedCourse]) -> None:
     session, course = played
     assert (session.file.summary.mechanism, session.rule.name) == (RELEASE, RULE)
     assert len(course.result["delivered points"]) == SETTING.rounds
@@ -81,7 +81,7 @@ def test_a_whole_session_is_played_on_them(played: tuple[Session, Course]) -> No
     assert check(course, course) == []
 
 
-def test_it_is_the_toy_that_releases(played: tuple[Session, Course]) -> None:
+def test_it_is_the_toy_that_releases(played: tuple[Session, SimulatedCourse]) -> None:
     toy = played[0].target
     (draw,) = toy.draws(0)
     noise = np.arange(draw.size, dtype=np.int64) * 1_000
@@ -90,7 +90,7 @@ def test_it_is_the_toy_that_releases(played: tuple[Session, Course]) -> None:
     assert np.any(released)
 
 
-def test_what_is_guaranteed_is_stated(played: tuple[Session, Course]) -> None:
+def test_what_is_guaranteed_is_stated(played: tuple[Session, SimulatedCourse]) -> None:
     owners, consumer = played[0].privacy()[:2]
     assert owners.epsilon is not None
     assert consumer.epsilon is not None
@@ -103,7 +103,7 @@ def test_its_transcripts_verify_and_replay(transcripts: dict[str, Path]) -> None
     assert all(replayed(path).finished for path in transcripts.values())
 
 
-def test_it_survives_a_crash_at_every_step_of_every_party(played: tuple[Session, Course]) -> None:
+def test_it_survives_a_crash_at_every_step_of_every_party(played: tuple[Session, SimulatedCourse]) -> None:
     course = played[1]
     plan = []
     for party, steps in course.steps.items():

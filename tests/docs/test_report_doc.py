@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hushbid.report.curves import BASELINES, Curve, Quality
-from hushbid.report.figures import Figures, SessionFacts, TranscriptFacts
+from hushbid.report.curves import BASELINES, Curve, QualityCurves
+from hushbid.report.figures import ReportFigures, SessionFacts, TranscriptFacts
 from hushbid.report.incidents import Incident, Incidents
 from hushbid.report.missing import Missing
 from hushbid.report.own_rows import Image
@@ -40,7 +40,7 @@ def fields(kind: Any) -> set[str]:
     [
         ("`session`", SessionFacts),
         ("`transcripts`", TranscriptFacts),
-        ("`quality`", Quality),
+        ("`quality`", QualityCurves),
         ("`rounds`", RoundFigures),
         ("`owners`", OwnerFigures),
     ],
@@ -67,7 +67,7 @@ def test_the_limits_of_pictures_are_those_of_the_code() -> None:
 
 def test_every_part_is_there() -> None:
     parts = {*PAGE.first_names("The others")} | {"session", "transcripts", "quality", "rounds", "owners"}
-    assert parts == fields(Figures)
+    assert parts == fields(ReportFigures)
 
 
 @pytest.mark.parametrize(

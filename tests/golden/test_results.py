@@ -25,7 +25,7 @@ from hushbid.protocol.figures import Figures
 from hushbid.results.run import RunResult
 from hushbid.tables.training import Trained
 from hushbid.tables.valuing import Worth
-from hushbid.tables.weighing import Weighing
+from hushbid.tables.weighing import WeighedTables
 from tests.conftest import ROOT
 
 SHAPES: Final = Path(__file__).parent / "results"
@@ -40,7 +40,7 @@ RECORDS: Final[dict[str, type[Figures]]] = {
     "curator": CuratorResult,
     "owner": OwnerResult,
     "train": Trained,
-    "weigh": Weighing,
+    "weigh": WeighedTables,
     "value": Worth,
 }
 VOLATILE: Final = frozenset(

@@ -26,7 +26,7 @@ from hushbid.protocol.limits import (
 )
 from hushbid.protocol.runtime.keys import KeyPair, PublicKey, new_keypair
 from hushbid.protocol.runtime.network import authentication
-from hushbid.protocol.runtime.network.authentication import Authenticator, Refusal
+from hushbid.protocol.runtime.network.authentication import Authenticator, Rejection
 from hushbid.protocol.runtime.network.dealer import DealerEndpoint, Happening
 from hushbid.protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
 from hushbid.protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES, parse_address
@@ -148,7 +148,7 @@ def test_an_unregistered_key_is_told_once_and_reaches_nobody(
         wire.introduce(alice)
     assert [arrival.peer for arrival in wire.arrived] == ["alice"]
     assert wire.happened[dealer] == [Happening.AUTHENTICATION_FAILED]
-    assert router.refusals == {Refusal.UNKNOWN_KEY: 1}
+    assert router.refusals == {Rejection.UNKNOWN_KEY: 1}
     assert "unknown-key" in caplog.text
     (refused,) = [vars(line)["fields"] for line in caplog.records if "fields" in vars(line)]
     assert STRANGER.public.fingerprint in refused["fingerprints"]
@@ -500,14 +500,14 @@ def test_loopback_is_known(text: str, loopback: bool) -> None:
 
 ZAP_KEY = bytes(range(32))
 ZAP_REQUESTS = {
-    "unknown key": ([b"1.0", b"7", b"hushbid", b"10.0.0.9", b"", b"CURVE", ZAP_KEY], Refusal.UNKNOWN_KEY),
-    "short key": ([b"1.0", b"7", b"hushbid", b"10.0.0.9", b"", b"CURVE", b"abc"], Refusal.MALFORMED),
-    "no credentials": ([b"1.0", b"7", b"hushbid", b"10.0.0.9", b"", b"CURVE"], Refusal.MALFORMED),
-    "plain": ([b"1.0", b"7", b"hushbid", b"10.0.0.9", b"", b"PLAIN", b"u", b"p"], Refusal.MECHANISM),
-    "null": ([b"1.0", b"7", b"hushbid", b"127.0.0.1", b"", b"NULL"], Refusal.MECHANISM),
-    "other domain": ([b"1.0", b"7", b"global", b"10.0.0.9", b"", b"CURVE", ZAP_KEY], Refusal.MALFORMED),
-    "other version": ([b"2.0", b"7", b"hushbid", b"10.0.0.9", b"", b"CURVE", ZAP_KEY], Refusal.MALFORMED),
-    "truncated": ([b"1.0", b"7", b"hushbid"], Refusal.MALFORMED),
+    "unknown key": ([b"1.0", b"7", b"hushbid", b"10.0.0.9", b"", b"CURVE", ZAP_KEY], Rejection.UNKNOWN_KEY),
+    "short key": ([b"1.0", b"7", b"hushbid", b"10.0.0.9", b"", b"CURVE", b"abc"], Rejection.MALFORMED),
+    "no credentials": ([b"1.0", b"7", b"hushbid", b"10.0.0.9", b"", b"CURVE"], Rejection.MALFORMED),
+    "plain": ([b"1.0", b"7", b"hushbid", b"10.0.0.9", b"", b"PLAIN", b"u", b"p"], Rejection.MECHANISM),
+    "null": ([b"1.0", b"7", b"hushbid", b"127.0.0.1", b"", b"NULL"], Rejection.MECHANISM),
+    "other domain": ([b"1.0", b"7", b"global", b"10.0.0.9", b"", b"CURVE", ZAP_KEY], Rejection.MALFORMED),
+    "other version": ([b"2.0", b"7", b"hushbid", b"10.0.0.9", b"", b"CURVE", ZAP_KEY], Rejection.MALFORMED),
+    "truncated": ([b"1.0", b"7", b"hushbid"], Rejection.MALFORMED),
 }
 
 
@@ -526,7 +526,7 @@ def ask(request: list[bytes], roster: dict[str, str] | None) -> tuple[list[bytes
 
 
 @pytest.mark.parametrize(("request_", "refusal"), ZAP_REQUESTS.values(), ids=list(ZAP_REQUESTS))
-def test_every_refusal_is_a_400_never_a_300(request_: list[bytes], refusal: Refusal) -> None:
+def test_every_refusal_is_a_400_never_a_300(request_: list[bytes], refusal: Rejection) -> None:
     reply, counts = ask(request_, ROSTER)
     assert reply == [b"1.0", b"7", b"400", refusal.value.encode(), b"", b""]
     assert counts == {refusal: 1}
@@ -534,7 +534,7 @@ def test_every_refusal_is_a_400_never_a_300(request_: list[bytes], refusal: Refu
 
 @pytest.mark.parametrize(
     ("address", "refusals"),
-    [(b"127.0.0.1", {}), (b"::ffff:127.0.0.1", {}), (b"10.0.0.9", {Refusal.NOT_LOOPBACK: 1})],
+    [(b"127.0.0.1", {}), (b"::ffff:127.0.0.1", {}), (b"10.0.0.9", {Rejection.NOT_LOOPBACK: 1})],
     ids=["loopback", "mapped loopback", "elsewhere"],
 )
 def test_without_security_only_this_machine_may_come(address: bytes, refusals: dict[str, int]) -> None:
@@ -582,7 +582,7 @@ def test_a_key_has_so_many_handshakes_and_no_other_pays_for_it(
         wire.connect(router.address, ALICE)
     third = wire.dealer(router.address, ALICE)
     wire.until(lambda: wire.happened[third] == [Happening.AUTHENTICATION_FAILED], "a refusal")
-    assert router.refusals == {Refusal.TOO_MANY: 1}
+    assert router.refusals == {Rejection.TOO_MANY: 1}
     assert wire.introduce(wire.connect(router.address, BOB)).peer == "bob"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from hushbid.cli.web import Course
+from hushbid.cli.web import LiveState
 from hushbid.protocol.names import CURATOR
 from hushbid.replay.serving import PageServer
 from tests.processes.test_replay_page import click, emulate, step, text
@@ -36,7 +36,7 @@ class Growing:
             if party in (CURATOR, "owner-0")
         }
         self.run = place / "run"
-        self.course = Course([self.run])
+        self.course = LiveState([self.run])
         self.server = PageServer(0, self.course.served)
 
     def look(self) -> None:

@@ -19,7 +19,7 @@ from hushbid.cli.app import app
 from hushbid.curator.connections import Ignored
 from hushbid.protocol.errors import Offence
 from hushbid.protocol.privacy.acquisition import RULES as RULES_BY_NAME
-from hushbid.protocol.runtime.network.authentication import Refusal
+from hushbid.protocol.runtime.network.authentication import Rejection
 from hushbid.protocol.runtime.network.connection_limits import Cut
 from hushbid.protocol.runtime.network.router import Drop
 from hushbid.protocol.runtime.telemetry.log_events import LOG_EVENTS
@@ -140,7 +140,7 @@ REASONS = {
     "refusals": Offence,
     "frames_dropped": Drop,
     "frames_ignored": Ignored,
-    "connections_refused": Refusal,
+    "connections_refused": Rejection,
     "connections_cut": Cut,
 }
 

@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from hushbid.protocol.names import CURATOR
-from hushbid.replay.facts import ALL_OWNERS, Chosen, Cloud, Facts, PointPicture, ScoreCourse, Steps
+from hushbid.replay.facts import ALL_OWNERS, ChosenPoints, Cloud, Facts, PointPicture, ScoreCourse, Steps
 from hushbid.replay.knowledge import knowledge_of
 from hushbid.replay.merging import facts_of
 from hushbid.replay.offers import MOST_OFFERED
@@ -398,7 +398,7 @@ def large() -> Facts:
             some=few,
         ),
         copies={},
-        chosen=Chosen(
+        chosen=ChosenPoints(
             teller=0,
             round=tuple(range(1, ROUNDS + 1)),
             owner=tuple(2 + (i * 7919) % OWNERS for i in range(ROUNDS)),

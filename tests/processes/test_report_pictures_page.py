@@ -15,7 +15,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from hushbid.protocol.data import DataColumns
 from hushbid.protocol.names import CURATOR
-from hushbid.report.own_rows import Image, Wanted
+from hushbid.report.own_rows import ConsumerRows, Image
 from hushbid.report.style import DARK, GREEN, PAPER
 from hushbid.running.report import write_report
 from tests.conftest import ROOT
@@ -122,7 +122,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         image = Image(SIDE, SIDE + 1) if name == "images" else None
         columns = DataColumns(label="paid" if name == "table" else None)
         offered = tuple(place / f"{owner}.npz" for owner in ("north", "south") if name == "scans")
-        wanted = Wanted(validation=bought.validation, columns=columns, image=image, offered=offered)
+        wanted = ConsumerRows(validation=bought.validation, columns=columns, image=image, offered=offered)
         write_report([bought.consumer], place / "page.html", wanted=wanted)
         found[name] = place / "page.html"
     return found

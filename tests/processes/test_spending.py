@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hushbid.lab.bench.spent import Spending, descendants, processor_seconds, tree_seconds
+from hushbid.lab.bench.spent import ProcessorSampler, descendants, processor_seconds, tree_seconds
 
 BURN = 0.3
 CHILD = f"import time\nwhile time.process_time() < {BURN}: pass\ninput()"
@@ -47,7 +47,7 @@ def test_a_tree_has_the_time_of_a_child_and_the_child_has_its_own(parent: subpro
 
 
 def test_spending_between_two_times_is_that_of_the_launchers_descendants_in_them() -> None:
-    with Spending(os.getpid()) as spending:
+    with ProcessorSampler(os.getpid()) as spending:
         idle = time.monotonic()
         time.sleep(0.05)
         began = time.monotonic()

@@ -24,10 +24,10 @@ from hushbid.curator.selection.blind import BlindSelection
 from hushbid.curator.verification import UncheckedBid
 from hushbid.evidence.sweep import course
 from hushbid.evidence.sweep.blind_mutation import blind_mutations
-from hushbid.evidence.sweep.course import Evidence, run_plan
+from hushbid.evidence.sweep.course import SessionEvidence, run_plan
 from hushbid.evidence.sweep.fault_sweep import FaultSweep, seeds_of, sweep_faults
 from hushbid.evidence.sweep.invariants import INVARIANTS, broken, invariants_of
-from hushbid.evidence.sweep.plan import Plan, plan_of
+from hushbid.evidence.sweep.plan import SweepPlan, plan_of
 from hushbid.owner.numerics import BlindOwnerNumerics
 from hushbid.protocol.crypto.blinding import MASK_BYTES, NOT_SENT, BlindKeys, Mask
 from hushbid.protocol.crypto.sealing import unpack_content
@@ -245,7 +245,7 @@ def test_a_bug_that_breaks_an_invariant_is_caught(
     assert any(list(INVARIANTS[name](run_plan(plan))) for plan in plans)
 
 
-def candidates(plant: Callable[..., None]) -> Iterator[Plan]:
+def candidates(plant: Callable[..., None]) -> Iterator[SweepPlan]:
     """Plans in which there is what a bug takes to show."""
     lying = (wrong_scores_are_paid, void_boxes_are_paid, void_boxes_exclude, unsigned_bids_are_taken)
     for seed in range(1500):
@@ -259,7 +259,7 @@ def candidates(plant: Callable[..., None]) -> Iterator[Plan]:
             yield drawn
 
 
-def calm(**changes: Any) -> Plan:
+def calm(**changes: Any) -> SweepPlan:
     """A plan in which nothing goes wrong."""
     plain = dataclasses.replace(
         plan_of(1, BLIND), release="gaussian", rounds=4, batch=2, rows=(5, 4), cadence=None, min_owners=1
@@ -338,7 +338,7 @@ def test_what_is_in_a_box_only_the_consumer_finds_where_owners_commit(
     assert not ledger.refusals
 
 
-def with_one_lie(name: str, patch: pytest.MonkeyPatch, **changes: Any) -> Evidence:
+def with_one_lie(name: str, patch: pytest.MonkeyPatch, **changes: Any) -> SessionEvidence:
     """A session in which one owner does one thing to every frame that it can be done to."""
     patch.setattr(
         course, "blind_mutations", lambda session, owner: {name: blind_mutations(session, owner)[name]}

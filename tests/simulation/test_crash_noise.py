@@ -15,9 +15,9 @@ import pytest
 
 from hushbid.consumer.numerics import ConsumerNumerics
 from hushbid.curator.numerics import CuratorNumerics
-from hushbid.evidence.sweep.crash_sweep import Setting, check, sweep, uncrashed
+from hushbid.evidence.sweep.crash_sweep import CrashSetting, check, sweep, uncrashed
 from hushbid.evidence.sweep.crashes import Crashes, crashes_at, crashes_of, same_steps
-from hushbid.evidence.sweep.session import Course, run
+from hushbid.evidence.sweep.session import SimulatedCourse, run
 from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.errors import ExitCode
@@ -33,7 +33,7 @@ from hushbid.simulation.simulator import UNRECORDED, Crash
 from hushbid.transcripts.replay import replayed
 
 ROUNDS = 10
-SEALED = Setting("sealed", "filtered-gaussian", ROUNDS, 2)
+SEALED = CrashSetting("sealed", "filtered-gaussian", ROUNDS, 2)
 ASK_ALL = SEALED._replace(rule="ask-all")
 BLIND = SEALED._replace(rule="blind")
 TOLD_BY = 16
@@ -76,14 +76,16 @@ Drawn = dict[str, list[bytes]]
 
 
 def with_fresh_noise(
-    setting: Setting, crashes: Iterable[Crash] = (), kind: type[FreshNoise] = FreshNoise
-) -> tuple[Course, Drawn]:
+    setting: CrashSetting, crashes: Iterable[Crash] = (), kind: type[FreshNoise] = FreshNoise
+) -> tuple[SimulatedCourse, Drawn]:
     session, _ = uncrashed(setting)
     drawn: Drawn = defaultdict(list)
     return run(session, crashes, noise=lambda party: kind(party, drawn[party])), drawn
 
 
-def drawn_twice(drawn: Drawn, course: Course, crash: Crash, setting: Setting = SEALED) -> list[str]:
+def drawn_twice(
+    drawn: Drawn, course: SimulatedCourse, crash: Crash, setting: CrashSetting = SEALED
+) -> list[str]:
     """Who drew anything more than once, or drew what is not on record; nobody, if all is well.
 
     Of what was drawn in a step that the crash took, nothing is on record.
@@ -99,13 +101,13 @@ def drawn_twice(drawn: Drawn, course: Course, crash: Crash, setting: Setting = S
 
 
 @cache
-def draws_of(party: str, setting: Setting) -> int:
+def draws_of(party: str, setting: CrashSetting) -> int:
     """How often a party draws in a session without crashes."""
     _, drawn = with_fresh_noise(setting)
     return len(drawn[party])
 
 
-def assert_whole(course: Course) -> None:
+def assert_whole(course: SimulatedCourse) -> None:
     """Everybody came to the end, everything arrived, and each frame left with one content."""
     result = course.result
     assert set(result["ends"].values()) == {ExitCode.DONE}
@@ -116,7 +118,7 @@ def assert_whole(course: Course) -> None:
     assert all(len(found) == 1 for found in course.bodies.values()), "one value for each release"
 
 
-def noisy_crashes(party: str, setting: Setting, stride: int) -> list[Crash]:
+def noisy_crashes(party: str, setting: CrashSetting, stride: int) -> list[Crash]:
     """Every so many-th crash of a party; all of the consumer that does not weigh, which takes few steps."""
     _, base = uncrashed(setting)
     found = crashes_of(base, party)
@@ -127,7 +129,9 @@ def noisy_crashes(party: str, setting: Setting, stride: int) -> list[Crash]:
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("setting", [SEALED, BLIND], ids=["sealed", "blind"])
 @pytest.mark.parametrize("party", [CURATOR, CONSUMER, "owner-0"])
-def test_noise_and_keys_are_drawn_once_for_what_leaves(party: str, setting: Setting, stride: int) -> None:
+def test_noise_and_keys_are_drawn_once_for_what_leaves(
+    party: str, setting: CrashSetting, stride: int
+) -> None:
     """Under `blind` the consumer draws what protects owners, and crashes at any step of a round."""
     for crash in noisy_crashes(party, setting, stride):
         course, drawn = with_fresh_noise(setting, [crash])
@@ -168,12 +172,12 @@ def spread(plan: list[Crashes], count: int) -> list[Crashes]:
     return plan[:: -(-len(plan) // count)]
 
 
-def plan_of(setting: Setting, party: str) -> list[Crashes]:
+def plan_of(setting: CrashSetting, party: str) -> list[Crashes]:
     _, base = uncrashed(setting)
     return spread([(crash,) for crash in crashes_of(base, party)], 20)
 
 
-def is_caught(setting: Setting, plan: list[Crashes]) -> bool:
+def is_caught(setting: CrashSetting, plan: list[Crashes]) -> bool:
     """Whether a session of the plan fails; it ends with the first that does."""
     return any(sweep(setting, [crashes]).failures for crashes in plan)
 
@@ -188,7 +192,7 @@ def is_caught(setting: Setting, plan: list[Crashes]) -> bool:
     ],
 )
 def test_numerics_that_take_nothing_up_are_caught(
-    party: str, numerics: type, setting: Setting, monkeypatch: pytest.MonkeyPatch
+    party: str, numerics: type, setting: CrashSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numerics, "restore", lambda self, effect, outcome: None)
     assert is_caught(setting, plan_of(setting, party))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.evidence.sweep.crash_sweep import Setting, check, sweep, uncrashed
+from hushbid.evidence.sweep.crash_sweep import CrashSetting, check, sweep, uncrashed
 from hushbid.evidence.sweep.crashes import (
     Crashes,
     Which,
@@ -23,7 +23,7 @@ from hushbid.evidence.sweep.crashes import (
     same_steps,
     write_crashes,
 )
-from hushbid.evidence.sweep.session import Course, goes_with, run, small_session
+from hushbid.evidence.sweep.session import SimulatedCourse, goes_with, run, small_session
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ExitCode
 from hushbid.protocol.names import CONSUMER, CURATOR
@@ -45,11 +45,11 @@ PAIRS = 60
 """In one of these shares."""
 
 
-def setting(rule: str, release: str = DEFAULT_RELEASE, rounds: int = ROUNDS) -> Setting:
-    return Setting(rule, release, rounds, max(len(OWNERS), RULES[rule].fewest_owners))
+def setting(rule: str, release: str = DEFAULT_RELEASE, rounds: int = ROUNDS) -> CrashSetting:
+    return CrashSetting(rule, release, rounds, max(len(OWNERS), RULES[rule].fewest_owners))
 
 
-def survives(which: Setting, plan: Sequence[Crashes], *, all_come: bool = True) -> None:
+def survives(which: CrashSetting, plan: Sequence[Crashes], *, all_come: bool = True) -> None:
     """Every session of the plan comes to what it comes to without crashes."""
     result = sweep(which, plan)
     told = [f"{write_crashes(failure.crashes)}: {failure.what}" for failure in result.failures]
@@ -59,7 +59,7 @@ def survives(which: Setting, plan: Sequence[Crashes], *, all_come: bool = True) 
         assert result.crashes == sum(map(len, plan))
 
 
-def one_moment_each(course: Course, parties: Sequence[str]) -> list[Crashes]:
+def one_moment_each(course: SimulatedCourse, parties: Sequence[str]) -> list[Crashes]:
     """A crash at every step, at a moment that is another one from step to step."""
     plan: list[Crashes] = []
     for offset, party in enumerate(parties):
@@ -158,7 +158,7 @@ def test_a_crash_at_any_step_with_another_release(rule: str, release: str) -> No
 # -- two crashes --------------------------------------------------------------------------------------
 
 
-def same_step_plan(base: Course) -> list[Crashes]:
+def same_step_plan(base: SimulatedCourse) -> list[Crashes]:
     """Any two parties, at steps that they take at the same time, at moments that differ from pair to pair."""
     plan: list[Crashes] = []
     parties = tuple(base.steps)
@@ -274,7 +274,7 @@ def test_a_crash_in_a_session_from_which_an_owner_is_away_for_some_rounds(party:
         assert_recorded(session, course)
 
 
-def assert_recorded(session: Session, course: Course) -> None:
+def assert_recorded(session: Session, course: SimulatedCourse) -> None:
     """Every frame left with one content, and every party's record replays."""
     assert all(len(found) == 1 for found in course.bodies.values())
     for party, image in course.transcripts.items():
@@ -310,6 +310,6 @@ def test_a_crash_takes_what_was_not_durable_and_nothing_else(party: str) -> None
         assert sum(frames for _, frames in base.steps[party][place:step]) == 0, "what left was durable"
 
 
-def kinds_of(course: Course, party: str) -> list[str]:
+def kinds_of(course: SimulatedCourse, party: str) -> list[str]:
     """The kinds of the events that a party recorded, in order."""
     return [record.event.kind for record in TranscriptReader(Path(party), course.transcripts[party])]

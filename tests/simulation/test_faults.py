@@ -35,7 +35,7 @@ from hushbid.evidence.sweep.fault_sweep import AGAIN, FaultSweep, check_seed, se
 from hushbid.evidence.sweep.invariants import INVARIANTS, broken, invariants_of
 from hushbid.evidence.sweep.mutation import MUTATIONS
 from hushbid.evidence.sweep.network import FaultyNetwork
-from hushbid.evidence.sweep.plan import Fault, Kind, Way, plan_of
+from hushbid.evidence.sweep.plan import FaultKind, LineFault, Way, plan_of
 from hushbid.evidence.sweep.round_invariants import (
     broadcasts_are_numbered,
     settlement_is_of_the_wins,
@@ -43,7 +43,7 @@ from hushbid.evidence.sweep.round_invariants import (
 )
 from hushbid.evidence.sweep.session import goes_with
 from hushbid.evidence.sweep.stream import Stream
-from hushbid.evidence.sweep.wires import Connection
+from hushbid.evidence.sweep.wires import SimulatedConnection
 from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.crypto.sealing import submission_statement
@@ -89,7 +89,7 @@ def test_whatever_goes_wrong_what_must_hold_holds(share: int) -> None:
 
 def test_everything_that_can_go_wrong_does_in_a_thousand_plans() -> None:
     plans = [plan_of(seed) for seed in range(1000)]
-    assert {fault.kind for each in plans for fault in each.faults} == set(Kind)
+    assert {fault.kind for each in plans for fault in each.faults} == set(FaultKind)
     assert {crash.party for each in plans for crash in each.crashes} >= {CURATOR, CONSUMER, "owner-4"}
     assert any(each.cadence for each in plans)
     assert 150 < sum(each.mild for each in plans) < 350
@@ -357,7 +357,7 @@ def broken_frames_are_the_party_s_own(patch: pytest.MonkeyPatch) -> None:
     """The curator blames whoever it is connected to for bytes that are no frame."""
     lose = FaultyNetwork.broken
 
-    def blame(self: FaultyNetwork, connection: Connection, way: Way, now: float) -> None:
+    def blame(self: FaultyNetwork, connection: SimulatedConnection, way: Way, now: float) -> None:
         if way is Way.TO_CURATOR:
             self._take(connection, b"no frame", now)
         lose(self, connection, way, now)
@@ -385,8 +385,8 @@ def test_an_honest_party_that_pays_for_a_garbled_line_is_found(
     assert any(list(INVARIANTS["honest-are-not-blamed"](run_plan(each))) for each in calm)
 
 
-def _garbles(fault: Fault) -> bool:
-    return fault.kind in (Kind.GARBLE, Kind.TAKEN_OUT) and fault.way is not Way.FROM_CURATOR
+def _garbles(fault: LineFault) -> bool:
+    return fault.kind in (FaultKind.GARBLE, FaultKind.TAKEN_OUT) and fault.way is not Way.FROM_CURATOR
 
 
 def test_a_line_that_stalls_is_cut_and_its_party_comes_again() -> None:
@@ -395,7 +395,7 @@ def test_a_line_that_stalls_is_cut_and_its_party_comes_again() -> None:
     for seed in range(40):
         drawn = dataclasses.replace(plan_of(seed, ["sealed"]), byzantine=(), crashes=(), cadence=None)
         owner = drawn.owners[0]
-        garbles = [Fault(Kind.GARBLE, owner, after, 0.0, Way.TO_CURATOR) for after in (9, 14, 19)]
+        garbles = [LineFault(FaultKind.GARBLE, owner, after, 0.0, Way.TO_CURATOR) for after in (9, 14, 19)]
         evidence = run_plan(dataclasses.replace(drawn, mild=True, healed=30.0, faults=tuple(garbles)))
         assert broken(evidence) == {}
         assert evidence.complete
@@ -480,7 +480,7 @@ def candidates(name: str) -> Iterable[int]:
         wanted = {
             "noise-is-drawn-once": bool(drawn.crashes) and not drawn.mild and drawn.release != "exact",
             "honest-are-not-blamed": any(
-                fault.kind is Kind.RESET and fault.seconds and fault.after < 8 for fault in drawn.faults
+                fault.kind is FaultKind.RESET and fault.seconds and fault.after < 8 for fault in drawn.faults
             ),
             "mild-faults-change-nothing": drawn.mild and bool(drawn.crashes),
             "all-end": not drawn.mild and len(drawn.faults) > 3,

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushbid.protocol.privacy.acquisition import RULES, Standing
+from hushbid.protocol.privacy.acquisition import RULES, BidStanding
 from hushbid.protocol.privacy.acquisition.winner_only import WinnerOnly
 from hushbid.protocol.privacy.settlement import SENSITIVITY, UNITS, whole_score, worths
 from hushbid.protocol.session.settling import HandedOver, settle, settle_privately
@@ -146,7 +146,7 @@ class SellsPairs(Player):
 class AsksEverybody(WinnerOnly):
     """Who is asked is fixed, as it is for the proof where a rule asks by coins."""
 
-    def ask(self, stage: int, standings: Sequence[Standing], *_: Any) -> tuple[str, ...]:
+    def ask(self, stage: int, standings: Sequence[BidStanding], *_: Any) -> tuple[str, ...]:
         return () if stage else tuple(standing.owner for standing in standings)
 
 

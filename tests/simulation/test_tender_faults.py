@@ -16,7 +16,7 @@ from hushbid.curator.selection import tender as selection
 from hushbid.curator.selection.tender import TenderSelection
 from hushbid.evidence.sweep.course import run_plan
 from hushbid.evidence.sweep.invariants import INVARIANTS, broken
-from hushbid.evidence.sweep.plan import Plan, plan_of
+from hushbid.evidence.sweep.plan import SweepPlan, plan_of
 from hushbid.evidence.sweep.session import Tendering
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.session.wishes import terms_of
@@ -90,7 +90,7 @@ def named(plant: Any) -> str:
     return f"{plant.keywords['name']}_are_forgotten" if isinstance(plant, partial) else plant.__name__
 
 
-def tender(tendering: Tendering, plant: Callable[[pytest.MonkeyPatch], None]) -> Plan:
+def tender(tendering: Tendering, plant: Callable[[pytest.MonkeyPatch], None]) -> SweepPlan:
     """A tender without faults, but for an owner that leaves in the middle of its submission."""
     leaves = Crash("owner-1", 4, 2, 20.0)
     return dataclasses.replace(

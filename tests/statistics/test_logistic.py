@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from hushbid.protocol.privacy.acquisition import Logistic, Standing, acquisition_rule
+from hushbid.protocol.privacy.acquisition import BidStanding, Logistic, acquisition_rule
 from hushbid.protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 
 ALPHA = 1e-6
@@ -40,7 +40,7 @@ def watched(logistic: Logistic) -> list[int]:
 
 def counts(logistic: Logistic, source: NoiseSource, ranks: list[int]) -> npt.NDArray[np.int64]:
     """How often each was asked, and, in the last place, the first two together."""
-    standings = [Standing(str(place), 0, 1, position=place, rank=rank) for place, rank in enumerate(ranks)]
+    standings = [BidStanding(str(place), 0, 1, position=place, rank=rank) for place, rank in enumerate(ranks)]
     found = np.zeros(len(ranks) + 1, dtype=np.int64)
     (draw,) = logistic.draws()
     for _ in range(ROUNDS):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.catalogue.publishing import Publication, Published, publish
+from hushbid.catalogue.publishing import Publication, PublishedEntry, publish
 from hushbid.catalogue.race import HashSection
 from hushbid.protocol.config.session import FeatureSection
 from hushbid.protocol.crypto.identity import Identity
@@ -66,7 +66,7 @@ def publication(place: Path, name: str = "north", **changes: Any) -> Publication
 
 def published(
     place: Path, name: str = "north", *, noise: NoiseSource | None = None, **changes: Any
-) -> Published:
+) -> PublishedEntry:
     """An entry's file, with noise of a fixed seed."""
     source = ProtectingNoise(7, name) if noise is None else noise
     return publish(publication(place, name, **changes), key_of(name), source)

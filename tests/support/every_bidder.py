@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.protocol.privacy.acquisition import AcquisitionRule, Standing, register_rule
+from hushbid.protocol.privacy.acquisition import AcquisitionRule, BidStanding, register_rule
 
 
 @register_rule
@@ -24,7 +24,7 @@ class EveryBidder(AcquisitionRule):
     def ask(
         self,
         stage: int,
-        standings: Sequence[Standing],
+        standings: Sequence[BidStanding],
         obtained: frozenset[str],
         noise: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[str, ...]:

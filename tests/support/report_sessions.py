@@ -15,7 +15,7 @@ from hushbid.protocol.runtime.party import open_journal
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.protocol.transcript.journal import Journal
 from hushbid.protocol.transcript.redaction import redact
-from hushbid.report.figures import Figures, figures_of
+from hushbid.report.figures import ReportFigures, figures_of
 from hushbid.report.sources import open_sources
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
@@ -38,7 +38,7 @@ class Recorded:
     outcome: SimulationOutcome
     validation: Dataset
 
-    def figures(self, *parties: str, evaluation: Path | None = None) -> Figures:
+    def figures(self, *parties: str, evaluation: Path | None = None) -> ReportFigures:
         """The figures that these parties' transcripts tell."""
         return figures_of(open_sources([self.paths[party] for party in parties]), evaluation)
 

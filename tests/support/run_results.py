@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from hushbid.consumer.result import Purchase
+from hushbid.consumer.result import PurchaseResult
 from hushbid.results.run import RunResult
 
 __all__ = ["run_results"]
 
 
 @contextmanager
-def run_results() -> Iterator[list[tuple[RunResult, Purchase]]]:
+def run_results() -> Iterator[list[tuple[RunResult, PurchaseResult]]]:
     """Results of runs that are made within it, each with that of its consumer."""
-    seen: list[tuple[RunResult, Purchase]] = []
+    seen: list[tuple[RunResult, PurchaseResult]] = []
     told: Any = RunResult.__dict__["told"].__func__
 
     def telling(kind: type[RunResult], /, *given: Any, consumer: Any, **named: Any) -> RunResult:

@@ -16,7 +16,7 @@ from hushbid.consumer.machine import ConsumerMachine
 from hushbid.consumer.party import consumer_party
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.party import curator_party
-from hushbid.evidence.audit.statistic import Evidence
+from hushbid.evidence.audit.statistic import Observations
 from hushbid.owner.machine import OwnerMachine
 from hushbid.owner.party import owner_party
 from hushbid.protocol.crypto.blinding import BlindKeys
@@ -93,7 +93,7 @@ class Attack(ABC):
     block: int
 
     @abstractmethod
-    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Observations:
         """Run once for each seed of the noise on D (neighbour 0) or D' (1): what the attacker sees."""
 
 
@@ -114,7 +114,7 @@ class ReleaseAttack(Attack):
     labels: tuple[Labels, Labels] | None = None
     block: int = 500
 
-    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Observations:
         """Let the session's mechanism release the target, as a consumer does; the attacker sees all of it."""
         session, noise = self.session, SimulatedNoise(seeds[0], CONSUMER)
         feature_map = public_map(session)
@@ -129,7 +129,7 @@ class ReleaseAttack(Attack):
             stream = session.target.stream(prior=prior)
             drawn = tuple(noise.draw(draw) for draw in draws)
             released.append(stream.release(0, total, len(points), drawn))
-        return Evidence(np.array(released)[:, None, :], np.zeros(len(seeds), dtype=np.int64))
+        return Observations(np.array(released)[:, None, :], np.zeros(len(seeds), dtype=np.int64))
 
 
 @dataclass(slots=True)
@@ -219,11 +219,11 @@ class SessionAttack(Attack):
     crashes: Sequence[Crash] | None = None
     block: int = 25
 
-    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Observations:
         """Run the session through the real codec, drivers and machines."""
         views = [self.view(neighbour, seed) for seed in seeds]
         values = np.array([self.read(view) for view in views], dtype=np.float64)
-        return Evidence(values, np.array([view.shape for view in views], dtype=np.int64))
+        return Observations(values, np.array([view.shape for view in views], dtype=np.int64))
 
     def view(self, neighbour: int, seed: int) -> Any:
         """The attacker's view of one run, which `read` takes and which has a `shape`; here a `View`."""

@@ -15,7 +15,7 @@ from hushbid.evidence.audit.attack import Attack, ReleaseAttack, SessionAttack, 
 from hushbid.evidence.audit.broken import CuratorFault
 from hushbid.protocol.session.session import Session
 
-__all__ = ["FAULTS", "Fault"]
+__all__ = ["FAULTS", "PlantedFault"]
 
 FEW: Final = 100
 """Sessions that suffice for a fault which nearly every run reveals."""
@@ -28,7 +28,7 @@ Plant: TypeAlias = Callable[[Any], Attack]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PlantedFault:
     """A planted fault.
 
     Attributes:
@@ -109,203 +109,203 @@ def _both(one: Plant, other: Plant) -> Plant:
     return lambda sound: other(one(sound))
 
 
-FAULTS: Final[dict[str, Fault]] = {
-    "gaussian-halved": Fault(
+FAULTS: Final[dict[str, PlantedFault]] = {
+    "gaussian-halved": PlantedFault(
         "one broadcast of the consumer's with half the noise that its statement needs",
         "gaussian",
         _target_noise(lambda _epsilon: 0.5),
         20_000,
     ),
-    "gaussian-delta-ignored": Fault(
+    "gaussian-delta-ignored": PlantedFault(
         "one broadcast of the consumer's with noise of σ = Δ/ε, whatever δ is",
         "gaussian",
         _target_noise(lambda epsilon: 1.0 / epsilon),
         BROADCASTS,
     ),
-    "filtered-gaussian-unclipped": Fault(
+    "filtered-gaussian-unclipped": PlantedFault(
         "one broadcast of the consumer's, of points that are not clipped",
         "filtered-gaussian-concentrated",
         _session(broken_releases.without_clipping),
         BROADCASTS,
     ),
-    "labels-imputed": Fault(
+    "labels-imputed": PlantedFault(
         "one broadcast of the consumer's, where rows without a label get the one that most rows have",
         "labels",
         broken_releases.labels_imputed,
         BROADCASTS,
     ),
-    "subspace-clipped-first": Fault(
+    "subspace-clipped-first": PlantedFault(
         "one broadcast of the consumer's, of points that are clipped before they are projected",
         "subspace-one-direction",
         _session(broken_releases.clipping_before_projection),
         BROADCASTS,
     ),
-    "session-same-noise": Fault(
+    "session-same-noise": PlantedFault(
         "a session with the same noise in every round",
         "session-switching",
         _curator(broken_noise.same_in_every_round),
     ),
-    "session-noise-reused": Fault(
+    "session-noise-reused": PlantedFault(
         "a session whose curator was started again, and begins again with its first noise",
         "session-restarted",
         _curator(broken_noise.reused_after_restart),
     ),
-    "session-bare-coordinate": Fault(
+    "session-bare-coordinate": PlantedFault(
         "a session without noise in the last coordinate",
         "gaussian-session",
         _curator(broken_noise.missing_from_last_coordinate),
     ),
-    "session-bare-release": Fault(
+    "session-bare-release": PlantedFault(
         "a session without noise in its last release",
         "filtered-gaussian-session",
         _curator(broken_noise.missing_from_last_release),
     ),
-    "session-one-draw": Fault(
+    "session-one-draw": PlantedFault(
         "a session whose coordinates all have the same noise",
         "gaussian-session",
         _curator(broken_noise.one_draw_for_all_coordinates),
     ),
-    "session-cut-noise": Fault(
+    "session-cut-noise": PlantedFault(
         "a session with noise that is cut off at one standard deviation",
         "gaussian-session",
         _curator(broken_noise.cut_off),
     ),
-    "session-weak-noise": Fault(
+    "session-weak-noise": PlantedFault(
         "a session with 0.7 times the noise that its statement needs",
         "gaussian-session",
         _curator(broken_noise.scaled(0.7)),
         MANY,
     ),
-    "session-halved": Fault(
+    "session-halved": PlantedFault(
         "a session with noise for a sensitivity of 1, where it is 2",
         "filtered-gaussian-session",
         _curator(broken_noise.scaled(0.5)),
         SOME,
     ),
-    "session-unclipped": Fault(
+    "session-unclipped": PlantedFault(
         "a session with a release of points that are not clipped",
         "session-concentrated",
         _session(broken_releases.without_clipping),
         2 * FEW,
     ),
-    "session-unchecked": Fault(
+    "session-unchecked": PlantedFault(
         "a session with a curator that takes φ for what its owner claims",
         "session-forged",
         _curator(broken.checking_no_features),
         SOME,
     ),
-    "session-map-by-rows": Fault(
+    "session-map-by-rows": PlantedFault(
         "a session with a map whose last bit follows how many rows are hashed, and which nobody recomputes",
         "session-near-ties",
         _both(_session(broken_releases.hashing_by_rows), _curator(broken.believing_features)),
         SOME,
     ),
-    "session-actual-count": Fault(
+    "session-actual-count": PlantedFault(
         "a session with a curator that divides by the actual number of points",
         "session-exhausted",
         _curator(broken.counting_actual_points),
     ),
-    "session-stops-early": Fault(
+    "session-stops-early": PlantedFault(
         "a session that ends when its owners have no more points",
         "session-exhausted",
         _curator(broken.stopping_early),
     ),
-    "session-batch-of-one-owner": Fault(
+    "session-batch-of-one-owner": PlantedFault(
         "a session with a curator that fills a batch with points of the owner that has the best one",
         "session-batches",
         _curator(broken.filling_batches_from_one_owner),
     ),
-    "session-batch-noise": Fault(
+    "session-batch-noise": PlantedFault(
         "a session of three points a round, with noise as if one record were a third of its batch",
         "session-batches",
         _curator(broken_noise.scaled(1.0 / 3.0)),
         SOME,
     ),
-    "session-keeps-absent-pool": Fault(
+    "session-keeps-absent-pool": PlantedFault(
         "a session with a curator for which an absent owner's points can still win",
         "ask-all",
         _curator(broken.keeping_absent_pools),
         SOME,
     ),
-    "session-single-release": Fault(
+    "session-single-release": PlantedFault(
         "a session with noise for one release, and not for all of them together",
         "sealed",
         _curator(broken_noise.scaled_for_one_release),
     ),
-    "blind-single-release": Fault(
+    "blind-single-release": PlantedFault(
         "a session with a consumer whose noise is for one release, and not for all of them together",
         "blind",
         _consumer(broken_noise.scaled_for_one_release),
     ),
-    "blind-noise-reused": Fault(
+    "blind-noise-reused": PlantedFault(
         "a session whose consumer was started again, and begins again with its first noise",
         "blind-restarted",
         _consumer(broken_noise.reused_after_restart),
     ),
-    "blind-void-excludes": Fault(
+    "blind-void-excludes": PlantedFault(
         "a session that leaves an owner out for a void box, which others' data have it find or not",
         "blind-void",
         _curator(broken_blind.excluding_for_void_boxes),
     ),
-    "blind-mask-off": Fault(
+    "blind-mask-off": PlantedFault(
         "what a blind curator is sent, with scores that are not masked",
         "blind-curator",
         _keys(broken_blind.masks_off),
     ),
-    "blind-nonce-reused": Fault(
+    "blind-nonce-reused": PlantedFault(
         "what a blind curator is sent, with one nonce for all broadcasts",
         "blind-curator",
         _keys(broken_blind.one_nonce),
     ),
-    "blind-unpadded": Fault(
+    "blind-unpadded": PlantedFault(
         "sizes of a blind session whose owners score their points alone",
         "blind-sizes",
         _both(_owners(broken_blind.without_padding), _curator(broken_blind.taking_shorter_bids)),
     ),
-    "nested-second-halved": Fault(
+    "nested-second-halved": PlantedFault(
         "what owners see of two nested releases, where the second noise is half of what it is to be",
         "nested",
         _session(lambda session: broken_releases.scaling_second_noise(session, 0.5)),
         20_000,
     ),
-    "nested-second-missing": Fault(
+    "nested-second-missing": PlantedFault(
         "what owners see of two nested releases, where there is next to no second noise",
         "nested",
         _session(lambda session: broken_releases.scaling_second_noise(session, 0.01)),
         BROADCASTS,
     ),
-    "nested-own-noises": Fault(
+    "nested-own-noises": PlantedFault(
         "what the curator sees of two releases, each of which has noise of its own",
         "nested-curator",
         broken_releases.releasing_twice,
         BROADCASTS,
     ),
-    "tender-call-by-pool": Fault(
+    "tender-call-by-pool": PlantedFault(
         "a tender whose calls count what was submitted before them",
         "tender",
         _curator(broken_tender.calling_by_the_pool),
     ),
-    "tender-acknowledged": Fault(
+    "tender-acknowledged": PlantedFault(
         "a tender whose curator calls again whom it has bought from",
         "tender",
         _curator(broken_tender.acknowledging),
     ),
-    "tender-called-again": Fault(
+    "tender-called-again": PlantedFault(
         "a tender whose curator calls all owners again if too few points were submitted",
         "tender-exhausted",
         _curator(broken_tender.calling_again),
     ),
-    "tender-next-by-pool": Fault(
+    "tender-next-by-pool": PlantedFault(
         "a tender whose curator asks for the next message only if too few points were submitted so far",
         "tender-exhausted",
         _curator(broken_tender.asking_for_enough),
     ),
-    "tender-close-tells": Fault(
+    "tender-close-tells": PlantedFault(
         "a tender whose close says whether as many points as wanted were bought",
         "tender-exhausted",
         _curator(broken_tender.closing_by_the_purchase),
     ),
-    "tender-finer-called": Fault(
+    "tender-finer-called": PlantedFault(
         "a tender whose curator calls owners with its own, finer release",
         "tender-finer-release",
         _curator(broken_tender.calling_with_the_finer_release),

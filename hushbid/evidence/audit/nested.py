@@ -23,7 +23,7 @@ from hushbid.evidence.audit.settings import (
     release_table,
     session_of,
 )
-from hushbid.evidence.audit.statistic import Evidence
+from hushbid.evidence.audit.statistic import Observations
 from hushbid.protocol.data import Dataset
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.names import CONSUMER
@@ -69,7 +69,7 @@ class NestedAttack(ReleaseAttack):
     sees: Callable[[TargetRelease], Floats] = lambda released: released.embedding
     release: Callable[..., TargetRelease] = release_target
 
-    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Observations:
         """Release the target once for each seed, under a map that the attacker knows."""
         session, noise = self.session, SimulatedNoise(seeds[0], CONSUMER)
         feature_map = session.space.map(MAP_SEED)
@@ -88,7 +88,7 @@ class NestedAttack(ReleaseAttack):
             )
             for _ in seeds
         ]
-        return Evidence(np.array(seen)[:, None, :], np.zeros(len(seeds), dtype=np.int64))
+        return Observations(np.array(seen)[:, None, :], np.zeros(len(seeds), dtype=np.int64))
 
 
 def nested() -> NestedAttack:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hushbid.evidence.audit.attack import Attack, Points, ReleaseAttack, Stated, public_map, stated_by
 from hushbid.evidence.audit.points import points_at, points_near, seed_set
 from hushbid.evidence.audit.settings import DELTA, release_table, session_of
-from hushbid.evidence.audit.statistic import Evidence
+from hushbid.evidence.audit.statistic import Observations
 from hushbid.protocol.errors import LocalProtocolError
 from hushbid.protocol.names import CONSUMER
 from hushbid.protocol.privacy.noise import Draw, SimulatedNoise
@@ -195,7 +195,7 @@ class SketchAttack(Attack):
     draws: tuple[Draw, ...]
     block: int = 500
 
-    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Observations:
         """Draw the noise of a sketch for each seed; the attacker sees all counts."""
         noise = SimulatedNoise(seeds[0], CONSUMER)
         feature_map = public_map(self.session)
@@ -210,7 +210,7 @@ class SketchAttack(Attack):
         # ln P(published | D') - ln P(published | D), with P(x) ∝ exp(-|x|/scale) per count.
         nearer = np.abs(published - first) - np.abs(published - second)
         likelier = nearer @ np.concatenate([np.full(draw.size, 1.0 / draw.scale) for draw in self.draws])
-        return Evidence(likelier[:, None, None].astype(np.float64), np.zeros(len(seeds), dtype=np.int64))
+        return Observations(likelier[:, None, None].astype(np.float64), np.zeros(len(seeds), dtype=np.int64))
 
 
 def _race(**keys: Any) -> ReleaseAttack:

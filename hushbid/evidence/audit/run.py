@@ -17,7 +17,7 @@ import numpy as np
 from hushbid.evidence.audit.attack import Attack, Stated
 from hushbid.evidence.audit.bounds import allowed_alarms, epsilon_lower_of
 from hushbid.evidence.audit.faults import FAULTS
-from hushbid.evidence.audit.statistic import Evidence, fit
+from hushbid.evidence.audit.statistic import Observations, fit
 from hushbid.evidence.audit.suites import SUITES, Expected, Suite, suite_of
 from hushbid.evidence.pool import results_of
 from hushbid.protocol.errors import ConfigError
@@ -151,7 +151,7 @@ def _audit_one(
         for start in range(0, trials, attack.block)
     ]
     done = 0
-    gained: dict[int, Evidence] = {}
+    gained: dict[int, Observations] = {}
     for place, evidence in results_of(_run, blocks, jobs=jobs):
         gained[place] = evidence
         done += blocks[place].stop - blocks[place].start
@@ -159,7 +159,7 @@ def _audit_one(
             progress(suite.name, done, 2 * repeats * trials)
     found = [gained[place] for place in range(len(blocks))]
     size = len(blocks) // (2 * repeats)
-    pairs = [Evidence.joined(found[start : start + size]) for start in range(0, len(found), size)]
+    pairs = [Observations.joined(found[start : start + size]) for start in range(0, len(found), size)]
     bounds = [
         _bound(first, second, delta=attack.stated.delta, confidence=confidence)
         for first, second in zip(pairs[::2], pairs[1::2], strict=True)
@@ -176,7 +176,7 @@ def _audit_one(
     )
 
 
-def _bound(first: Evidence, second: Evidence, *, delta: float, confidence: float) -> float:
+def _bound(first: Observations, second: Observations, *, delta: float, confidence: float) -> float:
     """Fit the attack on the first half of the runs, and bound ε by the second."""
     half, trials = len(first) // 2, len(first)
     event = fit(first.part(0, half), second.part(0, half), delta=delta, confidence=confidence)
@@ -190,7 +190,7 @@ def _attack(name: str) -> Attack:
     return suite_of(name).attack()
 
 
-def _run(block: _Block) -> Evidence:
+def _run(block: _Block) -> Observations:
     key = (zlib.crc32(block.suite.encode()), block.repeat, block.neighbour)
     seeds = [
         int(np.random.SeedSequence(block.seed, spawn_key=(*key, run)).generate_state(1, np.uint64)[0] >> 1)

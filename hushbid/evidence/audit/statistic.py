@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from hushbid.evidence.audit.bounds import epsilon_lower
 
-__all__ = ["Event", "Evidence", "fit"]
+__all__ = ["Observations", "ThresholdEvent", "fit"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Statistic: TypeAlias = Callable[["Evidence"], Floats]
+Statistic: TypeAlias = Callable[["Observations"], Floats]
 
 _THRESHOLDS: Final = 400
 """Most thresholds tried for a statistic."""
@@ -35,7 +35,7 @@ _RIDGE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Observations:
     """What one owner saw in several runs.
 
     Attributes:
@@ -51,42 +51,42 @@ class Evidence:
     def __len__(self) -> int:
         return len(self.shapes)
 
-    def part(self, start: int, stop: int) -> Evidence:
+    def part(self, start: int, stop: int) -> Observations:
         """Some of the runs."""
-        return Evidence(self.values[start:stop], self.shapes[start:stop])
+        return Observations(self.values[start:stop], self.shapes[start:stop])
 
     @staticmethod
-    def joined(parts: list[Evidence]) -> Evidence:
+    def joined(parts: list[Observations]) -> Observations:
         """Several runs' evidence in one."""
-        return Evidence(
+        return Observations(
             np.concatenate([part.values for part in parts]), np.concatenate([part.shapes for part in parts])
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ThresholdEvent:
     """The event that a statistic exceeds a threshold, which indicates D'."""
 
-    statistic: Callable[[Evidence], Floats]
+    statistic: Callable[[Observations], Floats]
     threshold: float
 
-    def count(self, evidence: Evidence) -> int:
+    def count(self, evidence: Observations) -> int:
         """Number of runs in which it occurred."""
         return int(np.count_nonzero(self.statistic(evidence) > self.threshold))
 
 
-def fit(first: Evidence, second: Evidence, *, delta: float, confidence: float) -> Event:
+def fit(first: Observations, second: Observations, *, delta: float, confidence: float) -> ThresholdEvent:
     """Of all candidate events, the one with the highest bound on ε on these trials.
 
     `first` is evidence of runs on D, `second` of as many runs on D'.
     """
-    best: tuple[_Promise, Event] | None = None
+    best: tuple[_Promise, ThresholdEvent] | None = None
     for statistic in _statistics(first, second):
         promise, threshold = _threshold(
             statistic(first), statistic(second), delta=delta, confidence=confidence
         )
         if best is None or promise > best[0]:
-            best = promise, Event(statistic, threshold)
+            best = promise, ThresholdEvent(statistic, threshold)
     assert best is not None, "there is always the statistic of the shapes"
     return best[1]
 
@@ -102,7 +102,7 @@ class _Promise(NamedTuple):
     """Number of runs in which it occurred on D', minus those on D."""
 
 
-def _statistics(first: Evidence, second: Evidence) -> Iterator[Statistic]:
+def _statistics(first: Observations, second: Observations) -> Iterator[Statistic]:
     """The candidate statistics, simplest first; of equally good ones, the first is taken.
 
     Each reading is tried over all rounds, and each round over all readings, besides everything together. So
@@ -150,7 +150,7 @@ def _beyond(columns: npt.NDArray[np.intp], first: Floats, second: Floats) -> Sta
         return None
     spread = first.std(axis=0) + _RIDGE * np.ptp(np.concatenate([first, second]), axis=0)
 
-    def beyond(evidence: Evidence) -> Floats:
+    def beyond(evidence: Observations) -> Floats:
         values = evidence.values.reshape(len(evidence), -1)[:, columns]
         return np.asarray(((values * sign - bound) / spread)[:, bounded].max(axis=1))
 

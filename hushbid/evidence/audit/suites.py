@@ -21,7 +21,7 @@ from hushbid.evidence.audit import (
     tenders,
 )
 from hushbid.evidence.audit.attack import Attack
-from hushbid.evidence.audit.faults import FAULTS, Fault
+from hushbid.evidence.audit.faults import FAULTS, PlantedFault
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.releases import RELEASES
@@ -212,7 +212,7 @@ _OWN: Final = {
 }
 
 
-def _with(name: str, fault: Fault) -> Suite:
+def _with(name: str, fault: PlantedFault) -> Suite:
     """The suite of a planted fault."""
 
     def attack() -> Attack:

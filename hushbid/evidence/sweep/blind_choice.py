@@ -24,7 +24,7 @@ from hushbid.protocol.space.scoring import score_bound
 from hushbid.protocol.wire.blind import Award, BlindPurchase
 from hushbid.protocol.wire.messages import unfixed
 
-__all__ = ["Best", "Opened", "Reference", "opened"]
+__all__ = ["ChosenBox", "Opened", "ReferenceGreedy", "opened"]
 
 _NOTHING: Final = np.zeros(0, dtype=np.int16)
 
@@ -127,7 +127,7 @@ def _mask(session: Session, weighed: Weighed, number: int, weights: Weights) -> 
     return weighed.keys(session).mask(number, bound)
 
 
-class Best(NamedTuple):
+class ChosenBox(NamedTuple):
     """A box that selection chooses.
 
     Attributes:
@@ -146,7 +146,7 @@ class Best(NamedTuple):
     """Position of its score in the bid, where that breaks ties."""
 
 
-class Reference:
+class ReferenceGreedy:
     """Greedy selection in the clear, round after round.
 
     For honest owners it uses all their points, sent or not. For an owner that breaks the protocol it uses
@@ -163,7 +163,7 @@ class Reference:
         self._weights = dict(weighed.weights)
         self._taken: dict[str, set[int]] = {owner: set() for owner in session.file.owners}
 
-    def choose(self, number: int, bids: Mapping[str, Sequence[BidOnRecord]]) -> list[Best]:
+    def choose(self, number: int, bids: Mapping[str, Sequence[BidOnRecord]]) -> list[ChosenBox]:
         """The best boxes of a round, best first.
 
         Args:
@@ -171,7 +171,7 @@ class Reference:
         """
         weights = self._weights[number]
         mask = _mask(self._session, self._weighed, number, weights)
-        found: list[Best] = []
+        found: list[ChosenBox] = []
         for owner, sent in bids.items():
             honest = owner in self._features
             if self._session.unlinked:
@@ -187,26 +187,26 @@ class Reference:
             self._taken[each.owner].add(each.row)
         return chosen
 
-    def _place(self, each: Best) -> tuple[int, ...]:
+    def _place(self, each: ChosenBox) -> tuple[int, ...]:
         """Highest score first, then by the owner's rank, then by the owner's order."""
         return -int.from_bytes(each.score, "big"), self._ranks[each.owner], each.place, each.row
 
     def _honest(
         self, owner: str, sent: Sequence[BidOnRecord], weights: Weights, mask: Mask
-    ) -> Iterator[Best]:
+    ) -> Iterator[ChosenBox]:
         features = self._features[owner]
         scores = mask.of(scores_of(features, weights, self._session.jitter).tolist(), features)
         for row, score in enumerate(scores):
             if row not in self._taken[owner]:
-                yield Best(owner, score, features[row].tobytes(), row)
+                yield ChosenBox(owner, score, features[row].tobytes(), row)
         # Padding follows once all points are sent.
         for row in range(len(features), self._session.batch * len(sent)):
             if row not in self._taken[owner]:
-                yield Best(owner, mask.of_nothing, b"", row)
+                yield ChosenBox(owner, mask.of_nothing, b"", row)
 
     def _in_places(
         self, owner: str, last: BidOnRecord, weights: Weights, mask: OwnMask, *, honest: bool
-    ) -> Iterator[Best]:
+    ) -> Iterator[ChosenBox]:
         """An honest owner's points, and any owner's other statements, by this round's places.
 
         The lowest bits of a point's score depend on its box, which is unknown until it is sent.
@@ -217,16 +217,16 @@ class Reference:
             for row, score in enumerate(scores):
                 if row not in self._taken[owner]:
                     highest = mask.highest(score, features[row])
-                    yield Best(owner, highest, features[row].tobytes(), row, mask.SPREAD)
+                    yield ChosenBox(owner, highest, features[row].tobytes(), row, mask.SPREAD)
         for place in range(len(last.bid.scores) // MASK_BYTES):
             score = last.bid.scores[MASK_BYTES * place : MASK_BYTES * (place + 1)]
             box = -mask.places.handle(place)
             if score != NOT_SENT and box not in self._taken[owner] and (mask.is_floor(score) or not honest):
-                yield Best(owner, score, b"", box, place=place)
+                yield ChosenBox(owner, score, b"", box, place=place)
 
-    def _said(self, owner: str, last: BidOnRecord) -> Iterator[Best]:
+    def _said(self, owner: str, last: BidOnRecord) -> Iterator[ChosenBox]:
         scores = last.bid.scores
         for handle in range(1, len(scores) // MASK_BYTES + 1):
             score = scores[MASK_BYTES * (handle - 1) : MASK_BYTES * handle]
             if score != NOT_SENT and handle not in self._taken[owner]:
-                yield Best(owner, score, b"", handle)
+                yield ChosenBox(owner, score, b"", handle)

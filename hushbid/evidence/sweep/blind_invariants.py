@@ -14,9 +14,9 @@ import nacl.bindings
 import nacl.exceptions
 import numpy as np
 
-from hushbid.evidence.sweep.blind_choice import Best, Reference
-from hushbid.evidence.sweep.course import Evidence
-from hushbid.evidence.sweep.shares import ROUNDING, Bought, gained, worth
+from hushbid.evidence.sweep.blind_choice import ChosenBox, ReferenceGreedy
+from hushbid.evidence.sweep.course import SessionEvidence
+from hushbid.evidence.sweep.shares import ROUNDING, BoughtPoint, gained, worth
 from hushbid.protocol.machine.weighing import ComputeWeights, Weigher
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.noise import SimulatedNoise
@@ -45,7 +45,7 @@ MOST_SOUGHT: Final = 40
 """Points per owner to search for in the curator's data."""
 
 
-def awards_are_the_best(evidence: Evidence) -> Iterator[str]:
+def awards_are_the_best(evidence: SessionEvidence) -> Iterator[str]:
     """An award is the greedy selection under the round's weight, among all points of present owners.
 
     Points of honest owners are scored again in the clear, from their data. For owners that lie, their
@@ -58,7 +58,7 @@ def awards_are_the_best(evidence: Evidence) -> Iterator[str]:
         return
     if not weighed.seed:
         return
-    reference = Reference(evidence.session, weighed, evidence.data, evidence.honest_owners)
+    reference = ReferenceGreedy(evidence.session, weighed, evidence.data, evidence.honest_owners)
     for award in rounds.awards:
         present = rounds.chosen_from.get(award.round, frozenset())
         bids = {
@@ -79,7 +79,7 @@ def awards_are_the_best(evidence: Evidence) -> Iterator[str]:
                 yield f"round {award.round} took another point of {best.owner} than is its best"
 
 
-def boxes_are_opened_once(evidence: Evidence) -> Iterator[str]:
+def boxes_are_opened_once(evidence: SessionEvidence) -> Iterator[str]:
     """The consumer opens a box once, by its number, and only boxes that their owner bid under that number.
 
     Its points of an honest owner are rows, each no more often than the owner has it.
@@ -111,7 +111,7 @@ def boxes_are_opened_once(evidence: Evidence) -> Iterator[str]:
     yield from evidence.delivered_that_was_not_owned()
 
 
-def weights_have_their_own_noise(evidence: Evidence) -> Iterator[str]:
+def weights_have_their_own_noise(evidence: SessionEvidence) -> Iterator[str]:
     """The r-th weight belongs to round r, and follows from the noise of its release and the bought points.
 
     It is recomputed from the recorded noise and from φ of the boxes, including wrongly scored points.
@@ -140,7 +140,7 @@ def weights_have_their_own_noise(evidence: Evidence) -> Iterator[str]:
                 total += statistic.of(each.features[None])[0]
 
 
-def broadcasts_have_one_nonce(evidence: Evidence) -> Iterator[str]:
+def broadcasts_have_one_nonce(evidence: SessionEvidence) -> Iterator[str]:
     """Each round's nonce encrypts one broadcast, which contains the round's weight."""
     weighed = evidence.weighed
     made = dict(weighed.weights)
@@ -163,7 +163,7 @@ def broadcasts_have_one_nonce(evidence: Evidence) -> Iterator[str]:
                 yield f"the broadcast of round {number} has another weight than was made for it"
 
 
-def _decrypted(evidence: Evidence, box: bytes, number: int) -> bytes | None:
+def _decrypted(evidence: SessionEvidence, box: bytes, number: int) -> bytes | None:
     """A weight by docs/wire.md: the nonce is the round, in 24 bytes; session and round are bound."""
     session = evidence.session.identifier
     key = hashlib.blake2b(
@@ -176,7 +176,7 @@ def _decrypted(evidence: Evidence, box: bytes, number: int) -> bytes | None:
         return None
 
 
-def void_boxes_are_not_paid(evidence: Evidence) -> Iterator[str]:
+def void_boxes_are_not_paid(evidence: SessionEvidence) -> Iterator[str]:
     """The consumer's account matches the boxes: exactly the void ones are disputed and unpaid.
 
     With an exact settlement a wrongly scored point is not paid either; in a private one it counts
@@ -188,7 +188,9 @@ def void_boxes_are_not_paid(evidence: Evidence) -> Iterator[str]:
     owners = session.file.owners
     private = session.settlement is not None
     found = [each for contents in evidence.opened.values() for each in contents]
-    bought = [Bought(each.owner, each.features, private or not each.wrong) for each in found if each.counts]
+    bought = [
+        BoughtPoint(each.owner, each.features, private or not each.wrong) for each in found if each.counts
+    ]
     if not private:
         bought = [each for each in bought if each.paid]
     for what, told, wanted in (
@@ -204,7 +206,7 @@ def void_boxes_are_not_paid(evidence: Evidence) -> Iterator[str]:
             yield f"{owner} has a share of {told:.6g}, and its points are worth {shares[owner]:.6g}"
 
 
-def _shares(evidence: Evidence, bought: list[Bought]) -> Mapping[str, float]:
+def _shares(evidence: SessionEvidence, bought: list[BoughtPoint]) -> Mapping[str, float]:
     session, weighed = evidence.session, evidence.weighed
     if session.settlement is None:
         return gained(bought, session.file.owners, weighed.target, session)
@@ -213,7 +215,7 @@ def _shares(evidence: Evidence, bought: list[Bought]) -> Mapping[str, float]:
     return worth(bought, dict(zip(session.file.owners, map(int, drawn), strict=True)), weights)
 
 
-def faults_follow_from_bids(evidence: Evidence) -> Iterator[str]:
+def faults_follow_from_bids(evidence: SessionEvidence) -> Iterator[str]:
     """An owner is faulty if and only if it sent a bid without its own signature, whatever its boxes hold."""
     faults = {(fault.owner, fault.bid_round) for fault in evidence.outcome.curator.ledger.faults}
     rounds = evidence.blind_rounds
@@ -229,7 +231,7 @@ def faults_follow_from_bids(evidence: Evidence) -> Iterator[str]:
         yield f"{owner} did not sign its bid of round {number}, and is not faulty"
 
 
-def nothing_is_in_the_clear(evidence: Evidence) -> Iterator[str]:
+def nothing_is_in_the_clear(evidence: SessionEvidence) -> Iterator[str]:
     """The curator's transcript and frames contain no point, φ, weight, score, target, Σφ(D_init) or seed."""
     weighed, session = evidence.weighed, evidence.session
     if weighed.target is None:
@@ -252,14 +254,14 @@ def nothing_is_in_the_clear(evidence: Evidence) -> Iterator[str]:
             yield f"the curator's {place} hold {what}"
 
 
-def _is_chosen(wanted: Best, chosen: tuple[str, bytes]) -> bool:
+def _is_chosen(wanted: ChosenBox, chosen: tuple[str, bytes]) -> bool:
     """Whether selection chooses this box, by owner and masked score."""
     owner, score = chosen
     below = int.from_bytes(wanted.score, "big") - int.from_bytes(score, "big")
     return owner == wanted.owner and 0 <= below <= wanted.spread
 
 
-def _scores(evidence: Evidence) -> dict[bytes, str]:
+def _scores(evidence: SessionEvidence) -> dict[bytes, str]:
     """Byte patterns of unmasked scores of honest owners, in two of the rounds."""
     weighed, session = evidence.weighed, evidence.session
     sought = {}
@@ -277,7 +279,7 @@ def _scores(evidence: Evidence) -> dict[bytes, str]:
     return sought
 
 
-def blind_books_agree(evidence: Evidence) -> Iterator[str]:
+def blind_books_agree(evidence: SessionEvidence) -> Iterator[str]:
     """A complete session has all rounds; curator and consumer agree on boxes, disputes and delivery."""
     outcome = evidence.outcome
     curator, consumer = outcome.curator, outcome.consumer

@@ -15,7 +15,7 @@ import numpy as np
 from hushbid.consumer.events import TargetReleased
 from hushbid.consumer.machine import target_of
 from hushbid.curator.verification import UncheckedBid, bid_holds
-from hushbid.evidence.sweep.rounds_on_record import Reading, Round, Rounds
+from hushbid.evidence.sweep.rounds_on_record import RecordedRound, Rounds, RoundsReading
 from hushbid.protocol.crypto.blinding import BlindKeys
 from hushbid.protocol.crypto.unlinking import PairKey, Places
 from hushbid.protocol.names import CONSUMER
@@ -79,7 +79,7 @@ def blind_rounds_on_record(session: Session, records: Iterable[Record]) -> Blind
     return reading.found
 
 
-class _Reading(Reading):
+class _Reading(RoundsReading):
     """Reads the records of a blind curator."""
 
     found: BlindRounds
@@ -96,7 +96,7 @@ class _Reading(Reading):
         elif (item.kind, name) == ("set-timer", "round") and not self.again:
             self._end(now)
             number = len(self.found.rounds) + 1
-            self.found.rounds.append(Round(number, number, now, _NO_WEIGHTS))
+            self.found.rounds.append(RecordedRound(number, number, now, _NO_WEIGHTS))
         elif not self.found.rounds:
             return
         elif item.kind == "received":

@@ -22,7 +22,7 @@ from hushbid.evidence.sweep.blind_on_record import (
 )
 from hushbid.evidence.sweep.mutation import Mutator
 from hushbid.evidence.sweep.network import FaultyNetwork
-from hushbid.evidence.sweep.plan import Plan
+from hushbid.evidence.sweep.plan import SweepPlan
 from hushbid.evidence.sweep.rounds_on_record import Rounds, rounds_on_record
 from hushbid.evidence.sweep.session import COLUMNS, result_of
 from hushbid.evidence.sweep.wires import Wires
@@ -39,7 +39,7 @@ from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Beat
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 
-__all__ = ["TOLD_BY", "Evidence", "Sent", "run_plan"]
+__all__ = ["TOLD_BY", "Sent", "SessionEvidence", "run_plan"]
 
 TOLD_BY: Final = 16
 """Leading bytes that identify a key on record; some keys are split before they are recorded."""
@@ -62,7 +62,7 @@ class Sent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SessionEvidence:
     """The evidence of a session that is over.
 
     Attributes:
@@ -74,7 +74,7 @@ class Evidence:
         happened: Number of faults that occurred, by name.
     """
 
-    plan: Plan
+    plan: SweepPlan
     session: Session
     outcome: SimulationOutcome
     data: Mapping[str, Dataset]
@@ -170,7 +170,7 @@ class Evidence:
         return (frame for frame in self.sent if frame.sender == sender and frame.kind in kinds)
 
 
-def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
+def run_plan(plan: SweepPlan, *, faults: bool = True) -> SessionEvidence:
     """Run a session.
 
     Args:
@@ -213,7 +213,7 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
         salts=_generator(plan, _SALTS).bytes,
     )
     outcome = simulation.run(until=plan.limit)
-    return Evidence(
+    return SessionEvidence(
         plan,
         session,
         outcome,
@@ -247,11 +247,11 @@ class _FreshNoise(SimulatedNoise):
         return keys
 
 
-def _generator(plan: Plan, *place: int) -> np.random.Generator:
+def _generator(plan: SweepPlan, *place: int) -> np.random.Generator:
     return np.random.default_rng([plan.seed, *place])
 
 
-def _network(plan: Plan, session: Session, wires: Wires) -> FaultyNetwork:
+def _network(plan: SweepPlan, session: Session, wires: Wires) -> FaultyNetwork:
     mutators = {
         owner: Mutator(
             _generator(plan, _OWNERS, plan.owners.index(owner)),
@@ -264,7 +264,7 @@ def _network(plan: Plan, session: Session, wires: Wires) -> FaultyNetwork:
     return FaultyNetwork(wires, timeouts=session.file.timeouts, beat=beat, mutators=mutators)
 
 
-def _data(plan: Plan) -> tuple[Mapping[str, Dataset], Dataset, Dataset]:
+def _data(plan: SweepPlan) -> tuple[Mapping[str, Dataset], Dataset, Dataset]:
     rng = _generator(plan, _DATA)
 
     def points(name: str, count: int) -> Dataset:

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hushbid.evidence.sweep.crashes import Crashes, write_crashes
 from hushbid.evidence.sweep.engine import bug, check_all
-from hushbid.evidence.sweep.session import Course, compared, run, small_session
+from hushbid.evidence.sweep.session import SimulatedCourse, compared, run, small_session
 from hushbid.protocol.errors import ConfigError, HushbidError
 from hushbid.protocol.session.session import Session
 from hushbid.transcripts.replay import replayed
 
-__all__ = ["Failure", "Setting", "SweepResult", "check", "sweep", "uncrashed"]
+__all__ = ["CrashSetting", "Failure", "SweepResult", "check", "sweep", "uncrashed"]
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with the rule, the number of sessions so far, and their total."""
 
 
-class Setting(NamedTuple):
+class CrashSetting(NamedTuple):
     """The session that is repeated (`small_session`)."""
 
     rule: str
@@ -44,7 +44,7 @@ class Failure(NamedTuple):
 class SweepResult:
     """The result of the sessions of one setting (docs/results.md)."""
 
-    setting: Setting
+    setting: CrashSetting
     sessions: int = 0
     crashes: int = 0
     failures: list[Failure] = field(default_factory=list)
@@ -61,7 +61,7 @@ class SweepResult:
 
 
 def sweep(
-    setting: Setting,
+    setting: CrashSetting,
     plan: Sequence[Crashes],
     *,
     all_come: bool = False,
@@ -91,7 +91,7 @@ def sweep(
     )
 
 
-def _check_one(setting: Setting, all_come: bool, crashes: Crashes) -> tuple[int, Failure | None]:
+def _check_one(setting: CrashSetting, all_come: bool, crashes: Crashes) -> tuple[int, Failure | None]:
     """Return the number of crashes that happened, and the failure if any."""
     session, base = uncrashed(setting)
     came = 0
@@ -108,14 +108,14 @@ def _check_one(setting: Setting, all_come: bool, crashes: Crashes) -> tuple[int,
 
 
 @lru_cache
-def uncrashed(setting: Setting) -> tuple[Session, Course]:
+def uncrashed(setting: CrashSetting) -> tuple[Session, SimulatedCourse]:
     """A session and its course without crashes, made once in every process."""
     rule, release, rounds, owners, batch, commits = setting
     session = small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch, commits=commits)
     return session, run(session)
 
 
-def check(course: Course, base: Course) -> list[str]:
+def check(course: SimulatedCourse, base: SimulatedCourse) -> list[str]:
     """The faults of a crashed session in words, in its result or its records."""
     wrong = compared(course, base)
     for party, image in course.transcripts.items():

@@ -9,7 +9,7 @@ from itertools import combinations, combinations_with_replacement, product
 from operator import attrgetter
 from typing import TypeAlias
 
-from hushbid.evidence.sweep.session import Course
+from hushbid.evidence.sweep.session import SimulatedCourse
 from hushbid.protocol.errors import ConfigError
 from hushbid.simulation.simulator import UNRECORDED, Crash
 
@@ -39,7 +39,7 @@ class Which(StrEnum):
     """Any two crashes, including two of one party or at one moment."""
 
 
-def every(course: Course, which: Which) -> list[Crashes]:
+def every(course: SimulatedCourse, which: Which) -> list[Crashes]:
     """The crashes of a sweep, in a fixed order."""
     if which is Which.SAME_STEP:
         return [
@@ -54,25 +54,25 @@ def every(course: Course, which: Which) -> list[Crashes]:
     return [(crash,) for crash in single]
 
 
-def crashes_of(course: Course, party: str) -> list[Crash]:
+def crashes_of(course: SimulatedCourse, party: str) -> list[Crash]:
     """Every crash of a party: at every step, at each of its moments."""
     return [crash for step in range(len(course.steps[party])) for crash in crashes_at(course, party, step)]
 
 
-def crashes_at(course: Course, party: str, step: int) -> list[Crash]:
+def crashes_at(course: SimulatedCourse, party: str, step: int) -> list[Crash]:
     """A party's crashes at a step: before it is durable, before its first frame leaves, and after each."""
     left = (UNRECORDED, *range(course.steps[party][step].frames + 1))
     return [Crash(party, step, frames) for frames in left]
 
 
-def same_steps(course: Course, one: str, other: str) -> list[tuple[int, int]]:
+def same_steps(course: SimulatedCourse, one: str, other: str) -> list[tuple[int, int]]:
     """Simultaneous steps of two parties: one's step, and the next step of the other."""
     found = set(_followed(course, one, other))
     found.update((step, following) for following, step in _followed(course, other, one))
     return sorted(found)
 
 
-def _followed(course: Course, one: str, other: str) -> Iterator[tuple[int, int]]:
+def _followed(course: SimulatedCourse, one: str, other: str) -> Iterator[tuple[int, int]]:
     steps = course.steps[other]
     for number, step in enumerate(course.steps[one]):
         following = bisect_left(steps, step.now, key=attrgetter("now"))

@@ -11,10 +11,10 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hushbid.evidence.sweep.course import Evidence, run_plan
+from hushbid.evidence.sweep.course import SessionEvidence, run_plan
 from hushbid.evidence.sweep.engine import bug, check_all
 from hushbid.evidence.sweep.invariants import broken, different_again
-from hushbid.evidence.sweep.plan import Plan, plan_of
+from hushbid.evidence.sweep.plan import SweepPlan, plan_of
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.names import CONSUMER, CURATOR
 
@@ -135,7 +135,7 @@ def write_transcripts(seed: int, rules: Sequence[str], directory: Path) -> None:
         (directory / f"{party}.transcript").write_bytes(image)
 
 
-def _checked(plan: Plan) -> tuple[Evidence | None, dict[str, list[str]]]:
+def _checked(plan: SweepPlan) -> tuple[SessionEvidence | None, dict[str, list[str]]]:
     """Run a plan; return its evidence, if it came to an end, and its faults."""
     try:
         evidence = run_plan(plan)
@@ -144,7 +144,7 @@ def _checked(plan: Plan) -> tuple[Evidence | None, dict[str, list[str]]]:
         return None, {"no-bug": [bug(error)]}
 
 
-def _shrunk(plan: Plan, names: frozenset[str]) -> Plan:
+def _shrunk(plan: SweepPlan, names: frozenset[str]) -> SweepPlan:
     """The plan reduced to the faults needed to break one of the same invariants."""
     for fewer in plan.fewer():
         if names & _checked(fewer)[1].keys():
@@ -152,7 +152,7 @@ def _shrunk(plan: Plan, names: frozenset[str]) -> Plan:
     return plan
 
 
-def _ends(evidence: Evidence) -> Counter[str]:
+def _ends(evidence: SessionEvidence) -> Counter[str]:
     ends: Counter[str] = Counter()
     for party, finish in evidence.outcome.finishes.items():
         role = party if party in (CURATOR, CONSUMER) else "owner"

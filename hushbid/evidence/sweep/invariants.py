@@ -23,7 +23,7 @@ from hushbid.evidence.sweep.blind_invariants import (
     void_boxes_are_not_paid,
     weights_have_their_own_noise,
 )
-from hushbid.evidence.sweep.course import TOLD_BY, Evidence, run_plan
+from hushbid.evidence.sweep.course import TOLD_BY, SessionEvidence, run_plan
 from hushbid.evidence.sweep.round_invariants import (
     broadcasts_are_numbered,
     copies_are_bought_once,
@@ -63,23 +63,23 @@ from hushbid.protocol.wire.messages import (
 from hushbid.protocol.wire.values import pack_value
 from hushbid.simulation.simulator import UNRECORDED
 from hushbid.transcripts.replay import replayed
-from hushbid.transcripts.verification.account import Account, account_of
+from hushbid.transcripts.verification.account import RecordAccount, account_of
 from hushbid.transcripts.verification.agreement import compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads
 
 __all__ = ["INVARIANTS", "Invariant", "broken", "different_again", "invariants_of"]
 
-Invariant: TypeAlias = Callable[[Evidence], Iterable[str]]
+Invariant: TypeAlias = Callable[[SessionEvidence], Iterable[str]]
 
 
-def all_end(evidence: Evidence) -> Iterator[str]:
+def all_end(evidence: SessionEvidence) -> Iterator[str]:
     """Every process ends within the session's time limits after the last fault."""
     for party in evidence.transcripts:
         if party not in evidence.outcome.finishes:
             yield f"{party} has not ended after {evidence.outcome.seconds:.1f} simulated seconds"
 
 
-def ends_are_documented(evidence: Evidence) -> Iterator[str]:
+def ends_are_documented(evidence: SessionEvidence) -> Iterator[str]:
     """Honest parties end with 0, 1 or 3: none of them is at fault, or finds a bug.
 
     An owner or the consumer fails only if the curator has given up the session.
@@ -97,12 +97,12 @@ def ends_are_documented(evidence: Evidence) -> Iterator[str]:
             yield f"{owner} ended with {ExitCode.BUG.value}: {finishes[owner].reason}"
 
 
-def transcripts_agree(evidence: Evidence) -> Iterator[str]:
+def transcripts_agree(evidence: SessionEvidence) -> Iterator[str]:
     """Every transcript verifies, and agrees with the others about frames, broadcasts and heads.
 
     The false signatures of an owner that breaks the protocol are in the curator's file as received.
     """
-    files: dict[str, tuple[Verification, Account]] = {}
+    files: dict[str, tuple[Verification, RecordAccount]] = {}
     with TemporaryDirectory(prefix="hushbid-") as directory:
         for party, image in evidence.transcripts.items():
             path = Path(directory, f"{party}.transcript")
@@ -122,7 +122,7 @@ def transcripts_agree(evidence: Evidence) -> Iterator[str]:
 
 
 def _disagreements(
-    files: Mapping[str, tuple[Verification, Account]], byzantine: frozenset[str]
+    files: Mapping[str, tuple[Verification, RecordAccount]], byzantine: frozenset[str]
 ) -> Iterator[str]:
     accounts = [account for _, account in files.values()]
     for equivocation in equivocations(accounts):
@@ -143,7 +143,7 @@ def _disagreements(
                 yield f"curator and {party}: {frame}: {found['what']}"
 
 
-def transcripts_replay(evidence: Evidence) -> Iterator[str]:
+def transcripts_replay(evidence: SessionEvidence) -> Iterator[str]:
     """Every transcript replays to its last byte, including that of an owner that breaks the protocol."""
     for party, image in evidence.transcripts.items():
         try:
@@ -152,14 +152,14 @@ def transcripts_replay(evidence: Evidence) -> Iterator[str]:
             yield f"the transcript of {party} does not replay: {error.what}"
 
 
-def frames_have_one_content(evidence: Evidence) -> Iterator[str]:
+def frames_have_one_content(evidence: SessionEvidence) -> Iterator[str]:
     """No numbered frame leaves a machine with two different contents, over all its crashes."""
     for (sender, receiver, sequence), bodies in evidence.contents.items():
         if len(bodies) > 1:
             yield f"frame {sequence} of {sender} to {receiver} left with {len(bodies)} contents"
 
 
-def noise_is_drawn_once(evidence: Evidence) -> Iterator[str]:
+def noise_is_drawn_once(evidence: SessionEvidence) -> Iterator[str]:
     """No release is made twice; all drawn noise is recorded, or was lost with a step that was not.
 
     None of a lost step's frames had left, so nobody has seen what that noise was for.
@@ -187,7 +187,7 @@ def noise_is_drawn_once(evidence: Evidence) -> Iterator[str]:
             yield f"{party} drew the same value twice"
 
 
-def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
+def charges_are_as_planned(evidence: SessionEvidence) -> Iterator[str]:
     """Each release is charged once, at the session's stated cost, and nothing else is charged."""
     session = evidence.session
     costs_of = session.release_costs()
@@ -217,7 +217,7 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
                 yield f"{party} charged more releases than the session has"
 
 
-def points_were_bid(evidence: Evidence) -> Iterator[str]:
+def points_were_bid(evidence: SessionEvidence) -> Iterator[str]:
     """Chosen points of an honest owner were bid by it; delivered points are rows of its data, each once."""
     outcome = evidence.outcome
     said = _said_of_points(evidence)
@@ -232,7 +232,7 @@ def points_were_bid(evidence: Evidence) -> Iterator[str]:
     yield from evidence.delivered_that_was_not_owned()
 
 
-def books_agree(evidence: Evidence) -> Iterator[str]:
+def books_agree(evidence: SessionEvidence) -> Iterator[str]:
     """A complete session has all its rounds, and the consumer has what the curator says it bought."""
     outcome = evidence.outcome
     curator, consumer = outcome.curator, outcome.consumer
@@ -260,7 +260,7 @@ def books_agree(evidence: Evidence) -> Iterator[str]:
                 yield f"{owner} is paid for points that were not bought of it"
 
 
-def honest_are_not_blamed(evidence: Evidence) -> Iterator[str]:
+def honest_are_not_blamed(evidence: SessionEvidence) -> Iterator[str]:
     """No party that follows the protocol is refused, is faulty, or has a disputed point."""
     ledger = evidence.outcome.curator.ledger
     for what, parties in (
@@ -276,7 +276,7 @@ def honest_are_not_blamed(evidence: Evidence) -> Iterator[str]:
             yield f"{frame.receiver} was told that it is refused"
 
 
-def absent_are_not_chosen(evidence: Evidence) -> Iterator[str]:
+def absent_are_not_chosen(evidence: SessionEvidence) -> Iterator[str]:
     """No point of an owner is chosen in a round from which it was absent."""
     ledger = evidence.outcome.curator.ledger
     absent = {(absence.round, absence.owner) for absence in ledger.absences}
@@ -287,7 +287,7 @@ def absent_are_not_chosen(evidence: Evidence) -> Iterator[str]:
         yield "somebody was absent twice from one round"
 
 
-def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
+def others_see_releases_only(evidence: SessionEvidence) -> Iterator[str]:
     """An honest owner receives its map, one broadcast per round, the same as others, and asks for its bids.
 
     The broadcasts depend on the chosen points, and on nothing else that an owner has said. A call contains
@@ -329,7 +329,7 @@ def _is_of(call: Call, target: Target) -> bool:
     )
 
 
-def mild_faults_change_nothing(evidence: Evidence) -> Iterator[str]:
+def mild_faults_change_nothing(evidence: SessionEvidence) -> Iterator[str]:
     """If everything comes back in time and all follow the protocol, the result is as without faults."""
     if not evidence.plan.mild:
         return
@@ -404,7 +404,7 @@ def invariants_of(*, blind: bool, herds: bool) -> Mapping[str, Invariant]:
     return _named((*EVERYWHERE, *weighing, *(OWNERS_HERD if herds else ())))
 
 
-def broken(evidence: Evidence) -> dict[str, list[str]]:
+def broken(evidence: SessionEvidence) -> dict[str, list[str]]:
     """The violated invariants, with their violations."""
     rule = evidence.session.rule
     held_to = invariants_of(blind=rule.blind, herds=rule.herds)
@@ -412,13 +412,13 @@ def broken(evidence: Evidence) -> dict[str, list[str]]:
     return {name: wrong for name, wrong in found.items() if wrong}
 
 
-def different_again(evidence: Evidence) -> list[str]:
+def different_again(evidence: SessionEvidence) -> list[str]:
     """Parties whose transcript differs when the plan is run again."""
     again = run_plan(evidence.plan)
     return [party for party, image in evidence.transcripts.items() if again.transcripts[party] != image]
 
 
-def _items(evidence: Evidence) -> Iterator[tuple[str, RecordedItem]]:
+def _items(evidence: SessionEvidence) -> Iterator[tuple[str, RecordedItem]]:
     for party, records in evidence.records.items():
         for record in records:
             for item in record.items:
@@ -429,7 +429,7 @@ _Said: TypeAlias = tuple[set[int], Candidate | SealedCandidate | None]
 """The rounds in which a point was bid, and the point handed over."""
 
 
-def _said_of_points(evidence: Evidence) -> dict[tuple[str, int], _Said]:
+def _said_of_points(evidence: SessionEvidence) -> dict[tuple[str, int], _Said]:
     """Bids and offers of each owner's machine, by owner and its number for the point."""
     found: dict[tuple[str, int], _Said] = {}
     for frame in evidence.sent:
@@ -464,8 +464,8 @@ def _read(body: bytes, sender: str) -> Any:
     return decode_message(way, body)
 
 
-def _unsigned(evidence: Evidence) -> dict[tuple[str, str, int], frozenset[bytes]]:
-    """`Evidence.contents` without the frames that contain a signed head."""
+def _unsigned(evidence: SessionEvidence) -> dict[tuple[str, str, int], frozenset[bytes]]:
+    """`SessionEvidence.contents` without the frames that contain a signed head."""
     signed = {
         (frame.sender, frame.receiver, frame.sequence)
         for frame in evidence.sent

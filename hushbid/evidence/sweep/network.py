@@ -15,8 +15,8 @@ from typing import Final
 
 from hushbid.curator.presence import Presence
 from hushbid.evidence.sweep.mutation import Mutator
-from hushbid.evidence.sweep.plan import Kind, Way
-from hushbid.evidence.sweep.wires import HOLDING, Connection, Wires
+from hushbid.evidence.sweep.plan import FaultKind, Way
+from hushbid.evidence.sweep.wires import HOLDING, SimulatedConnection, Wires
 from hushbid.protocol.config.session import TimeoutSection
 from hushbid.protocol.machine.machine import Lost
 from hushbid.protocol.machine.presence import CuratorPresence
@@ -44,7 +44,7 @@ class _Station:
     presence: CuratorPresence
     life: int
     """Counts the starts of its process."""
-    connection: Connection | None = None
+    connection: SimulatedConnection | None = None
     pause: float = RECONNECT_MS / 1000
     mute: int = 0
     """Number of connections that have ended since it last heard the curator."""
@@ -66,7 +66,7 @@ class FaultyNetwork:
         self._beat = beat
         self._mutators = mutators
         self._stations: dict[str, _Station] = {}
-        self._routes: dict[bytes, Connection] = {}
+        self._routes: dict[bytes, SimulatedConnection] = {}
         self._life = 0
         """Counts the starts of the curator's process."""
         self._presence = Presence(timeouts)
@@ -116,18 +116,18 @@ class FaultyNetwork:
 
     # -- events on the wires ----------------------------------------------------------------------
 
-    def arrived(self, connection: Connection, way: Way, data: bytes, now: float) -> None:
+    def arrived(self, connection: SimulatedConnection, way: Way, data: bytes, now: float) -> None:
         if way is Way.TO_CURATOR:
             self._take(connection, data, now)
         else:
             self._hear(connection, data, now)
 
-    def ended(self, connection: Connection, due: float) -> None:
+    def ended(self, connection: SimulatedConnection, due: float) -> None:
         if self._world.is_up(connection.peer):
             life = self._stations[connection.peer].life
             self._wires.at(due, partial(self._notice_end, connection, life))
 
-    def broken(self, connection: Connection, way: Way, now: float) -> None:
+    def broken(self, connection: SimulatedConnection, way: Way, now: float) -> None:
         peer = connection.peer
         if way is Way.FROM_CURATOR:
             # libzmq does not reconnect after a violation of ZMTP that it found itself.
@@ -137,7 +137,7 @@ class FaultyNetwork:
             self._lose(peer, now)
             self._world.send_out(CURATOR, now)
 
-    def connection_of(self, peer: str) -> Connection | None:
+    def connection_of(self, peer: str) -> SimulatedConnection | None:
         station = self._stations.get(peer)
         return None if station is None else station.connection
 
@@ -194,7 +194,7 @@ class FaultyNetwork:
         connection = self._routes.get(route) if route is not None else None
         if connection is None or connection.ended:
             return False
-        if self._wires.lasting(peer, Way.FROM_CURATOR, Kind.QUEUE_FULL) is not None:
+        if self._wires.lasting(peer, Way.FROM_CURATOR, FaultKind.QUEUE_FULL) is not None:
             self._wires.happened["queue that was full"] += 1
             return False
         self._wires.put(connection, Way.FROM_CURATOR, data, sequence, now)
@@ -205,7 +205,7 @@ class FaultyNetwork:
         if lost is not None:
             self._world.feed(CURATOR, lost, now)
 
-    def _take(self, connection: Connection, data: bytes, now: float) -> None:
+    def _take(self, connection: SimulatedConnection, data: bytes, now: float) -> None:
         """The curator receives a frame, as `Hub` does."""
         world, peer, route = self._world, connection.peer, connection.route
         connections = self._presence.connections
@@ -251,7 +251,7 @@ class FaultyNetwork:
             self._wires.put(connection, Way.TO_CURATOR, self._beat, CONTROL_SEQUENCE, now)
         self._wires.at(now + self._timeouts.beat, partial(self._tick, party, life))
 
-    def _give_up(self, party: str, station: _Station, connection: Connection, now: float) -> None:
+    def _give_up(self, party: str, station: _Station, connection: SimulatedConnection, now: float) -> None:
         """Give up a connection, and make another."""
         self._mourn(party, station.presence.ended(), now)
         self._wires.close(connection, Way.TO_CURATOR, now)
@@ -302,8 +302,8 @@ class FaultyNetwork:
         self._wires.count_carried(now)
         return True
 
-    def _hear(self, connection: Connection, data: bytes, now: float) -> None:
-        """A participant receives a frame, as `Connection` does."""
+    def _hear(self, connection: SimulatedConnection, data: bytes, now: float) -> None:
+        """A participant receives a frame, as `SimulatedConnection` does."""
         party = connection.peer
         if not self._world.goes_on(party):
             return
@@ -326,7 +326,7 @@ class FaultyNetwork:
             self._world.feed(party, lost, now)
             self._world.send_out(party, now)
 
-    def _notice_end(self, connection: Connection, life: int, now: float) -> None:
+    def _notice_end(self, connection: SimulatedConnection, life: int, now: float) -> None:
         """A participant notices that its connection has ended, and reconnects."""
         station = self._stations[connection.peer]
         if station.life != life or station.connection is not connection:

@@ -18,7 +18,7 @@ from hushbid.protocol.privacy.releases import RELEASES
 from hushbid.protocol.session.session import Session, open_session
 from hushbid.simulation.simulator import UNRECORDED, Crash
 
-__all__ = ["Fault", "Kind", "Plan", "Way", "plan_of"]
+__all__ = ["FaultKind", "LineFault", "SweepPlan", "Way", "plan_of"]
 
 ROUNDS: Final = (4, 6, 8, 12)
 BLIND_ROUNDS: Final = (3, 4, 6, 8)
@@ -49,7 +49,7 @@ HARD: Final = 4.0
 """Longest fault of any other session, in seconds."""
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     """A fault of a peer's connection."""
 
     DELAY = "delay"
@@ -74,7 +74,7 @@ class Kind(StrEnum):
     """Somebody on the line removes a whole numbered frame: only the gap before the next one reveals it."""
 
 
-_UNGARBLED: Final = tuple(kind for kind in Kind if kind not in (Kind.GARBLE, Kind.TAKEN_OUT))
+_UNGARBLED: Final = tuple(kind for kind in FaultKind if kind not in (FaultKind.GARBLE, FaultKind.TAKEN_OUT))
 """Kinds that a seed chooses among first. They are older than garbled lines, so seeds keep their other
 faults."""
 
@@ -87,7 +87,7 @@ class Way(StrEnum):
     BOTH = "both ways"
 
 
-class Fault(NamedTuple):
+class LineFault(NamedTuple):
     """A fault between a peer and the curator.
 
     Attributes:
@@ -96,7 +96,7 @@ class Fault(NamedTuple):
             times its mean. At least one frame is garbled, whenever it comes.
     """
 
-    kind: Kind
+    kind: FaultKind
     peer: str
     after: int
     seconds: float
@@ -105,7 +105,7 @@ class Fault(NamedTuple):
     @property
     def name(self) -> str:
         """The name under which it is counted."""
-        if self.kind is Kind.PARTITION:
+        if self.kind is FaultKind.PARTITION:
             return "partition of both ways" if self.way is Way.BOTH else "partition of one way"
         return self.kind.value
 
@@ -115,7 +115,7 @@ class Fault(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """A session and its faults.
 
     Attributes:
@@ -148,7 +148,7 @@ class Plan:
     latency: float
     healed: float
     byzantine: tuple[tuple[str, float], ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[LineFault, ...]
     crashes: tuple[Crash, ...]
 
     @property
@@ -189,7 +189,7 @@ class Plan:
         after = timeouts.closing + timeouts.comeback + timeouts.abandon + timeouts.enrolment
         return self.healed + before + self.rounds * in_a_round + after
 
-    def fewer(self) -> Iterator[Plan]:
+    def fewer(self) -> Iterator[SweepPlan]:
         """This plan without one of its faults, for each fault in turn."""
         for name in ("byzantine", "crashes", "faults"):
             items: tuple[Any, ...] = getattr(self, name)
@@ -217,7 +217,7 @@ class Plan:
         return told
 
 
-def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
+def plan_of(seed: int, rules: Sequence[str] = ()) -> SweepPlan:
     """The plan of a seed.
 
     Args:
@@ -243,8 +243,8 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     longest = MILD if mild else HARD
     garbles = int(of_garbles.choice([0, 0, 1, 1, 2]))
     # The loss of a frame that nothing follows shows only when its round is over, so it is no mild fault.
-    on_the_line = (Kind.GARBLE,) if mild else (Kind.GARBLE, Kind.GARBLE, Kind.TAKEN_OUT)
-    return Plan(
+    on_the_line = (FaultKind.GARBLE,) if mild else (FaultKind.GARBLE, FaultKind.GARBLE, FaultKind.TAKEN_OUT)
+    return SweepPlan(
         seed=seed,
         rule=rule,
         release=release,
@@ -324,10 +324,10 @@ def _faults(
     rounds: int,
     longest: float,
     many: int,
-    kinds: Sequence[Kind],
+    kinds: Sequence[FaultKind],
     *,
     blind: bool,
-) -> tuple[Fault, ...]:
+) -> tuple[LineFault, ...]:
     peers = (*owners, CONSUMER)
     frames = len(peers) * 3 + rounds * len(owners) * 2
     if blind:  # the consumer takes part in every round
@@ -338,9 +338,9 @@ def _faults(
         after = int(rng.integers(1, frames + len(peers)))
         kind, way = kinds[int(rng.integers(len(kinds)))], tuple(Way)[int(rng.integers(len(Way)))]
         seconds = float(longest * rng.random() ** 2)
-        if kind is Kind.RESET:
+        if kind is FaultKind.RESET:
             seconds = float(min(seconds, 1.0) * (rng.random() < 0.5))
-        found.append(Fault(kind, peers[int(rng.integers(len(peers)))], after, seconds, way))
+        found.append(LineFault(kind, peers[int(rng.integers(len(peers)))], after, seconds, way))
     return tuple(sorted(found, key=lambda fault: fault.after))
 
 

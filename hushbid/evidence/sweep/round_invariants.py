@@ -12,9 +12,9 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from hushbid.evidence.sweep.course import Evidence
+from hushbid.evidence.sweep.course import SessionEvidence
 from hushbid.evidence.sweep.rounds_on_record import PointOnRecord, Rounds, mismatch
-from hushbid.evidence.sweep.shares import ROUNDING, Bought, gained, worth
+from hushbid.evidence.sweep.shares import ROUNDING, BoughtPoint, gained, worth
 from hushbid.protocol import limits
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.privacy.releases import ExactRelease
@@ -38,7 +38,7 @@ HALF: Final = 0.5 + 1e-6
 """Largest error of rounding to whole numbers; a tie may fall either way."""
 
 
-def rounds_need_min_owners(evidence: Evidence) -> Iterator[str]:
+def rounds_need_min_owners(evidence: SessionEvidence) -> Iterator[str]:
     """When bidding ends, at least `min_owners` have bid without a point known not to match."""
     needed = evidence.session.file.session.min_owners
     for each in evidence.rounds.rounds:
@@ -46,7 +46,7 @@ def rounds_need_min_owners(evidence: Evidence) -> Iterator[str]:
             yield f"bidding of round {each.number} ended with {len(each.present)} owners of {needed}"
 
 
-def winners_are_verified(evidence: Evidence) -> Iterator[str]:
+def winners_are_verified(evidence: SessionEvidence) -> Iterator[str]:
     """A chosen point came from its owner, equals its bid, and its owner has no point that did not match.
 
     For a sealed point the curator sees features, bid and signature. Only the consumer sees whether features
@@ -67,7 +67,7 @@ def winners_are_verified(evidence: Evidence) -> Iterator[str]:
             yield f"{chosen}: {wrong}"
 
 
-def _wrong_with(evidence: Evidence, win: HandedOver, point: PointOnRecord) -> str:
+def _wrong_with(evidence: SessionEvidence, win: HandedOver, point: PointOnRecord) -> str:
     rounds = evidence.rounds.rounds
     if not win.bid_round <= win.chosen_round <= len(rounds):
         return "there was no such round"
@@ -80,7 +80,7 @@ def _wrong_with(evidence: Evidence, win: HandedOver, point: PointOnRecord) -> st
     return mismatch(evidence.session, point, rounds[win.bid_round - 1].weights)
 
 
-def copies_are_bought_once(evidence: Evidence) -> Iterator[str]:
+def copies_are_bought_once(evidence: SessionEvidence) -> Iterator[str]:
     """Where a point is bought once, a φ is bought as often as one owner has handed it over, at most.
 
     Nobody sells in a round who missed one before.
@@ -102,7 +102,7 @@ def copies_are_bought_once(evidence: Evidence) -> Iterator[str]:
             yield f"a point of {win.owner} was chosen in round {win.chosen_round}, and it missed a round"
 
 
-def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
+def settlement_is_of_the_wins(evidence: SessionEvidence) -> Iterator[str]:
     """An owner's share is what its undisputed points added to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in turn.
 
     In a private settlement it is their worth under the first broadcast, plus the recorded noise.
@@ -121,17 +121,17 @@ def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
             yield f"{owner} has a share of {told[owner]:.6g}, and its points are worth {share:.6g}"
 
 
-def _bought(evidence: Evidence) -> list[Bought]:
+def _bought(evidence: SessionEvidence) -> list[BoughtPoint]:
     """The points that the curator chose; disputed ones are not paid."""
     ledger = evidence.outcome.curator.ledger
     disputed = {(dispute.owner, dispute.handle) for dispute in ledger.disputes}
     return [
-        Bought(win.owner, win.candidate.features, (win.owner, win.handle) not in disputed)
+        BoughtPoint(win.owner, win.candidate.features, (win.owner, win.handle) not in disputed)
         for win in ledger.wins
     ]
 
 
-def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
+def _other_private_settlement(evidence: SessionEvidence) -> Iterator[str]:
     """Check a private settlement against the recorded noise and first weight; it is released at the end."""
     curator, session = evidence.outcome.curator, evidence.session
     told = curator.settlement()
@@ -155,7 +155,7 @@ def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
         yield f"the settlement is {dict(told)}, and the points and noise on record come to {wanted}"
 
 
-def broadcasts_are_numbered(evidence: Evidence) -> Iterator[str]:
+def broadcasts_are_numbered(evidence: SessionEvidence) -> Iterator[str]:
     """The r-th weight is broadcast in round r, once to each owner; without noise, it equals g̃ - Σφ/(q+b).
 
     Jitter then has no weight. q is the weighted size of the seed set plus b for every earlier round, however
@@ -178,7 +178,7 @@ def broadcasts_are_numbered(evidence: Evidence) -> Iterator[str]:
         yield from _other_weights(evidence, rounds)
 
 
-def _other_weights(evidence: Evidence, rounds: Rounds) -> Iterator[str]:
+def _other_weights(evidence: SessionEvidence, rounds: Rounds) -> Iterator[str]:
     target = _target(evidence)
     if target is None:
         return
@@ -195,7 +195,7 @@ def _other_weights(evidence: Evidence, rounds: Rounds) -> Iterator[str]:
             yield f"the weight of round {each.number} is not that of the points that were chosen before"
 
 
-def rounds_keep_the_cadence(evidence: Evidence) -> Iterator[str]:
+def rounds_keep_the_cadence(evidence: SessionEvidence) -> Iterator[str]:
     """By the clock a round lasts exactly its time, or longer after a pause or restart; bids have half."""
     cadence = evidence.session.file.session.fixed_cadence
     if cadence is None:
@@ -209,7 +209,7 @@ def rounds_keep_the_cadence(evidence: Evidence) -> Iterator[str]:
                 yield f"round {each.number} lasted {lasted:.6f} s, and not {cadence:.6f} s"
 
 
-def _target(evidence: Evidence) -> Target | None:
+def _target(evidence: SessionEvidence) -> Target | None:
     """The consumer's release, if the curator has it."""
     if evidence.outcome.curator.target is None:
         return None

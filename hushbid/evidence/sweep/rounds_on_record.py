@@ -31,7 +31,15 @@ from hushbid.protocol.wire.messages import (
     SealedCandidate,
 )
 
-__all__ = ["PointOnRecord", "Reading", "Round", "Rounds", "SentBroadcast", "mismatch", "rounds_on_record"]
+__all__ = [
+    "PointOnRecord",
+    "RecordedRound",
+    "Rounds",
+    "RoundsReading",
+    "SentBroadcast",
+    "mismatch",
+    "rounds_on_record",
+]
 
 CLOSE: Final = 1
 """Grid units by which φ of a point may differ between machines (docs/protocol.md)."""
@@ -75,7 +83,7 @@ class SentBroadcast(NamedTuple):
 
 
 @dataclass
-class Round:
+class RecordedRound:
     """A round.
 
     Attributes:
@@ -113,7 +121,7 @@ class Rounds:
         broadcasts: In the order in which they were sent.
     """
 
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[RecordedRound] = field(default_factory=list)
     points: dict[tuple[str, int], PointOnRecord] = field(default_factory=dict)
     broadcasts: list[SentBroadcast] = field(default_factory=list)
 
@@ -153,7 +161,7 @@ def _score(session: Session, features: Any, weights: Weights) -> int:
     return sum(int(one) * int(other) for one, other in zip(coordinates, weights, strict=True))
 
 
-class Reading(ABC):
+class RoundsReading(ABC):
     """Reads the items of a curator's records in order."""
 
     def __init__(self, session: Session, found: Rounds) -> None:
@@ -177,7 +185,7 @@ class Reading(ABC):
         return True
 
 
-class _Reading(Reading):
+class _Reading(RoundsReading):
     """Reads the records of a curator that sees features and bids."""
 
     def __init__(self, session: Session) -> None:
@@ -216,7 +224,7 @@ class _Reading(Reading):
         stated, weights = item.public["round"], item.private["weights"]
         assert isinstance(stated, int), "a machine recorded it"
         assert isinstance(weights, np.ndarray), "a machine recorded it"
-        self.found.rounds.append(Round(len(self.found.rounds) + 1, stated, now, weights))
+        self.found.rounds.append(RecordedRound(len(self.found.rounds) + 1, stated, now, weights))
 
     def _close(self, now: float) -> None:
         """End bidding if it is open: only then are points checked and asked for."""

@@ -27,7 +27,16 @@ from hushbid.protocol.wire.messages import Close, Farewell
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 
-__all__ = ["Course", "Step", "Tendering", "compared", "goes_with", "result_of", "run", "small_session"]
+__all__ = [
+    "PartyStep",
+    "SimulatedCourse",
+    "Tendering",
+    "compared",
+    "goes_with",
+    "result_of",
+    "run",
+    "small_session",
+]
 
 COLUMNS: Final = 3
 DIMENSION: Final = 8
@@ -39,7 +48,7 @@ _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kin
 """Messages with the head of a transcript, which depends on times and salts."""
 
 
-class Step(NamedTuple):
+class PartyStep(NamedTuple):
     """A step of a party: its time in simulated seconds, and the number of frames that left with it."""
 
     now: float
@@ -47,7 +56,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Course:
+class SimulatedCourse:
     """The outcome of a session, and the evidence of its course.
 
     Attributes:
@@ -62,7 +71,7 @@ class Course:
     crashed: tuple[Crash, ...]
 
     @cached_property
-    def steps(self) -> Mapping[str, tuple[Step, ...]]:
+    def steps(self) -> Mapping[str, tuple[PartyStep, ...]]:
         return {party: tuple(_steps(image)) for party, image in self.transcripts.items()}
 
 
@@ -181,7 +190,7 @@ def run(
     *,
     noise: Callable[[str], NoiseSource] | None = None,
     away: Callable[[int], Collection[str]] | None = None,
-) -> Course:
+) -> SimulatedCourse:
     """Run a session whose processes die.
 
     Owners have so few points that they run out towards the end.
@@ -212,7 +221,7 @@ def run(
         crashes=crashes,
     )
     outcome = simulation.run()
-    return Course(
+    return SimulatedCourse(
         result_of(outcome),
         {frame: frozenset(found) for frame, found in bodies.items()},
         {party: simulation.image(party) for party in (CURATOR, CONSUMER, *names)},
@@ -246,7 +255,7 @@ def _bought(entry: Any) -> tuple[Any, ...]:
     return entry.owner, entry.chosen_round, entry.dispute, point
 
 
-def compared(course: Course, base: Course) -> list[str]:
+def compared(course: SimulatedCourse, base: SimulatedCourse) -> list[str]:
     """The differences from a session without crashes, in words; empty if there are none."""
     different = [name for name, value in base.result.items() if course.result[name] != value]
     wrong = [f"other {', '.join(different)}"] if different else []
@@ -257,6 +266,6 @@ def compared(course: Course, base: Course) -> list[str]:
     return wrong
 
 
-def _steps(image: bytes) -> Iterable[Step]:
+def _steps(image: bytes) -> Iterable[PartyStep]:
     for record in TranscriptReader(Path("a transcript in memory"), image):
-        yield Step(record.now, sum(effect.kind == Send.KIND for effect in record.effects))
+        yield PartyStep(record.now, sum(effect.kind == Send.KIND for effect in record.effects))

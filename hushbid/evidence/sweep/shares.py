@@ -13,7 +13,7 @@ from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import FEATURE_UNIT, Features
 from hushbid.protocol.wire.messages import Target
 
-__all__ = ["ROUNDING", "Bought", "gained", "worth"]
+__all__ = ["ROUNDING", "BoughtPoint", "gained", "worth"]
 
 ROUNDING: Final = 1e-9
 """Tolerance for sums of floating-point numbers, in seconds or shares of J."""
@@ -21,7 +21,7 @@ ROUNDING: Final = 1e-9
 _Vector: TypeAlias = npt.NDArray[np.float64]
 
 
-class Bought(NamedTuple):
+class BoughtPoint(NamedTuple):
     """A bought point and its seller; `features` is its φ, int16 of shape (d,).
 
     A point that is not `paid` belongs to S all the same.
@@ -33,7 +33,7 @@ class Bought(NamedTuple):
 
 
 def gained(
-    points: Iterable[Bought], owners: Sequence[str], target: Target | None, session: Session
+    points: Iterable[BoughtPoint], owners: Sequence[str], target: Target | None, session: Session
 ) -> dict[str, float]:
     """What each owner's points add to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in turn (DPDS §2, incentives).
 
@@ -57,7 +57,9 @@ def gained(
     return shares
 
 
-def worth(points: Iterable[Bought], noise: Mapping[str, int], weights: Sequence[int]) -> dict[str, float]:
+def worth(
+    points: Iterable[BoughtPoint], noise: Mapping[str, int], weights: Sequence[int]
+) -> dict[str, float]:
     """The worth of each owner's points in a private settlement, with its noise (docs/privacy.md).
 
     Args:

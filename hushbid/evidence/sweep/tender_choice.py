@@ -18,7 +18,7 @@ from hushbid.protocol.privacy.releases.aim import Aim
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.space.grid import Features
 
-__all__ = ["Entry", "Market", "herded"]
+__all__ = ["Entry", "TenderMarket", "herded"]
 
 _Vector: TypeAlias = list[int]
 
@@ -75,7 +75,7 @@ class _Copy:
     place: int
 
 
-class Market:
+class TenderMarket:
     """The curator's choice among submitted points, within the session's wishes.
 
     Args:

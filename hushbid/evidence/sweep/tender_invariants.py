@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from hushbid.evidence.sweep.course import Evidence
-from hushbid.evidence.sweep.tender_choice import Entry, Market, herded
+from hushbid.evidence.sweep.course import SessionEvidence
+from hushbid.evidence.sweep.tender_choice import Entry, TenderMarket, herded
 from hushbid.protocol.crypto.sealing import batched_digest, submission_statement, verify_signature
 from hushbid.protocol.session.points import hash_dataset
 from hushbid.protocol.session.prior import prior_of
@@ -33,7 +33,7 @@ _NODE: Final = b"hushbid node 1\0"
 _DIGEST: Final = 32
 
 
-def submissions_are_herded(evidence: Evidence) -> Iterator[str]:
+def submissions_are_herded(evidence: SessionEvidence) -> Iterator[str]:
     """An honest owner submits those of its rows that running sums choose, with scores and padding."""
     session, target = evidence.session, evidence.weighed.target
     if target is None or not evidence.rounds.rounds:
@@ -62,7 +62,7 @@ def submissions_are_herded(evidence: Evidence) -> Iterator[str]:
             yield f"{owner} submitted other points than running sums choose of its rows, or in another order"
 
 
-def submissions_are_signed(evidence: Evidence) -> Iterator[str]:
+def submissions_are_signed(evidence: SessionEvidence) -> Iterator[str]:
     """Each point that an honest owner submits, and each one bought, leads to a root that its owner signed.
 
     A point's leaf is made of its box, its features and its number.
@@ -102,7 +102,7 @@ def submissions_are_signed(evidence: Evidence) -> Iterator[str]:
             yield f"{chosen} leads to a root of nothing that its owner submitted"
 
 
-def choice_is_herded(evidence: Evidence) -> Iterator[str]:
+def choice_is_herded(evidence: SessionEvidence) -> Iterator[str]:
     """The bought points are those that running sums choose from all submissions, within the wishes.
 
     They aim at the finer release where the curator has one.
@@ -117,7 +117,7 @@ def choice_is_herded(evidence: Evidence) -> Iterator[str]:
         for (owner, handle), point in rounds.points.items()
         if owner in taking_part
     ]
-    market = Market(session, entries)
+    market = TenderMarket(session, entries)
     wanted = target.finer if isinstance(target, NestedTarget) else target.embedding
     aim = session.target.aim(wanted, prior_of(target))
     features = _stacked([entry.features for entry in market.entries], session.space.dimension)
@@ -127,7 +127,7 @@ def choice_is_herded(evidence: Evidence) -> Iterator[str]:
         yield f"{len(bought)} points were bought, and not the {len(chosen)} that running sums choose"
 
 
-def _submissions(evidence: Evidence) -> Mapping[str, Sequence[Submission]]:
+def _submissions(evidence: SessionEvidence) -> Mapping[str, Sequence[Submission]]:
     """Each honest owner's submission, message by message; resent messages count once."""
     found: dict[str, dict[int, Submission]] = {owner: {} for owner in evidence.honest_owners}
     for frame in evidence.sent:

@@ -16,15 +16,15 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from hushbid.evidence.sweep.plan import Fault, Kind, Way
+from hushbid.evidence.sweep.plan import FaultKind, LineFault, Way
 from hushbid.evidence.sweep.stream import Stream, garbled
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
 
-__all__ = ["HOLDING", "Connection", "Ends", "Wires"]
+__all__ = ["HOLDING", "Ends", "SimulatedConnection", "Wires"]
 
 _SEQUENCE: Final = slice(21, 29)
 """Position of a frame's number (docs/wire.md)."""
-HOLDING: Final = (Kind.CLOG, Kind.PARTITION)
+HOLDING: Final = (FaultKind.CLOG, FaultKind.PARTITION)
 """Faults that keep frames from arriving while they last."""
 
 
@@ -38,7 +38,7 @@ class _Flight:
 
 
 @dataclass(eq=False, slots=True)
-class Connection:
+class SimulatedConnection:
     """One TCP connection between a peer and the curator."""
 
     peer: str
@@ -68,16 +68,16 @@ class Connection:
 class Ends(Protocol):
     """The parties' loops at the ends of the wires."""
 
-    def arrived(self, connection: Connection, way: Way, data: bytes, now: float) -> None:
+    def arrived(self, connection: SimulatedConnection, way: Way, data: bytes, now: float) -> None:
         """A frame has arrived."""
 
-    def ended(self, connection: Connection, due: float) -> None:
+    def ended(self, connection: SimulatedConnection, due: float) -> None:
         """A connection has ended; its participant can notice from `due` on."""
 
-    def broken(self, connection: Connection, way: Way, now: float) -> None:
+    def broken(self, connection: SimulatedConnection, way: Way, now: float) -> None:
         """Invalid bytes came this way of a connection, and their reader has ended it."""
 
-    def connection_of(self, peer: str) -> Connection | None:
+    def connection_of(self, peer: str) -> SimulatedConnection | None:
         """A participant's connection, if it has one."""
 
     def healed(self) -> None:
@@ -97,7 +97,7 @@ class Wires:
 
     def __init__(
         self,
-        faults: Iterable[Fault],
+        faults: Iterable[LineFault],
         *,
         latency: float,
         healed: float,
@@ -111,12 +111,12 @@ class Wires:
         self._healed = healed
         self._rng = rng
         self._garbling = garbling
-        self._unmet: list[Fault] = []
+        self._unmet: list[LineFault] = []
         """Garbled lines that no frame has reached yet, and frames to be removed."""
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._number = 0
         self._carried = 0
-        self._windows: list[tuple[Fault, float]] = []
+        self._windows: list[tuple[LineFault, float]] = []
         """Lasting faults, with the end of each."""
         self._newest: dict[str, int] = {}
         self._latest_sent = 0.0
@@ -142,20 +142,20 @@ class Wires:
         self._number += 1
         heapq.heappush(self._agenda, (due, self._number, action))
 
-    def connect(self, peer: str) -> Connection:
+    def connect(self, peer: str) -> SimulatedConnection:
         """Open a connection from a participant to the curator."""
         self._number += 1
-        return Connection(peer, self._number)
+        return SimulatedConnection(peer, self._number)
 
     # -- frames -----------------------------------------------------------------------------------------
 
-    def put(self, connection: Connection, way: Way, data: bytes, sequence: int, now: float) -> None:
+    def put(self, connection: SimulatedConnection, way: Way, data: bytes, sequence: int, now: float) -> None:
         """Send a frame, which may or may not arrive."""
         if connection.ended or connection.severed:
             self.happened["frame lost"] += 1
             return
         travel = self.latency * (0.5 + self._rng.random())
-        slow = self.lasting(connection.peer, way, Kind.DELAY)
+        slow = self.lasting(connection.peer, way, FaultKind.DELAY)
         if slow is not None:
             self.happened["frame delayed"] += 1
             travel += self._rng.exponential(slow.seconds / 4)
@@ -163,7 +163,10 @@ class Wires:
         flight = _Flight(data, now)
         connection.flights[way].append(flight)
         self.at(due, partial(self._arrive, connection, way, flight))
-        if sequence != CONTROL_SEQUENCE and self.lasting(connection.peer, way, Kind.DUPLICATION) is not None:
+        if (
+            sequence != CONTROL_SEQUENCE
+            and self.lasting(connection.peer, way, FaultKind.DUPLICATION) is not None
+        ):
             self.happened["frame duplicated"] += 1
             again = _Flight(data, now)
             connection.flights[way].append(again)
@@ -171,7 +174,7 @@ class Wires:
                 due + self._rng.exponential(4 * self.latency), partial(self._arrive, connection, way, again)
             )
 
-    def _arrive(self, connection: Connection, way: Way, flight: _Flight, now: float) -> None:
+    def _arrive(self, connection: SimulatedConnection, way: Way, flight: _Flight, now: float) -> None:
         if flight.dropped:
             return
         held = self._held_until(connection.peer, way)
@@ -205,14 +208,14 @@ class Wires:
 
     def _on_the_line(self, peer: str, way: Way, data: bytes) -> bytes:
         """A frame's bytes after the line's faults."""
-        unmet = self._unmet_on(peer, way, Kind.GARBLE)
-        if not unmet and self.lasting(peer, way, Kind.GARBLE) is None:
+        unmet = self._unmet_on(peer, way, FaultKind.GARBLE)
+        if not unmet and self.lasting(peer, way, FaultKind.GARBLE) is None:
             return data
         self._unmet = [fault for fault in self._unmet if fault not in unmet]
         self.happened["frame garbled"] += 1
         return garbled(data, self._garbling)
 
-    def _unmet_on(self, peer: str, way: Way, kind: Kind) -> list[Fault]:
+    def _unmet_on(self, peer: str, way: Way, kind: FaultKind) -> list[LineFault]:
         return [
             fault
             for fault in self._unmet
@@ -221,7 +224,7 @@ class Wires:
 
     def _is_taken_out(self, peer: str, way: Way, data: bytes) -> bool:
         """Whether a frame vanishes: one numbered frame per fault."""
-        faults = self._unmet_on(peer, way, Kind.TAKEN_OUT)
+        faults = self._unmet_on(peer, way, FaultKind.TAKEN_OUT)
         if not faults or int.from_bytes(data[_SEQUENCE]) == CONTROL_SEQUENCE:
             return False
         self._unmet.remove(faults[0])
@@ -230,19 +233,19 @@ class Wires:
 
     def fails_handshake(self, peer: str) -> bool:
         """Whether a handshake is garbled; on a garbled line half of them are."""
-        garbles = any(self.lasting(peer, way, Kind.GARBLE) for way in (Way.TO_CURATOR, Way.FROM_CURATOR))
+        garbles = any(self.lasting(peer, way, FaultKind.GARBLE) for way in (Way.TO_CURATOR, Way.FROM_CURATOR))
         failed = garbles and bool(self._garbling.random() < 0.5)
         self.happened["handshake garbled"] += failed
         return failed
 
-    def give_up(self, connection: Connection, way: Way, now: float) -> None:
+    def give_up(self, connection: SimulatedConnection, way: Way, now: float) -> None:
         """The reader of this direction ends the connection."""
         self.drop(connection, way)
         if not connection.ended:
             self.end(connection, now)
         self._ends.broken(connection, way, now)
 
-    def end(self, connection: Connection, now: float, linger: float = 0.0) -> None:
+    def end(self, connection: SimulatedConnection, now: float, linger: float = 0.0) -> None:
         """End a connection: the first frames in flight still arrive, `linger` seconds later."""
         connection.ended = True
         for way, flights in connection.flights.items():
@@ -262,7 +265,7 @@ class Wires:
             connection.flights[way] = late
         self._ends.ended(connection, now + self.latency)
 
-    def close(self, connection: Connection, sent: Way, now: float) -> None:
+    def close(self, connection: SimulatedConnection, sent: Way, now: float) -> None:
         """Close a connection from one side: what it sent still arrives, what was sent to it does not."""
         if connection.ended:
             return
@@ -271,7 +274,7 @@ class Wires:
         if sent is Way.FROM_CURATOR:
             self._ends.ended(connection, max(now + self.latency, connection.last[sent]))
 
-    def drop(self, connection: Connection, way: Way) -> None:
+    def drop(self, connection: SimulatedConnection, way: Way) -> None:
         """Drop everything in flight."""
         flights = connection.flights[way]
         for flight in flights:
@@ -288,22 +291,22 @@ class Wires:
             # After the current step, as nothing can happen within a step.
             self.at(now, partial(self._begin, self._faults.popleft()))
 
-    def _begin(self, fault: Fault, now: float) -> None:
+    def _begin(self, fault: LineFault, now: float) -> None:
         if now >= self._healed:
             return
         self.happened[fault.name] += 1
-        if fault.kind in (Kind.GARBLE, Kind.TAKEN_OUT):
+        if fault.kind in (FaultKind.GARBLE, FaultKind.TAKEN_OUT):
             self._unmet.append(fault)
-        if fault.kind is Kind.TAKEN_OUT:
+        if fault.kind is FaultKind.TAKEN_OUT:
             return
-        if fault.kind not in (Kind.RESET, Kind.SILENT_LOSS):
+        if fault.kind not in (FaultKind.RESET, FaultKind.SILENT_LOSS):
             self._windows.append((fault, min(now + fault.seconds, self._healed)))
             self.at(now + fault.seconds, self._clear_windows)
             return
         connection = self._ends.connection_of(fault.peer)
         if connection is None or connection.ended:
             return
-        if fault.kind is Kind.RESET:
+        if fault.kind is FaultKind.RESET:
             self.end(connection, now, linger=fault.seconds)
             return
         connection.severed = True
@@ -319,7 +322,7 @@ class Wires:
         self._faults.clear()
         self._ends.healed()
 
-    def lasting(self, peer: str, way: Way, *kinds: Kind) -> Fault | None:
+    def lasting(self, peer: str, way: Way, *kinds: FaultKind) -> LineFault | None:
         """A lasting fault of these kinds that affects a peer's frames in this direction."""
         for fault, _ in self._windows:
             if fault.kind in kinds and fault.peer == peer and fault.way in (way, Way.BOTH):

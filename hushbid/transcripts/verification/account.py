@@ -14,7 +14,7 @@ from hushbid.protocol.names import CONSUMER, CURATOR, an
 from hushbid.protocol.session.session import Session
 from hushbid.protocol.transcript.reader import TranscriptReader
 from hushbid.protocol.transcript.record import MalformedRecord, Record
-from hushbid.protocol.transcript.verify import Fault, RecordedFrame, Verification, frame_of, verify
+from hushbid.protocol.transcript.verify import Contradiction, RecordedFrame, Verification, frame_of, verify
 from hushbid.protocol.wire.blind import Award, BlindBid, SealedBroadcast
 from hushbid.protocol.wire.codec import Direction, decode_message, encode_message, read_message
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE, Broadcast, without_box
@@ -22,11 +22,11 @@ from hushbid.protocol.wire.unlinked import Choice, Picked, RoundOpening
 from hushbid.transcripts.replay import opened_session
 from hushbid.transcripts.verification.awards import Awards, VoidBoxes
 from hushbid.transcripts.verification.charges import Charges
-from hushbid.transcripts.verification.choices import Choices
+from hushbid.transcripts.verification.choices import ChoiceFollower
 from hushbid.transcripts.verification.commitments import KINDS as COMMITTING
 from hushbid.transcripts.verification.commitments import Commitments
 
-__all__ = ["Account", "Noted", "Told", "Traffic", "account_of"]
+__all__ = ["FrameAccount", "Noted", "RecordAccount", "Told", "account_of"]
 
 _HEADER_RECORD = -1
 _COMPARED = {
@@ -55,7 +55,7 @@ class Noted(NamedTuple):
 
 
 @dataclass
-class Traffic:
+class FrameAccount:
     """A party's account of the frames between it and one peer, in one direction.
 
     Attributes:
@@ -77,7 +77,7 @@ class Told(NamedTuple):
     owners: list[str]
 
 
-class Account:
+class RecordAccount:
     """Takes a transcript's records, in order.
 
     Attributes:
@@ -93,8 +93,8 @@ class Account:
     def __init__(self, path: Path, party: str) -> None:
         self.path = path
         self.party = party
-        self.sent: dict[str, Traffic] = defaultdict(Traffic)
-        self.received: dict[str, Traffic] = defaultdict(Traffic)
+        self.sent: dict[str, FrameAccount] = defaultdict(FrameAccount)
+        self.received: dict[str, FrameAccount] = defaultdict(FrameAccount)
         self.chain: dict[bytes, int] = {}
         self.broadcasts: dict[int, dict[bytes, Told]] = defaultdict(dict)
         self.awards: Awards | None = None
@@ -102,7 +102,7 @@ class Account:
         self._commitments: Commitments | None = None
         self.void = VoidBoxes() if party == CONSUMER else None
         self.redacted = 0
-        self.faults: list[Fault] = []
+        self.faults: list[Contradiction] = []
         self._rounds: dict[bytes, int] = {}
 
     def knows(self, session: Session | None) -> None:
@@ -112,7 +112,7 @@ class Account:
             if session.commitment_depth:
                 self._commitments = Commitments(session, self.party, self._fault)
             if self.party == CURATOR and session.rule.blind:
-                self.awards = Choices(session) if session.unlinked else Awards(session)
+                self.awards = ChoiceFollower(session) if session.unlinked else Awards(session)
 
     def take(self, record: Record) -> None:
         self.chain[record.digest] = record.number
@@ -153,7 +153,7 @@ class Account:
         self._take_new(record, frame, _noted(record, frame), traffic, sent=False)
 
     def _take_new(
-        self, record: int, frame: RecordedFrame, noted: Noted, traffic: Traffic, *, sent: bool
+        self, record: int, frame: RecordedFrame, noted: Noted, traffic: FrameAccount, *, sent: bool
     ) -> None:
         if frame.sequence == CONTROL_SEQUENCE:
             traffic.unnumbered.setdefault(noted.digest, noted)
@@ -206,11 +206,11 @@ class Account:
                 awards.take_award(record, message)
             elif isinstance(message, BlindBid):
                 awards.take_bid(frame.peer, message)
-            elif isinstance(awards, Choices) and isinstance(message, RoundOpening):
+            elif isinstance(awards, ChoiceFollower) and isinstance(message, RoundOpening):
                 awards.take_opening(message)
-            elif isinstance(awards, Choices) and isinstance(message, Choice):
+            elif isinstance(awards, ChoiceFollower) and isinstance(message, Choice):
                 awards.take_choice(record, message)
-            elif isinstance(awards, Choices) and isinstance(message, Picked):
+            elif isinstance(awards, ChoiceFollower) and isinstance(message, Picked):
                 awards.take_picked(record, message)
             else:
                 self._fault(record, f"{_named(frame)} is called {an(frame.message)} and is none")
@@ -218,10 +218,10 @@ class Account:
             self._fault(record, f"{_named(frame)} is called {an(frame.message)} and is none")
 
     def _fault(self, record: int, what: str) -> None:
-        self.faults.append(Fault(record, what))
+        self.faults.append(Contradiction(record, what))
 
 
-def account_of(path: Path) -> tuple[Verification, Account]:
+def account_of(path: Path) -> tuple[Verification, RecordAccount]:
     """Verify a transcript, and collect its account in the same pass.
 
     Raises:
@@ -229,7 +229,7 @@ def account_of(path: Path) -> tuple[Verification, Account]:
         TranscriptDamaged: A digest or commitment does not hold; it names the record.
     """
     with TranscriptReader(path) as reader:
-        account = Account(path, reader.header.party)
+        account = RecordAccount(path, reader.header.party)
         account.chain[reader.head] = _HEADER_RECORD
         account.knows(_session_of(path, reader))
     verification = verify(path, account.take)

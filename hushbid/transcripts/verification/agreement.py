@@ -7,8 +7,8 @@ from typing import Final
 
 from hushbid.protocol.transcript.verify import SignedHead
 from hushbid.protocol.wire.messages import CONTROL_SEQUENCE
-from hushbid.transcripts.verification.account import Account, Noted, Traffic
-from hushbid.transcripts.verification.shapes import Disagreement, Pair, Place
+from hushbid.transcripts.verification.account import FrameAccount, Noted, RecordAccount
+from hushbid.transcripts.verification.shapes import Disagreement, Pair, RecordPlace
 
 __all__ = ["compare"]
 
@@ -17,7 +17,10 @@ _LISTED: Final = 10
 
 
 def compare(
-    curator: Account, peer: Account, heads: Sequence[SignedHead], peers_heads: Sequence[SignedHead]
+    curator: RecordAccount,
+    peer: RecordAccount,
+    heads: Sequence[SignedHead],
+    peers_heads: Sequence[SignedHead],
 ) -> Pair:
     """Compare the curator's account, and the signed heads in its file, with a peer's."""
     compared = not curator.redacted and not peer.redacted
@@ -47,10 +50,10 @@ def compare(
 class _Way:
     """One direction between two parties: the sender's account of it, and the receiver's."""
 
-    def __init__(self, sender: Account, receiver: Account) -> None:
+    def __init__(self, sender: RecordAccount, receiver: RecordAccount) -> None:
         self._sender, self._receiver = sender, receiver
-        self._sent = sender.sent.get(receiver.party, Traffic())
-        self._received = receiver.received.get(sender.party, Traffic())
+        self._sent = sender.sent.get(receiver.party, FrameAccount())
+        self._received = receiver.received.get(sender.party, FrameAccount())
         self.agreed = 0
         self.under_way = 0
 
@@ -75,7 +78,7 @@ class _Way:
 
     def _lost_acknowledgements(self) -> Iterator[Disagreement]:
         """Frames whose receipt the sender recorded, but which the receiver's file lacks."""
-        back = self._sender.received.get(self._receiver.party, Traffic())
+        back = self._sender.received.get(self._receiver.party, FrameAccount())
         if back.acknowledged > self._received.last:
             sent = self._sent.numbered.get(back.acknowledged)
             yield self._differing("acknowledged", back.acknowledged, sent, None)
@@ -100,8 +103,8 @@ def _disagreement(
     sequence: int,
     *,
     message: str = "",
-    sent: Place | None = None,
-    received: Place | None = None,
+    sent: RecordPlace | None = None,
+    received: RecordPlace | None = None,
 ) -> Disagreement:
     return {
         "what": what,
@@ -113,12 +116,13 @@ def _disagreement(
     }
 
 
-def _place(account: Account, record: int, digest: bytes) -> Place:
+def _place(account: RecordAccount, record: int, digest: bytes) -> RecordPlace:
     return {"path": str(account.path), "record": record, "digest": digest.hex()}
 
 
 def _other_heads(
-    of_signer: tuple[Account, Sequence[SignedHead]], of_holder: tuple[Account, Sequence[SignedHead]]
+    of_signer: tuple[RecordAccount, Sequence[SignedHead]],
+    of_holder: tuple[RecordAccount, Sequence[SignedHead]],
 ) -> Iterator[Disagreement]:
     """Heads that the signer sent to the holder, and that differ from the signer's file."""
     (signer, signers), (holder, held) = of_signer, of_holder

@@ -20,12 +20,12 @@ from hushbid.protocol.wire.unlinked import PLACE_BYTES, Choice, Picked, RoundOpe
 from hushbid.transcripts.verification.awards import LEFT_OUT, NOT_BID, OTHER, WORSE, Awards, VoidBoxes
 from hushbid.transcripts.verification.shapes import VoidBox, VoidFault
 
-__all__ = ["Choices"]
+__all__ = ["ChoiceFollower"]
 
 _SCORE: Final = "the owner had another score in this place"
 
 
-class Choices(Awards):
+class ChoiceFollower(Awards):
     """Follows such a curator's file. In `others`, the handle of a place is the place itself."""
 
     def __init__(self, session: Session) -> None:

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hushbid.protocol.transcript.verify import Signature, SignedHead
-from hushbid.transcripts.verification.account import Account
-from hushbid.transcripts.verification.shapes import Equivocation, Evidence, Related, Several
+from hushbid.transcripts.verification.account import RecordAccount
+from hushbid.transcripts.verification.shapes import BroadcastEvidence, Equivocation, Related, Several
 
 __all__ = ["equivocations", "several_heads", "versions"]
 
 
-def equivocations(accounts: Sequence[Account]) -> list[Equivocation]:
+def equivocations(accounts: Sequence[RecordAccount]) -> list[Equivocation]:
     """The rounds with more than one broadcast in all the files together.
 
     A file's own rounds count too: the curator's shows what it sent to each owner.
     """
-    rounds: dict[int, dict[bytes, list[Account]]] = defaultdict(dict)
+    rounds: dict[int, dict[bytes, list[RecordAccount]]] = defaultdict(dict)
     for account in accounts:
         for number, broadcasts in account.broadcasts.items():
             for digest in broadcasts:
@@ -38,7 +38,7 @@ def equivocations(accounts: Sequence[Account]) -> list[Equivocation]:
     ]
 
 
-def _evidence(account: Account, number: int, digest: bytes) -> Evidence:
+def _evidence(account: RecordAccount, number: int, digest: bytes) -> BroadcastEvidence:
     told = account.broadcasts[number][digest]
     return {
         "path": str(account.path),
@@ -73,14 +73,14 @@ def several_heads(files: Iterable[tuple[Path, Sequence[SignedHead]]]) -> list[Se
     ]
 
 
-def versions(accounts: Sequence[Account]) -> list[Related]:
+def versions(accounts: Sequence[RecordAccount]) -> list[Related]:
     """How any two files of the same party are related."""
     return [
         _related(first, second) for first, second in combinations(accounts, 2) if first.party == second.party
     ]
 
 
-def _related(first: Account, second: Account) -> Related:
+def _related(first: RecordAccount, second: RecordAccount) -> Related:
     shorter, longer = sorted((first, second), key=lambda account: len(account.chain))
     relation: Literal["same", "beginning", "different"] = "same"
     record = None

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 from hushbid.protocol.errors import DataError, TranscriptDamaged
 from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.protocol.transcript.reader import TranscriptReader
-from hushbid.protocol.transcript.verify import Fault, Verification
+from hushbid.protocol.transcript.verify import Contradiction, Verification
 from hushbid.protocol.wire.values import pack_value
-from hushbid.transcripts.verification.account import Account, account_of
+from hushbid.transcripts.verification.account import RecordAccount, account_of
 from hushbid.transcripts.verification.agreement import compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads, versions
 from hushbid.transcripts.verification.shapes import AwardFile, Pair, TranscriptFile, Verified
@@ -36,10 +36,10 @@ class _Checked(NamedTuple):
     """A file whose chain is intact."""
 
     verification: Verification
-    account: Account
+    account: RecordAccount
 
     @property
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[Contradiction]:
         return sorted([*self.verification.faults, *self.account.faults])
 
 
@@ -168,7 +168,7 @@ def _pairs(checked: Sequence[_Checked]) -> list[Pair]:
     ]
 
 
-def _awards(accounts: Sequence[Account]) -> list[AwardFile]:
+def _awards(accounts: Sequence[RecordAccount]) -> list[AwardFile]:
     """Awards in blind curators' files, with the boxes that the first consumer's file calls void."""
     void = next((account.void for account in accounts if account.void is not None), None)
     return [

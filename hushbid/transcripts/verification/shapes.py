@@ -6,13 +6,13 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 __all__ = [
     "AwardFile",
-    "Broadcast",
+    "BroadcastEvidence",
+    "BroadcastVariant",
     "Disagreement",
     "Equivocation",
-    "Evidence",
     "OtherBox",
     "Pair",
-    "Place",
+    "RecordPlace",
     "Related",
     "Several",
     "ToldHead",
@@ -47,7 +47,7 @@ class TranscriptFile(TypedDict):
     signed_heads: NotRequired[list[dict[str, Any]]]
 
 
-class Place(TypedDict):
+class RecordPlace(TypedDict):
     """A record of a file, and the item in question: SHA-256 of a frame's body, or a head."""
 
     path: str
@@ -70,8 +70,8 @@ class Disagreement(TypedDict):
     """The frame's number; 0 for messages that make a link, and for heads."""
     message: str
     """The kind of the frame's message; empty if no record of it is left."""
-    sent: Place | None
-    received: Place | None
+    sent: RecordPlace | None
+    received: RecordPlace | None
 
 
 class Pair(TypedDict):
@@ -131,7 +131,7 @@ class AwardFile(TypedDict):
     faults: list[VoidFault] | None
 
 
-class Evidence(TypedDict):
+class BroadcastEvidence(TypedDict):
     """A broadcast's first record in a file; ``owners`` got it, none in an owner's own file."""
 
     path: str
@@ -140,18 +140,18 @@ class Evidence(TypedDict):
     owners: tuple[str, ...]
 
 
-class Broadcast(TypedDict):
+class BroadcastVariant(TypedDict):
     """One of several broadcasts of a round, by SHA-256 of its body."""
 
     digest: str
-    records: list[Evidence]
+    records: list[BroadcastEvidence]
 
 
 class Equivocation(TypedDict):
     """A round with more than one broadcast."""
 
     round: int
-    broadcasts: list[Broadcast]
+    broadcasts: list[BroadcastVariant]
 
 
 class ToldHead(TypedDict):

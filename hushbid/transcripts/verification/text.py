@@ -12,12 +12,12 @@ from hushbid.protocol.names import CONSUMER, CURATOR, listed
 from hushbid.protocol.printable import printable
 from hushbid.transcripts.verification.shapes import (
     AwardFile,
+    BroadcastEvidence,
     Disagreement,
     Equivocation,
-    Evidence,
     OtherBox,
     Pair,
-    Place,
+    RecordPlace,
     Related,
     Several,
     TranscriptFile,
@@ -118,7 +118,7 @@ def _disagreement(found: Disagreement) -> str:
     return f"{what} {_DISAGREEMENTS[found['what']]}{': ' if places else ''}{'; '.join(places)}"
 
 
-def _place(place: Place) -> str:
+def _place(place: RecordPlace) -> str:
     return f"in record {place['record']} of {printable(place['path'])} ({_digits(place['digest'])})"
 
 
@@ -175,7 +175,7 @@ def _render_heads(found: Several, console: Console) -> None:
             say(console, f"    and in {len(each['records']) - _LISTED} more files", "dim")
 
 
-def _evidence(record: Evidence) -> str:
+def _evidence(record: BroadcastEvidence) -> str:
     owners, place = record["owners"], f"in record {record['record']} of {printable(record['path'])}"
     verb = "sent" if record["party"] == CONSUMER else "received"
     told = f"sent to {_listed(owners)}" if owners else f"{verb} by {printable(record['party'])}"

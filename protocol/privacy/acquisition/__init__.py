@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.protocol.privacy.acquisition.ask_all import AskAll
-from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Standing
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding
 from hushbid.protocol.privacy.acquisition.blind import Blind
 from hushbid.protocol.privacy.acquisition.logistic import Logistic
 from hushbid.protocol.privacy.acquisition.published import Published
@@ -21,8 +21,8 @@ from hushbid.protocol.privacy.registry import Registry
 __all__ = [
     "RULES",
     "AcquisitionRule",
+    "BidStanding",
     "Logistic",
-    "Standing",
     "acquisition_rule",
     "asks",
     "herds",

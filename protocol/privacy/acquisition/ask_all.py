@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding, Noise
 
 __all__ = ["AskAll"]
 
@@ -22,7 +22,7 @@ class AskAll(AcquisitionRule):
     learns = "nothing"
 
     def ask(
-        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
+        self, stage: int, standings: Sequence[BidStanding], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """Ask nobody: the points have arrived with the bids."""
         return ()

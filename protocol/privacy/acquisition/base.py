@@ -14,14 +14,14 @@ from hushbid.protocol.privacy.accounting import Cost
 from hushbid.protocol.privacy.noise import Draw
 from hushbid.protocol.privacy.registry import Parameters
 
-__all__ = ["AcquisitionRule", "Noise", "Standing"]
+__all__ = ["AcquisitionRule", "BidStanding", "Noise"]
 
 Noise: TypeAlias = tuple[npt.NDArray[np.float64], ...]
 """The noise of a round, as `AcquisitionRule.draws` requests it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BidStanding:
     """An owner's bid in one round, as a rule sees it."""
 
     owner: str
@@ -132,7 +132,7 @@ class AcquisitionRule(ABC):
 
     @abstractmethod
     def ask(
-        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
+        self, stage: int, standings: Sequence[BidStanding], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """The owners to ask next in this round.
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
-from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding, Noise
 from hushbid.protocol.privacy.noise import Draw
 from hushbid.protocol.privacy.registry import Parameters
 
@@ -175,7 +175,7 @@ class Logistic(AcquisitionRule):
         return (Draw("uniform", 1.0, self.owners),)
 
     def ask(
-        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
+        self, stage: int, standings: Sequence[BidStanding], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """The owners whose coin is low enough for their rank, and whose point has not arrived."""
         (coins,) = noise

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding, Noise
 from hushbid.protocol.privacy.noise import Draw
 from hushbid.protocol.privacy.registry import Parameters
 
@@ -64,7 +64,7 @@ class Published(AcquisitionRule):
         return (Draw("uniform", 1.0, self.owners),)
 
     def ask(
-        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
+        self, stage: int, standings: Sequence[BidStanding], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """Lines 13 and 14, once a round. Equal bids have equal ranks, so the best is always asked for.
 

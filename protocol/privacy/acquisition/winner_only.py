@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, Noise, Standing
+from hushbid.protocol.privacy.acquisition.base import AcquisitionRule, BidStanding, Noise
 
 __all__ = ["WinnerOnly"]
 
@@ -28,7 +28,7 @@ class WinnerOnly(AcquisitionRule):
         return float(self.rounds)
 
     def ask(
-        self, stage: int, standings: Sequence[Standing], obtained: frozenset[str], noise: Noise
+        self, stage: int, standings: Sequence[BidStanding], obtained: frozenset[str], noise: Noise
     ) -> tuple[str, ...]:
         """The best bidder; if its point does not arrive or does not match its bid, the next one.
 

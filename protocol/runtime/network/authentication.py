@@ -30,7 +30,7 @@ from hushbid.protocol.runtime.network.transport import is_loopback_ip
 from hushbid.protocol.runtime.telemetry.log_events import LogEvent
 from hushbid.protocol.runtime.telemetry.logs import log
 
-__all__ = ["DOMAIN", "Authenticator", "Refusal"]
+__all__ = ["DOMAIN", "Authenticator", "Rejection"]
 
 DOMAIN: Final = b"hushbid"
 """The ZAP domain that the router's socket sets."""
@@ -43,7 +43,7 @@ _MAX_LOGGED: Final = 100
 """Most refusals that are logged one by one, as a stranger must not fill the disk. All are counted."""
 
 
-class Refusal(StrEnum):
+class Rejection(StrEnum):
     """Why a connection was refused."""
 
     UNKNOWN_KEY = "unknown-key"
@@ -79,7 +79,7 @@ class Authenticator:
         barred: AbstractSet[str] = frozenset(),
     ) -> None:
         self.refusals: Counter[str] = Counter()
-        """Refused connections by `Refusal`."""
+        """Refused connections by `Rejection`."""
         self._roster = roster or {}
         self._barred = barred
         self._handshakes: Counter[bytes] = Counter()
@@ -114,34 +114,34 @@ class Authenticator:
         self._note(verdict, request)
         return [_VERSION, request_id, _REFUSED, verdict.value.encode("ascii"), b"", b""]
 
-    def _judge(self, request: Sequence[bytes]) -> bytes | Refusal:
+    def _judge(self, request: Sequence[bytes]) -> bytes | Rejection:
         """The user id of an admitted peer, or the reason for a refusal."""
         if len(request) < 6 or request[0] != _VERSION or request[2] != DOMAIN:
-            return Refusal.MALFORMED
+            return Rejection.MALFORMED
         address, mechanism, credentials = request[3], request[5], request[6:]
         if self._user_ids is None:
             if mechanism != b"NULL":
-                return Refusal.MECHANISM
-            return b"" if is_loopback_ip(address.decode("ascii", "replace")) else Refusal.NOT_LOOPBACK
+                return Rejection.MECHANISM
+            return b"" if is_loopback_ip(address.decode("ascii", "replace")) else Rejection.NOT_LOOPBACK
         if mechanism != b"CURVE":
-            return Refusal.MECHANISM
+            return Rejection.MECHANISM
         if len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
-            return Refusal.MALFORMED
+            return Rejection.MALFORMED
         user_id = self._user_ids.get(credentials[0])
         if user_id is None:
-            return Refusal.UNKNOWN_KEY
+            return Rejection.UNKNOWN_KEY
         self._handshakes[user_id] += 1
         if self._handshakes[user_id] > MAX_HELLOS_PER_PEER:
-            return Refusal.TOO_MANY
-        return Refusal.TOO_MANY if self._roster[user_id.decode("ascii")] in self._barred else user_id
+            return Rejection.TOO_MANY
+        return Rejection.TOO_MANY if self._roster[user_id.decode("ascii")] in self._barred else user_id
 
-    def _note(self, refusal: Refusal, request: Sequence[bytes]) -> None:
+    def _note(self, refusal: Rejection, request: Sequence[bytes]) -> None:
         self.refusals[refusal] += 1
         total = self.refusals.total()
         if total > _MAX_LOGGED:
             return
         address = request[3].decode("ascii", "replace") if len(request) > 3 else "?"
-        fingerprints = [*curve_fingerprints(request[6])] if refusal is Refusal.UNKNOWN_KEY else []
+        fingerprints = [*curve_fingerprints(request[6])] if refusal is Rejection.UNKNOWN_KEY else []
         log(LogEvent.CONNECTION_REFUSED, address=address, reason=refusal.value, fingerprints=fingerprints)
         if total == _MAX_LOGGED:
             log(LogEvent.CONNECTIONS_REFUSED_OFTEN, count=total)

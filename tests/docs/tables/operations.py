@@ -9,7 +9,7 @@ from typing import Final
 
 from hushbid.curator.connections import Ignored
 from hushbid.protocol.errors import ExitCode
-from hushbid.protocol.runtime.network.authentication import Refusal
+from hushbid.protocol.runtime.network.authentication import Rejection
 from hushbid.protocol.runtime.network.connection_limits import Cut
 from hushbid.protocol.runtime.network.router import Drop
 from hushbid.protocol.runtime.telemetry.log_events import LOG_EVENTS
@@ -17,7 +17,7 @@ from hushbid.protocol.runtime.telemetry.metrics import COUNTERS, GAUGES, ROUND_S
 from tests.conftest import ROOT
 from tests.docs.tables.markers import OWN, Made, Table, code, codes
 
-_REASONS: Final = {"dropped": Drop, "ignored": Ignored, "refused": Refusal, "cut": Cut}
+_REASONS: Final = {"dropped": Drop, "ignored": Ignored, "refused": Rejection, "cut": Cut}
 
 
 def events(first: str | None, after: str | None) -> Table:

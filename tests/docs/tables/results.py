@@ -103,12 +103,12 @@ RESULTS: Final[dict[str, Made]] = {
     "bench rules": partial(returned, "hushbid/lab/bench/rules.py:bench_rules"),
     "bench records": partial(fields, RecordsCost),
     "bench owners": partial(returned, "hushbid/lab/bench/owners.py:bench_owners"),
-    "experiment selection": partial(fields, selection.Row),
+    "experiment selection": partial(fields, selection.SelectionRow),
     "experiment kme": partial(fields, kme.KmeRow),
     "experiment race": partial(fields, race.RaceRow),
     "experiment regression": partial(fields, regression.RegressionRow),
 }
-CATALOGUE: Final[dict[str, Made]] = {"experiment screening": partial(fields, screening.Row)}
+CATALOGUE: Final[dict[str, Made]] = {"experiment screening": partial(fields, screening.ScreeningRow)}
 EXPERIMENTS: Final[dict[str, Made]] = {
     "purchases": partial(fields, purchases.PurchaseRow),
     "rivals": partial(fields, rivals.RivalRow),

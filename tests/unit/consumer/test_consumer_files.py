@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.consumer.role import Consumer
+from hushbid.consumer.role import ConsumerRole
 from hushbid.protocol.config.invitation import invitation
 from hushbid.protocol.config.session import SessionFile
 from hushbid.protocol.errors import ConfigError
@@ -32,8 +32,8 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def invited(place: Path, **options: Any) -> Consumer:
-    return Consumer(invitation=place / "consumer.invitation", **options)
+def invited(place: Path, **options: Any) -> ConsumerRole:
+    return ConsumerRole(invitation=place / "consumer.invitation", **options)
 
 
 def test_an_invited_consumer_needs_no_private_file(place: Path) -> None:
@@ -87,11 +87,11 @@ def test_what_lacks_or_cannot_be_is_said(place: Path, options: dict[str, Any], w
 
 def test_an_invitation_of_another_party_and_none_are_refused(place: Path) -> None:
     with pytest.raises(ConfigError, match="is for north") as caught:
-        Consumer(invitation=place / "north.invitation", validation=place / "validation.npz").files()
+        ConsumerRole(invitation=place / "north.invitation", validation=place / "validation.npz").files()
     assert "hushbid owner" in caught.value.advice
     (place / "session.toml").write_text(tomli_w.dumps(changed(PRIVATE)), encoding="utf-8")
     with pytest.raises(ConfigError, match="Without an invitation the consumer needs --config"):
-        Consumer(session=place / "session.toml", validation=place / "validation.npz").files()
+        ConsumerRole(session=place / "session.toml", validation=place / "validation.npz").files()
 
 
 @pytest.mark.parametrize("written", [{"seed_points": 40}, {"seed_set": "seed.npz"}])

@@ -9,7 +9,16 @@ import pytest
 
 from hushbid.consumer.learners import Learner, learner
 from hushbid.consumer.matching import effective_points
-from hushbid.consumer.training_weights import FOLDS, Labelled, Share, Trial, outcome, shares, tried, union
+from hushbid.consumer.training_weights import (
+    FOLDS,
+    Labelled,
+    Share,
+    ShareTrial,
+    outcome,
+    shares,
+    tried,
+    union,
+)
 
 RNG = np.random.default_rng(8)
 
@@ -84,13 +93,13 @@ def test_a_row_has_no_part_in_the_choice_that_it_is_judged_by() -> None:
     found = tuple(Share("plain", float(total), np.empty(0)) for total in (1, 2))
     fold = np.repeat([0, 1], 10)
     losses = np.array([np.where(fold == 0, 0.0, 1.0), np.where(fold == 1, 0.0, 1.0)])
-    trial = Trial(found, losses, 1.0 - losses, fold)
+    trial = ShareTrial(found, losses, 1.0 - losses, fold)
     assert trial.judged().tolist() == [0.0] * 20
 
 
 def test_of_equal_losses_own_rows_alone_are_taken() -> None:
     found = (Share("none", 0.0, np.empty(0)), Share("plain", 1.0, np.empty(0)))
-    assert Trial(found, np.ones((2, 4)), np.ones((2, 4)), np.zeros(4, dtype=np.intp)).best.kind == "none"
+    assert ShareTrial(found, np.ones((2, 4)), np.ones((2, 4)), np.zeros(4, dtype=np.intp)).best.kind == "none"
 
 
 def test_own_rows_weigh_one_in_the_training() -> None:

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from hushbid.consumer.own_figures import _parts
-from hushbid.consumer.valuation import MOST_EXACT, Purchase, exact_shapley, sampled_shapley, value
+from hushbid.consumer.valuation import MOST_EXACT, PurchaseGame, exact_shapley, sampled_shapley, value
 
 GAMMA = 2.0
 RNG = np.random.default_rng(11)
@@ -77,13 +77,13 @@ def test_gains_and_leaving_one_out_are_the_result_s() -> None:
         assert found.owners[owner].left_out == pytest.approx(part.mmd2_without - mmd2(POINTS), abs=1e-12)
 
 
-def game(owners: int) -> Purchase:
+def game(owners: int) -> PurchaseGame:
     """A purchase of owners with a few points each."""
     points = [RNG.random((1 + place % 4, 3)) for place in range(owners)]
     pairs = np.array([[kernel(x, y).sum() for y in points] for x in points])
     cross = np.array([kernel(x, WANTED).mean(axis=1).sum() for x in points])
     spread = float(kernel(WANTED, WANTED).mean())
-    return Purchase(np.array([float(len(x)) for x in points]), pairs, cross, mmd2(SEEDS), spread)
+    return PurchaseGame(np.array([float(len(x)) for x in points]), pairs, cross, mmd2(SEEDS), spread)
 
 
 def test_sampled_values_are_within_their_error_and_add_up() -> None:

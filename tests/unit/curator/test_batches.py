@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hushbid.curator.ledger import Fault
+from hushbid.curator.ledger import PointFault
 from hushbid.curator.result import Sale
 from hushbid.protocol import limits
 from hushbid.protocol.errors import ConfigError, LocalProtocolError, Offence
@@ -202,7 +202,7 @@ def test_a_batch_that_its_owner_has_not_signed_is_one_fault_of_all_its_points() 
     bench.say(B, batch_of(bench, THIRD))
     bench.verify()
     assert winners(bench) == [B]
-    assert bench.machine.ledger.faults == [Fault(1, A, NOT_SIGNED, points=2)]
+    assert bench.machine.ledger.faults == [PointFault(1, A, NOT_SIGNED, points=2)]
     (fault,) = Sale.of(bench.session, bench.machine, Price(), seconds=1.0).faults
     assert fault.as_json() == {"owner": A, "round": 1, "what": NOT_SIGNED, "points": 2}
     assert fault.text == "the owner's signature does not hold (2 points)"
@@ -214,7 +214,7 @@ def test_two_batches_that_are_not_signed_are_two_faults() -> None:
     bench.say(B, unsigned(batch_of(bench, THIRD)))
     bench.say(C, batch_of(bench, BEST))
     bench.verify()
-    assert bench.machine.ledger.faults == [Fault(1, A, NOT_SIGNED, 2), Fault(1, B, NOT_SIGNED, 1)]
+    assert bench.machine.ledger.faults == [PointFault(1, A, NOT_SIGNED, 2), PointFault(1, B, NOT_SIGNED, 1)]
 
 
 def test_points_that_are_wrong_one_by_one_are_as_many_faults() -> None:
@@ -224,7 +224,7 @@ def test_points_that_are_wrong_one_by_one_are_as_many_faults() -> None:
     bench.say(B, batch_of(bench, THIRD))
     bench.verify()
     what = "the bid is not the score of the features"
-    assert bench.machine.ledger.faults == [Fault(1, A, what), Fault(1, A, what)]
+    assert bench.machine.ledger.faults == [PointFault(1, A, what), PointFault(1, A, what)]
 
 
 def test_the_longest_attributes_of_a_batch_can_be_delivered() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.curator.ledger import Fault
+from hushbid.curator.ledger import PointFault
 from hushbid.curator.machine import BLIND
 from hushbid.protocol import limits
 from hushbid.protocol.crypto.blinding import account_statement
@@ -324,7 +324,7 @@ def test_a_bid_whose_signature_does_not_hold_is_a_fault_and_its_owner_absent(
     bench = bidding(owners=2)
     bench.say(A, make(bench))
     bench.bids(owner_1=3)
-    assert bench.machine.ledger.faults == [Fault(1, A, "the owner's signature does not hold")]
+    assert bench.machine.ledger.faults == [PointFault(1, A, "the owner's signature does not hold")]
     assert (bench.awarded, absences(bench)) == ([(B, 1, 1)], [(1, A)])
     assert told(bench, A)[-1] != "refused", "it is not told"
 

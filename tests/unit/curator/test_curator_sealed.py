@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hushbid.curator.events import CandidatesChecked, CheckBids, CheckCandidates, DestroyBoxes
-from hushbid.curator.ledger import Dispute, Fault
+from hushbid.curator.ledger import Dispute, PointFault
 from hushbid.curator.machine import CuratorMachine
 from hushbid.curator.parcels import Parcel
 from hushbid.curator.party import curator_party
@@ -236,7 +236,7 @@ def test_a_sealed_point_that_cannot_be_vouched_for_is_a_fault_and_its_owner_abse
     bid(bench, B, SECOND)
     bid(bench, A, BEST, candidate=sealed_of(bench, BEST, **changes))
     bench.verify()
-    assert bench.machine.ledger.faults == [Fault(1, A, fault)]
+    assert bench.machine.ledger.faults == [PointFault(1, A, fault)]
     assert (winners(bench), absences(bench)) == ([B], [(1, A)])
     assert told(bench, A)[-1] != "refused", "it is not told"
 
@@ -248,7 +248,7 @@ def test_a_score_that_is_not_that_of_the_features_is_a_fault(off: int) -> None:
     bid(bench, A, BEST, score=fixed(score))
     bid(bench, B, SECOND)
     bench.verify()
-    assert bench.machine.ledger.faults == [Fault(1, A, "the bid is not the score of the features")]
+    assert bench.machine.ledger.faults == [PointFault(1, A, "the bid is not the score of the features")]
     assert winners(bench) == [B]
 
 

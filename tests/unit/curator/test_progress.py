@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hushbid.cli.progress import waiting
-from hushbid.curator.progress import Follower
+from hushbid.curator.progress import ProgressFollower
 from hushbid.protocol.machine.progress import MOST_NAMED
 from hushbid.protocol.names import CONSUMER
 from tests.simulation.harness import names, session_file
@@ -41,9 +41,9 @@ class Machine:
         return SimpleNamespace(chosen=self.wins)
 
 
-def follower_of(rule: str, owners: int = 3, **seen: Any) -> tuple[Machine, Follower]:
+def follower_of(rule: str, owners: int = 3, **seen: Any) -> tuple[Machine, ProgressFollower]:
     played: Any = Machine(names(owners), **seen)
-    return played, Follower(session_file(owners=names(owners), points=40, batch=4, rule=rule), played)
+    return played, ProgressFollower(session_file(owners=names(owners), points=40, batch=4, rule=rule), played)
 
 
 @pytest.mark.parametrize("rule", ["ask-all", "winner-only"])

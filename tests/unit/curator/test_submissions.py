@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.curator.ledger import Fault
+from hushbid.curator.ledger import PointFault
 from hushbid.protocol.errors import ExitCode, Offence
 from hushbid.protocol.machine.machine import Started
 from hushbid.protocol.names import CONSUMER
@@ -74,7 +74,7 @@ def test_a_message_of_a_submission_that_is_not_signed_is_one_fault_of_its_points
     bench.say(B, part(bench, THIRD, 9))
     bench.say(B, part(bench, first=3))
     bench.verify_all()
-    assert bench.machine.ledger.faults == 2 * [Fault(1, A, NOT_SIGNED, points=2)]
+    assert bench.machine.ledger.faults == 2 * [PointFault(1, A, NOT_SIGNED, points=2)]
     assert set(winners(bench)) == {B}
 
 

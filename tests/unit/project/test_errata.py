@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 from hushbid.kme.privacy import calibrate
 from hushbid.protocol.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
-from hushbid.protocol.privacy.acquisition import Standing, acquisition_rule
+from hushbid.protocol.privacy.acquisition import BidStanding, acquisition_rule
 from hushbid.protocol.privacy.releases import Neighbours, Setting, release_mechanism
 from hushbid.protocol.space.features import FourierMap, feature_map
 from hushbid.protocol.space.grid import features_to_float
@@ -240,7 +240,7 @@ def auction_ranks(
                 scores = held[owner][rows] @ weight
                 bid = bids[owner] = rows[int(np.argmax(scores))]
                 times[owner, bid] = times.get((owner, bid), 0) + 1
-                standings.append(Standing(str(owner), int(scores.max() * 2**37), times[owner, bid]))
+                standings.append(BidStanding(str(owner), int(scores.max() * 2**37), times[owner, bid]))
         standings.sort(key=lambda standing: (-standing.score, standing.owner))
         ranks.append({standing.owner: rank for rank, standing in enumerate(standings)})
         asked = [int(owner) for owner in rule.ask(0, standings, frozenset(), (coin,))]

@@ -14,7 +14,7 @@ import pytest
 from hushbid.catalogue.entry import TAG, CatalogueEntry, read_entry, signed_entry
 from hushbid.catalogue.kme import KmeRelease
 from hushbid.catalogue.model import decode_part, encode_part
-from hushbid.catalogue.race import RaceRelease
+from hushbid.catalogue.race import RaceEntry
 from hushbid.protocol import limits
 from hushbid.protocol.config.session import FeatureSection
 from hushbid.protocol.crypto.sealing import SIGNATURE_BYTES, sign
@@ -72,7 +72,7 @@ def test_a_race_entry_holds_the_counts_up_to_its_noise(tmp_path: Path) -> None:
         tmp_path, functions=HASHES, neighbours=Neighbours.SUBSTITUTE_ONE, epsilon=2000.0, delta=0.0
     )
     release = made.entry.release
-    assert isinstance(release, RaceRelease)
+    assert isinstance(release, RaceEntry)
     # Noise of scale 0.06 is 0 but for one cell in 10^7.
     assert release.counts.sum() == 400 * 60
     assert made.entry.delta == 0.0

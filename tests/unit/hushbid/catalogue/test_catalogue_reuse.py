@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.catalogue.consumer_release import Asked, Consumer, make_target
+from hushbid.catalogue.consumer_release import Asked, ConsumerData, make_target
 from hushbid.consumer.events import ReleaseTarget, TargetReleased
 from hushbid.consumer.party import consumer_party
 from hushbid.consumer.process import run_consumer
@@ -59,9 +59,9 @@ def session(**changes: Any) -> Session:
     return open_session(load({**PRIVATE, **changes}))
 
 
-def consumer_of(place: Path, seed_set: Dataset | None, ledger: Path) -> Consumer:
+def consumer_of(place: Path, seed_set: Dataset | None, ledger: Path) -> ConsumerData:
     target = place / "kept.target"
-    return Consumer(validation=VALIDATION, seed_set=seed_set, target=target, ledger=ledger, budget=None)
+    return ConsumerData(validation=VALIDATION, seed_set=seed_set, target=target, ledger=ledger, budget=None)
 
 
 def kept(place: Path, of: SessionFile | None = None) -> KeptTarget:

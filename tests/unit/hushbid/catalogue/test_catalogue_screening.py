@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from hushbid.catalogue import consumer_release
-from hushbid.catalogue.candidates import Candidate, candidates, entry_files
-from hushbid.catalogue.consumer_release import Asked, Consumer, Screening
+from hushbid.catalogue.candidates import CatalogueCandidate, candidates, entry_files
+from hushbid.catalogue.consumer_release import Asked, ConsumerData, Screening
 from hushbid.catalogue.entry import SUFFIX, read_entry, signed_entry
 from hushbid.catalogue.estimates import NoisyMean, best_mixture, mmd2, point_weights
 from hushbid.catalogue.kme import feature_map_of
@@ -88,10 +88,10 @@ def test_points_are_weighted_where_the_target_is() -> None:
     assert weights.sum() == pytest.approx(1.0)
 
 
-def stand_in(owner: str, mean: NoisyMean) -> Candidate:
+def stand_in(owner: str, mean: NoisyMean) -> CatalogueCandidate:
     """As much of a candidate as a ranking looks at."""
     entry: Any = SimpleNamespace(name=owner, release=SimpleNamespace(point_features=lambda: None))
-    return Candidate(Path(owner), entry, mean)
+    return CatalogueCandidate(Path(owner), entry, mean)
 
 
 def test_beyond_a_number_of_subsets_owners_are_added_one_by_one() -> None:
@@ -258,7 +258,7 @@ def test_nothing_to_screen_is_said(tmp_path: Path) -> None:
 # -- a screening ------------------------------------------------------------------------------------------
 
 
-def consumer(place: Path, **changes: Any) -> Consumer:
+def consumer(place: Path, **changes: Any) -> ConsumerData:
     points = points_about(PLACES["north"], 200, seed=9)
     own: dict[str, Any] = {
         "validation": Dataset.from_arrays("validation", points),
@@ -267,7 +267,7 @@ def consumer(place: Path, **changes: Any) -> Consumer:
         "ledger": place / "validation.ledger",
         "budget": None,
     }
-    return Consumer(**own | changes)
+    return ConsumerData(**own | changes)
 
 
 def screened(place: Path, *, own: dict[str, Any] | None = None, **changes: Any) -> ScreeningResult:

@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 import hushbid.consumer.cli
 from hushbid.cli.app import app
 from hushbid.cli.terminal import Terminal
-from hushbid.consumer.result import ConsumerResult, Purchase
-from hushbid.curator.ledger import Fault
+from hushbid.consumer.result import ConsumerResult, PurchaseResult
+from hushbid.curator.ledger import PointFault
 from hushbid.protocol.data.dataset import Changes
 from hushbid.protocol.errors import HushbidError
 from hushbid.protocol.runtime.command import run_verb
@@ -48,7 +48,7 @@ COLUMNS: list[dict[str, Any]] = [
 ]
 
 
-FAULT = Fault(1, "north", EVIL)
+FAULT = PointFault(1, "north", EVIL)
 
 
 def clean(text: str) -> str:
@@ -103,7 +103,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bought(cluster: Path) -> tuple[Path, str, RunResult, Purchase]:
+def bought(cluster: Path) -> tuple[Path, str, RunResult, PurchaseResult]:
     """What `hushbid simulate` left, and printed; its result; and that of its consumer."""
     with run_results() as seen:
         record = cluster.parent / "record"
@@ -111,7 +111,7 @@ def bought(cluster: Path) -> tuple[Path, str, RunResult, Purchase]:
     return record, shown, *seen[0]
 
 
-def test_a_run_is_shown(bought: tuple[Path, str, RunResult, Purchase]) -> None:
+def test_a_run_is_shown(bought: tuple[Path, str, RunResult, PurchaseResult]) -> None:
     _, shown, result, _ = bought
     assert f"high{SHOWN}" in shown
     assert any(EVIL in str(each.label) for each in result.own.label_shares.classes), (
@@ -125,7 +125,7 @@ def test_a_run_is_shown(bought: tuple[Path, str, RunResult, Purchase]) -> None:
 
 
 def test_a_consumer_s_result_is_shown(
-    bought: tuple[Path, str, RunResult, Purchase], capsys: pytest.CaptureFixture[str]
+    bought: tuple[Path, str, RunResult, PurchaseResult], capsys: pytest.CaptureFixture[str]
 ) -> None:
     *_, result, consumer = bought
     told = ConsumerResult(
@@ -150,7 +150,7 @@ def test_a_consumer_s_result_is_shown(
             assert f"high{SHOWN}" in out
 
 
-def test_a_report_has_nothing_that_acts(bought: tuple[Path, str, RunResult, Purchase]) -> None:
+def test_a_report_has_nothing_that_acts(bought: tuple[Path, str, RunResult, PurchaseResult]) -> None:
     record, *_ = bought
     page = (record / "report.html").read_text(encoding="utf-8")
     assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(page)
@@ -170,7 +170,7 @@ def test_markup_and_data_of_a_page_have_nothing_that_acts() -> None:
     clean(data_script("x", {EVIL: f"{EVIL}\x7f"}))
 
 
-def test_transcripts_are_shown(bought: tuple[Path, str, RunResult, Purchase]) -> None:
+def test_transcripts_are_shown(bought: tuple[Path, str, RunResult, PurchaseResult]) -> None:
     record, *_ = bought
     files = sorted(record.glob("*.transcript"))
     for file in files:
@@ -182,7 +182,7 @@ def test_transcripts_are_shown(bought: tuple[Path, str, RunResult, Purchase]) ->
 
 
 def test_what_is_made_of_a_delivery_is_shown(
-    cluster: Path, bought: tuple[Path, str, RunResult, Purchase], tmp_path: Path
+    cluster: Path, bought: tuple[Path, str, RunResult, PurchaseResult], tmp_path: Path
 ) -> None:
     record, *_ = bought
     session = ("--session", cluster)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cli.progress import left, session_bar, session_progress, waiting
-from hushbid.cli.watch import Look, Party, Watcher, shown, view
+from hushbid.cli.watch import Look, WatchedParty, Watcher, shown, view
 from hushbid.protocol.machine.progress import COMPARING, Progress
 from hushbid.protocol.runtime.telemetry.status_file import Status, process_start, status_path
 
@@ -116,7 +116,7 @@ def test_points_are_said_as_far_as_they_are_known() -> None:
     assert "44 points, 2.5" in bar(former.progress)
     assert "points" not in bar(replace(HERON, points_planned=None).progress)
     for width in (80, 160):
-        assert "None" not in drawn(Look((Party(former, NOW), Party(HERON, NOW)), ()), width)
+        assert "None" not in drawn(Look((WatchedParty(former, NOW), WatchedParty(HERON, NOW)), ()), width)
 
 
 def test_there_is_no_bar_without_a_terminal() -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cli.watch import TITLES
-from hushbid.cli.web import Course, pause_after, served
+from hushbid.cli.web import LiveState, pause_after, served
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.runtime.telemetry.status_file import process_start
 from tests.support.replay_sessions import recorded_with
@@ -22,7 +22,7 @@ from tests.unit.hushbid.cli.test_watch import CURATOR as CURATORS
 from tests.unit.hushbid.cli.test_watch import HERON, NOW, write
 
 
-def told(course: Course) -> dict[str, Any]:
+def told(course: LiveState) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(course.served.news)
     without = json.loads(course.served.without_facts)
     assert {**found, "facts": None} == without
@@ -30,7 +30,7 @@ def told(course: Course) -> dict[str, Any]:
 
 
 def test_before_anybody_has_started_the_page_waits(tmp_path: Path) -> None:
-    course = Course([tmp_path / "run"])
+    course = LiveState([tmp_path / "run"])
     assert course.served.version == 0
     assert course.go_on(NOW)
     assert told(course)["awaited"] == [[str(tmp_path / "run"), "is not there yet"]]
@@ -42,7 +42,7 @@ def test_before_anybody_has_started_the_page_waits(tmp_path: Path) -> None:
 
 
 def test_the_page_follows_statuses_and_transcripts_until_all_have_ended(tmp_path: Path) -> None:
-    course = Course([tmp_path])
+    course = LiveState([tmp_path])
     write(tmp_path, CURATORS)
     write(tmp_path, HERON)
     assert course.go_on(NOW)
@@ -79,7 +79,7 @@ def test_the_page_follows_statuses_and_transcripts_until_all_have_ended(tmp_path
 
 
 def test_a_session_that_was_over_goes_on_where_a_party_starts_again(tmp_path: Path) -> None:
-    course = Course([tmp_path])
+    course = LiveState([tmp_path])
     stopped = replace(CURATORS, finished=True, exit_code=1)
     write(tmp_path, stopped)
     assert course.go_on(NOW)
@@ -118,7 +118,7 @@ def test_who_is_gone_and_what_is_damaged_is_said(tmp_path: Path) -> None:
     (tmp_path / "recorded").mkdir()
     image = recorded_with(tmp_path / "recorded", "sealed")[CURATOR].read_bytes()
     (state / "curator.transcript").write_bytes(image[:-50] + b"\x01" + image[-49:])
-    course = Course([tmp_path])
+    course = LiveState([tmp_path])
     assert course.go_on(NOW + 60)
     assert course.ended
     titles = {each["title"]: each["lines"] for each in told(course)["notices"]}

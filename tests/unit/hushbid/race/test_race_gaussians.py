@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 
 from hushbid.protocol.space.lsh import L2Family
 from hushbid.race import count_cells
-from hushbid.race.gaussians import Gaussians, Prior, Scores, fit_own, fit_shared
+from hushbid.race.gaussians import GaussianPrior, Gaussians, Scores, fit_own, fit_shared
 
 
 def test_gaussian_classes_are_found_from_counts_of_their_projections() -> None:
@@ -22,7 +22,7 @@ def test_gaussian_classes_are_found_from_counts_of_their_projections() -> None:
         mean + rng.normal(size=(60_000, 3)) @ factor.T for mean, factor in zip(means, factors, strict=True)
     ]
     counts = [count_cells(family, np.clip(part, -9.0, 9.0)) for part in points]
-    prior = Prior(np.zeros((2, 3)), 2.0, np.eye(3), 1.0)
+    prior = GaussianPrior(np.zeros((2, 3)), 2.0, np.eye(3), 1.0)
     shared, error = fit_shared(family, counts, [6e4, 6e4], 0.0, prior)
     own = fit_own(family, counts, [6e4, 6e4], 0.0, shared)
     assert own.means == pytest.approx(means, abs=0.02)

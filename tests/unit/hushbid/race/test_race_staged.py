@@ -25,7 +25,7 @@ from hushbid.race import (
     classifier_rows,
 )
 from hushbid.race.gaussians import FULL_COLUMNS
-from hushbid.race.staged import READINGS, Budget, Staged, fit_stages
+from hushbid.race.staged import READINGS, FitBudget, StagedReleases, fit_stages
 
 Points = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ def classifier(epsilon: float | None = 1.0, seed: int = 0, **changed: Any) -> Ra
     return RaceClassifier(**parameters | changed)
 
 
-def staged(x: Points, y: Labels, budget: Budget) -> Staged:
+def staged(x: Points, y: Labels, budget: FitBudget) -> StagedReleases:
     columns = x.shape[1]
     return fit_stages(
         x,
@@ -234,7 +234,7 @@ def test_noise_that_protects_is_the_default_and_no_draw_is_used_twice() -> None:
 
 def test_what_is_read_of_a_record_has_the_same_bits_whatever_stands_beside_it() -> None:
     x, y = skewed(4000)
-    found = staged(x, y, Budget(epsilon=1.0, source=SimulatedNoise(0, "owner")))
+    found = staged(x, y, FitBudget(epsilon=1.0, source=SimulatedNoise(0, "owner")))
     assert found.whitening is not None
     for reading in READINGS:
         scores = found.scores(x, reading, weighed=True)
@@ -248,7 +248,7 @@ def test_what_is_read_of_a_record_has_the_same_bits_whatever_stands_beside_it() 
 
 def test_the_ballot_counts_the_fitted_points() -> None:
     x, y = skewed(4000)
-    found = staged(x, y, Budget(epsilon=None))
+    found = staged(x, y, FitBudget(epsilon=None))
     for reading in READINGS:
         told = found.present[found.scores(x, reading, weighed=True).argmax(axis=1)]
         assert found.shares[reading] == np.mean(told == y)

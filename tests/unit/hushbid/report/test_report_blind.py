@@ -10,7 +10,7 @@ import pytest
 import hushbid.report.sections as page
 from hushbid.consumer.events import Delivered, PurchasesChecked
 from hushbid.protocol.names import CONSUMER, CURATOR
-from hushbid.report.figures import Figures, figures_of
+from hushbid.report.figures import ReportFigures, figures_of
 from hushbid.report.page import page_of
 from hushbid.report.plots import plots_of
 from hushbid.report.sources import open_sources
@@ -85,7 +85,7 @@ def test_of_all_together_nothing_but_the_baselines_is_missing(session: Recorded)
 
 @pytest.mark.parametrize("party", [CURATOR, CONSUMER, OWNERS[0]])
 def test_a_redacted_copy_tells_how_many_rounds_there_were(session: Recorded, party: str) -> None:
-    figures: Figures = figures_of(open_sources([session.redacted(party)]))
+    figures: ReportFigures = figures_of(open_sources([session.redacted(party)]))
     assert figures.rounds.run == ROUNDS
     assert figures.rounds.consumer is None
     assert page_of(figures)

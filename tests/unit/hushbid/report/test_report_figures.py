@@ -19,7 +19,7 @@ from hushbid.protocol.privacy.acquisition import RULES
 from hushbid.protocol.privacy.payment import Price
 from hushbid.protocol.space.mmd import mmd2
 from hushbid.report import rounds
-from hushbid.report.figures import Figures, figures_of
+from hushbid.report.figures import ReportFigures, figures_of
 from hushbid.report.page import page_of
 from hushbid.report.sources import open_sources
 from tests.simulation.harness import RULES_FOR_FEW
@@ -45,7 +45,7 @@ def private(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     )
 
 
-def states(figures: Figures, owner: str) -> str:
+def states(figures: ReportFigures, owner: str) -> str:
     assert figures.rounds.map is not None
     return figures.rounds.map.states[figures.rounds.map.owners.index(owner)]
 

@@ -12,8 +12,8 @@ from hushbid.cluster.file import open_cluster
 from hushbid.consumer.delivered import delivered_table
 from hushbid.protocol.data import DataColumns
 from hushbid.protocol.errors import ConfigError
-from hushbid.report.figures import Figures, figures_of
-from hushbid.report.own_rows import Image, Wanted, own_rows
+from hushbid.report.figures import ReportFigures, figures_of
+from hushbid.report.own_rows import ConsumerRows, Image, own_rows
 from hushbid.report.page import page_of
 from hushbid.report.sources import open_sources
 from tests.support.picture_sessions import SCAN_IN_COLOUR, SIDE, Bought, bought_scans
@@ -26,14 +26,14 @@ def scans(tmp_path_factory: pytest.TempPathFactory) -> Bought:
     return bought_scans(tmp_path_factory.mktemp("scans"))
 
 
-def figures(of: Bought, image: Image | None = None) -> Figures:
+def figures(of: Bought, image: Image | None = None) -> ReportFigures:
     sources = open_sources([of.consumer])
-    wanted = Wanted(validation=of.validation, columns=DataColumns(), image=image)
+    wanted = ConsumerRows(validation=of.validation, columns=DataColumns(), image=image)
     return figures_of(sources, rows=own_rows(sources, wanted))
 
 
 @pytest.fixture(scope="module")
-def drawn(scans: Bought) -> Figures:
+def drawn(scans: Bought) -> ReportFigures:
     return figures(scans)
 
 
@@ -44,7 +44,7 @@ def delivered(of: Bought) -> dict[str, Any]:
     return table
 
 
-def test_images_are_drawn_of_each_column_without_being_asked_for(scans: Bought, drawn: Figures) -> None:
+def test_images_are_drawn_of_each_column_without_being_asked_for(scans: Bought, drawn: ReportFigures) -> None:
     found, page = drawn.pictures, page_of(drawn)
     assert found is not None
     images = re.findall(r'<img src="data:image/png;base64,([^"]+)"', page)
@@ -64,7 +64,7 @@ def test_images_are_drawn_of_each_column_without_being_asked_for(scans: Bought, 
     assert [column.name for column in found.columns] == ["age"]
 
 
-def test_the_page_names_the_columns_and_each_sheet(drawn: Figures) -> None:
+def test_the_page_names_the_columns_and_each_sheet(drawn: ReportFigures) -> None:
     found = Elements(page_of(drawn))
     assert found.unbalanced == []
     text = " ".join(found.text)

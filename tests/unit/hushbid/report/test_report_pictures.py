@@ -24,8 +24,8 @@ from hushbid.protocol.errors import ConfigError, DataError
 from hushbid.protocol.names import CONSUMER, CURATOR
 from hushbid.protocol.transcript.redaction import redact
 from hushbid.report import pictures as pictures_module
-from hushbid.report.figures import Figures, figures_of
-from hushbid.report.own_rows import Image, Wanted, own_rows, read_image
+from hushbid.report.figures import ReportFigures, figures_of
+from hushbid.report.own_rows import ConsumerRows, Image, own_rows, read_image
 from hushbid.report.page import page_of
 from hushbid.report.pictures import BARS, MOST_WORDS, Pictures
 from hushbid.report.sources import open_sources
@@ -55,12 +55,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Bought:
     return bought_images(tmp_path_factory.mktemp("images"))
 
 
-def wanted(of: Bought, image: Image | None = None) -> Wanted:
+def wanted(of: Bought, image: Image | None = None) -> ConsumerRows:
     label = "paid" if of.validation.suffix == ".csv" else None
-    return Wanted(validation=of.validation, columns=DataColumns(label=label), image=image)
+    return ConsumerRows(validation=of.validation, columns=DataColumns(label=label), image=image)
 
 
-def figures(of: Bought, image: Image | None = None) -> Figures:
+def figures(of: Bought, image: Image | None = None) -> ReportFigures:
     sources = open_sources([of.consumer])
     return figures_of(sources, rows=own_rows(sources, wanted(of, image)))
 
@@ -172,7 +172,7 @@ def test_offered_points_lie_on_the_map_where_bought_ones_do(images: Bought) -> N
     without, _ = drawn(images)
     files = tuple(images.validation.with_name(f"{owner}.npz") for owner in ("north", "south"))
     sources = open_sources([images.consumer])
-    given = Wanted(validation=images.validation, columns=DataColumns(), offered=files)
+    given = ConsumerRows(validation=images.validation, columns=DataColumns(), offered=files)
     made = figures_of(sources, rows=own_rows(sources, given))
     found, text = made.pictures, " ".join(Elements(page_of(made)).text)
     assert found is not None
@@ -347,7 +347,7 @@ def test_rows_that_were_not_wanted_are_refused(images: Bought, tmp_path: Path) -
         rows = file["features"]
     for number, other in enumerate((rows[:-1], np.concatenate([rows[:-1], [rows[-1] + 1]]))):
         np.savez(tmp_path / f"{number}.npz", features=other.astype(np.uint8))
-        of = Wanted(validation=tmp_path / f"{number}.npz", columns=DataColumns())
+        of = ConsumerRows(validation=tmp_path / f"{number}.npz", columns=DataColumns())
         with pytest.raises(DataError, match="not the validation set of this session"):
             write_report([images.consumer], tmp_path / "page.html", wanted=of)
 

@@ -18,7 +18,7 @@ from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
 from hushbid.consumer.judgement import judged
 from hushbid.consumer.model_figures import NO_MODEL, ModelFigures
-from hushbid.consumer.result import ConsumerResult, Purchase
+from hushbid.consumer.result import ConsumerResult, PurchaseResult
 from hushbid.consumer.store import write_arrays
 from hushbid.procuring import Procured
 from hushbid.protocol.data.dataset import Changes
@@ -49,7 +49,7 @@ class Session:
 
     printed: str
     result: RunResult
-    purchase: Purchase
+    purchase: PurchaseResult
     place: Path
 
     @property

@@ -23,7 +23,7 @@ from hushbid.consumer.own_figures import (
     OwnFigures,
     Unbought,
 )
-from hushbid.curator.ledger import Fault
+from hushbid.curator.ledger import PointFault
 from hushbid.curator.result import RefusalOf
 from hushbid.protocol.privacy.payment import PaidStatement, Price
 from hushbid.protocol.privacy.settlement import PrivateSettlement, SettlementTerms
@@ -221,8 +221,8 @@ def test_faults_absences_and_disputes_are_shown() -> None:
             RESULT,
             absences={"south": 7},
             faults=(
-                Fault(3, "south", "the bid is not the score of the features"),
-                Fault(4, "north", "the signature does not hold", 9),
+                PointFault(3, "south", "the bid is not the score of the features"),
+                PointFault(4, "north", "the signature does not hold", 9),
             ),
             disputed=2,
         )
@@ -353,7 +353,7 @@ def test_the_demonstration_fits_a_terminal_of_80_columns(*, details: bool, most:
 
 def test_a_result_is_read_back_from_its_json() -> None:
     paid = PaidStatement.of("gain", {"north": 1.0}, {"north": 0.25}, signal=True, price=Price())
-    faulty = replace(RESULT, faults=(Fault(3, "south", "a fault", 2),), settlement_paid=paid)
+    faulty = replace(RESULT, faults=(PointFault(3, "south", "a fault", 2),), settlement_paid=paid)
     for result in (RESULT, faulty):
         assert RunResult.from_json(as_json(result)) == result
 

@@ -27,7 +27,7 @@ from hushbid.protocol.wire.codec import encode_message
 from hushbid.protocol.wire.messages import Broadcast
 from hushbid.protocol.wire.values import Item, Value, pack_value, unpack_value
 from hushbid.transcripts import export as export_module
-from hushbid.transcripts.export import Exported, Format, export, export_lines
+from hushbid.transcripts.export import Exported, ExportFormat, export, export_lines
 from tests.docs.pages import Page, names_in
 from tests.support.transcripts import (
     HEADER,
@@ -59,14 +59,14 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lines(path: Path, *, redacted: bool = False) -> list[Any]:
     output = path.with_suffix(".jsonl")
     output.unlink(missing_ok=True)
-    export(path, output, form=Format.JSONL, redacted=redacted)
+    export(path, output, form=ExportFormat.JSONL, redacted=redacted)
     return [json.loads(line) for line in output.read_text().splitlines()]
 
 
 def rows(path: Path, *, redacted: bool = False) -> list[dict[str, Any]]:
     output = path.with_suffix(".parquet")
     output.unlink(missing_ok=True)
-    export(path, output, form=Format.PARQUET, redacted=redacted)
+    export(path, output, form=ExportFormat.PARQUET, redacted=redacted)
     found: list[dict[str, Any]] = pq.read_table(output).to_pylist()
     return found
 
@@ -76,7 +76,7 @@ def rows(path: Path, *, redacted: bool = False) -> list[dict[str, Any]]:
 
 def test_a_redacted_transcript_verifies_with_the_same_head(path: Path) -> None:
     output = path.with_name("public.transcript")
-    done = export(path, output, form=Format.TRANSCRIPT, redacted=True)
+    done = export(path, output, form=ExportFormat.TRANSCRIPT, redacted=True)
     assert output.read_bytes() == redact(transcript(), lambda number, name: False)
     assert done == Exported(len(STEPS), verify(path).head, 0, 0)
     assert verify(output).head == done.head
@@ -84,7 +84,7 @@ def test_a_redacted_transcript_verifies_with_the_same_head(path: Path) -> None:
 
 def test_a_transcript_as_it_is_is_no_export(path: Path) -> None:
     with pytest.raises(ConfigError, match="copy") as caught:
-        export(path, path.with_name("copy"), form=Format.TRANSCRIPT, redacted=False)
+        export(path, path.with_name("copy"), form=ExportFormat.TRANSCRIPT, redacted=False)
     assert "--redact" in caught.value.advice
     assert not path.with_name("copy").exists()
 
@@ -281,14 +281,14 @@ def test_many_records_become_several_row_groups(path: Path, monkeypatch: pytest.
 # -- redaction in every format ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", Format)
-def test_a_redacted_export_holds_no_private_value(path: Path, form: Format) -> None:
+@pytest.mark.parametrize("form", ExportFormat)
+def test_a_redacted_export_holds_no_private_value(path: Path, form: ExportFormat) -> None:
     output = path.with_name("out")
     export(path, output, form=form, redacted=True)
-    reads: dict[Format, Callable[[], str]] = {
-        Format.TRANSCRIPT: lambda: repr(read_transcript(output)),
-        Format.JSONL: output.read_text,
-        Format.PARQUET: lambda: repr(pq.read_table(output).to_pylist()),
+    reads: dict[ExportFormat, Callable[[], str]] = {
+        ExportFormat.TRANSCRIPT: lambda: repr(read_transcript(output)),
+        ExportFormat.JSONL: output.read_text,
+        ExportFormat.PARQUET: lambda: repr(pq.read_table(output).to_pylist()),
     }
     text = reads[form]()
     assert not any(value in text for value in PRIVATE)
@@ -301,11 +301,11 @@ def test_a_redacted_export_holds_no_private_value(path: Path, form: Format) -> N
     assert not any(value in output.read_bytes() for value in encoded if len(value) > 2)
 
 
-@pytest.mark.parametrize("form", [Format.JSONL, Format.PARQUET])
-def test_what_is_said_of_private_values_is_so(path: Path, form: Format) -> None:
+@pytest.mark.parametrize("form", [ExportFormat.JSONL, ExportFormat.PARQUET])
+def test_what_is_said_of_private_values_is_so(path: Path, form: ExportFormat) -> None:
     """Also of a file out of which they were taken before."""
     copy = path.with_name("public.transcript")
-    export(path, copy, form=Format.TRANSCRIPT, redacted=True)
+    export(path, copy, form=ExportFormat.TRANSCRIPT, redacted=True)
     for source, redacted, there in ((path, False, 6), (path, True, 0), (copy, False, 0)):
         output = path.with_name(f"{source.stem}-{redacted}")
         done = export(source, output, form=form, redacted=redacted)
@@ -314,8 +314,8 @@ def test_what_is_said_of_private_values_is_so(path: Path, form: Format) -> None:
         assert ("Private values are in it" in " ".join(export_lines(told))) == bool(there)
 
 
-@pytest.mark.parametrize("form", [Format.JSONL, Format.PARQUET])
-def test_a_value_that_can_be_read_and_not_written_is_refused(path: Path, form: Format) -> None:
+@pytest.mark.parametrize("form", [ExportFormat.JSONL, ExportFormat.PARQUET])
+def test_a_value_that_can_be_read_and_not_written_is_refused(path: Path, form: ExportFormat) -> None:
     deep = b"\x91" * 1000 + b"\xc0"
     public = b"\x94\x00" + pack_value(0.0) + b"\x93" + pack_value("tick") + b"\x81" + pack_value("x") + deep
     public += b"\x80\x90"
@@ -328,12 +328,12 @@ def test_a_value_that_can_be_read_and_not_written_is_refused(path: Path, form: F
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("form", [Format.JSONL, Format.PARQUET])
-def test_exporting_redacted_is_exporting_the_redacted_copy(path: Path, form: Format) -> None:
-    read: Callable[..., Any] = lines if form is Format.JSONL else rows
+@pytest.mark.parametrize("form", [ExportFormat.JSONL, ExportFormat.PARQUET])
+def test_exporting_redacted_is_exporting_the_redacted_copy(path: Path, form: ExportFormat) -> None:
+    read: Callable[..., Any] = lines if form is ExportFormat.JSONL else rows
     redacted = read(path, redacted=True)
     copy = path.with_name("public.transcript")
-    export(path, copy, form=Format.TRANSCRIPT, redacted=True)
+    export(path, copy, form=ExportFormat.TRANSCRIPT, redacted=True)
     assert read(copy) == redacted
     assert redacted != read(path)
 
@@ -350,8 +350,8 @@ def test_what_was_taken_out_has_its_commitment_left(path: Path) -> None:
 # -- the file that is written ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", Format)
-def test_it_can_be_read_by_its_owner_only(path: Path, form: Format) -> None:
+@pytest.mark.parametrize("form", ExportFormat)
+def test_it_can_be_read_by_its_owner_only(path: Path, form: ExportFormat) -> None:
     before = os.umask(0)
     try:
         export(path, path.with_name("out"), form=form, redacted=True)
@@ -360,8 +360,8 @@ def test_it_can_be_read_by_its_owner_only(path: Path, form: Format) -> None:
     assert stat.S_IMODE(path.with_name("out").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("form", Format)
-def test_no_file_is_replaced(path: Path, form: Format) -> None:
+@pytest.mark.parametrize("form", ExportFormat)
+def test_no_file_is_replaced(path: Path, form: ExportFormat) -> None:
     for there in (path, path.with_name("dangling")):
         if not there.exists():
             there.symlink_to(path.with_name("nowhere"))
@@ -376,11 +376,11 @@ def test_no_file_is_replaced(path: Path, form: Format) -> None:
 
 def test_a_place_that_cannot_be_written_to_is_said(path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot create the file: No such file or directory"):
-        export(path, path.parent / "none" / "out", form=Format.JSONL, redacted=False)
+        export(path, path.parent / "none" / "out", form=ExportFormat.JSONL, redacted=False)
 
 
-@pytest.mark.parametrize("form", Format)
-def test_of_a_damaged_transcript_nothing_is_left(path: Path, form: Format) -> None:
+@pytest.mark.parametrize("form", ExportFormat)
+def test_of_a_damaged_transcript_nothing_is_left(path: Path, form: ExportFormat) -> None:
     image = bytearray(transcript())
     image[-1] ^= 1
     path.write_bytes(image)
@@ -393,8 +393,8 @@ def test_of_a_damaged_transcript_nothing_is_left(path: Path, form: Format) -> No
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("form", Format)
-def test_a_torn_tail_is_left_out_and_counted(path: Path, form: Format) -> None:
+@pytest.mark.parametrize("form", ExportFormat)
+def test_a_torn_tail_is_left_out_and_counted(path: Path, form: ExportFormat) -> None:
     whole = verify(path)
     path.write_bytes(transcript() + b"torn")
     done = export(path, path.with_name("out"), form=form, redacted=True)
@@ -415,15 +415,15 @@ def little_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize("form", ExportFormat)
 @pytest.mark.parametrize("many", [1, 1000], ids=["at-its-end", "on-its-way"])
-def test_a_full_disk_is_said_and_nothing_is_left(path: Path, form: Format, many: int) -> None:
+def test_a_full_disk_is_said_and_nothing_is_left(path: Path, form: ExportFormat, many: int) -> None:
     path.write_bytes(transcript(STEPS * many))
     with (
         little_room(),
         pytest.raises(TranscriptUnwritable, match="cannot be written: File too large") as caught,
     ):
-        export(path, path.with_name("out"), form=form, redacted=form is Format.TRANSCRIPT)
+        export(path, path.with_name("out"), form=form, redacted=form is ExportFormat.TRANSCRIPT)
     assert "Make room" in caught.value.advice
     assert list(path.parent.iterdir()) == [path]
 
@@ -434,13 +434,13 @@ def test_an_interrupt_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(export_module, "_item", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        export(path, path.with_name("out"), form=Format.JSONL, redacted=False)
+        export(path, path.with_name("out"), form=ExportFormat.JSONL, redacted=False)
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("form", [Format.JSONL, Format.PARQUET])
+@pytest.mark.parametrize("form", [ExportFormat.JSONL, ExportFormat.PARQUET])
 def test_memory_does_not_grow_with_the_file(
-    path: Path, monkeypatch: pytest.MonkeyPatch, form: Format
+    path: Path, monkeypatch: pytest.MonkeyPatch, form: ExportFormat
 ) -> None:
     monkeypatch.setattr(export_module, "_BATCH_ROWS", 4)
     row = np.arange(2_000, dtype=np.float64)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hushbid.protocol.errors import ConfigError, DataError, TranscriptDamaged
 from hushbid.protocol.wire.values import Fields, Item
-from hushbid.transcripts.view import EVERYTHING, Choice, missing_lines, named, render_lines, show
+from hushbid.transcripts.view import EVERYTHING, RecordSelection, missing_lines, named, render_lines, show
 from tests.support import recorded_frames
 from tests.support.transcripts import Step, redact, transcript
 
@@ -35,7 +35,7 @@ def session(tmp_path: Path) -> Path:
 
 
 def parts_of(
-    path: Path, choice: Choice = EVERYTHING, *, private: bool = False, limit: int | None = None
+    path: Path, choice: RecordSelection = EVERYTHING, *, private: bool = False, limit: int | None = None
 ) -> list[Any]:
     parts = list(show(path, private=private, choice=choice, limit=limit))
     assert json.loads(json.dumps(parts, allow_nan=False)) == parts, "JSON must hold it as it is"
@@ -44,16 +44,16 @@ def parts_of(
     return parts
 
 
-def shown(path: Path, choice: Choice = EVERYTHING, **options: Any) -> list[Any]:
+def shown(path: Path, choice: RecordSelection = EVERYTHING, **options: Any) -> list[Any]:
     """The records that are shown."""
     return parts_of(path, choice, **options)[1:-1]
 
 
-def numbers(path: Path, choice: Choice, **options: Any) -> list[int]:
+def numbers(path: Path, choice: RecordSelection, **options: Any) -> list[int]:
     return [record["record"] for record in shown(path, choice, **options)]
 
 
-def rendered(path: Path, choice: Choice = EVERYTHING, **options: Any) -> str:
+def rendered(path: Path, choice: RecordSelection = EVERYTHING, **options: Any) -> str:
     console = Console(file=io.StringIO(), width=80)
     render_lines(parts_of(path, choice, **options), console)
     assert isinstance(console.file, io.StringIO)
@@ -91,17 +91,17 @@ def test_redacted_values_are_shown_as_redacted_even_when_asked_for(path: Path) -
 
 def test_limit_and_kind_choose_records(path: Path) -> None:
     assert numbers(path, EVERYTHING, limit=2) == [0, 1]
-    assert numbers(path, Choice(kind="ask")) == [1]
-    assert numbers(path, Choice(kind="log")) == [2], "an effect's kind counts too"
+    assert numbers(path, RecordSelection(kind="ask")) == [1]
+    assert numbers(path, RecordSelection(kind="log")) == [2], "an effect's kind counts too"
 
 
 def test_of_a_record_only_what_is_of_the_kind_is_shown(path: Path) -> None:
-    (point,) = shown(path, Choice(kind="log"))
+    (point,) = shown(path, RecordSelection(kind="log"))
     assert (point["record"], point["event"], point["now"]) == (2, None, 2.0)
     assert [effect["kind"] for effect in point["effects"]] == ["log"]
-    (broadcast,) = shown(path, Choice(kind="broadcast"))
+    (broadcast,) = shown(path, RecordSelection(kind="broadcast"))
     assert (broadcast["event"]["kind"], broadcast["effects"]) == ("broadcast", [])
-    lines = rendered(path, Choice(kind="log")).splitlines()[1:]
+    lines = rendered(path, RecordSelection(kind="log")).splitlines()[1:]
     assert len(lines) == 1
     assert lines[0].split()[:4] == ["2", "1.500000", "←", "log"], "an effect alone says of which record it is"
 
@@ -116,14 +116,14 @@ def test_of_a_record_only_what_is_of_the_kind_is_shown(path: Path) -> None:
 def test_a_record_that_names_no_round_is_of_the_one_under_way(
     session: Path, rounds: range, records: list[int]
 ) -> None:
-    assert numbers(session, Choice(rounds)) == records
+    assert numbers(session, RecordSelection(rounds)) == records
 
 
 def test_a_late_bid_is_of_the_round_that_it_names_once_private_values_are_shown(session: Path) -> None:
-    assert numbers(session, Choice(range(1, 2)), private=True) == [1, 2, 3, 6]
+    assert numbers(session, RecordSelection(range(1, 2)), private=True) == [1, 2, 3, 6]
     # Neither is what follows of the earlier round again.
-    assert numbers(session, Choice(range(2, 3)), private=True) == [4, 5, 7, 8]
-    assert numbers(session, Choice(range(1, 3)), private=True) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert numbers(session, RecordSelection(range(2, 3)), private=True) == [4, 5, 7, 8]
+    assert numbers(session, RecordSelection(range(1, 3)), private=True) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_of_a_record_that_ends_one_round_and_begins_another_each_has_its_part(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_of_a_record_that_ends_one_round_and_begins_another_each_has_its_part(tm
     path.write_bytes(transcript([(0.0, recorded_frames.bid("heron", 1), following)]))
 
     def kinds(rounds: range) -> list[str]:
-        (record,) = shown(path, Choice(rounds), private=True)
+        (record,) = shown(path, RecordSelection(rounds), private=True)
         items = [record["event"], *record["effects"]]
         return [item["kind"] for item in items if item is not None]
 
@@ -142,7 +142,7 @@ def test_of_a_record_that_ends_one_round_and_begins_another_each_has_its_part(tm
 
 
 def test_what_passed_between_the_party_and_a_peer_is_chosen(session: Path) -> None:
-    heron = shown(session, Choice(peer="heron"), private=True)
+    heron = shown(session, RecordSelection(peer="heron"), private=True)
     assert [record["record"] for record in heron] == [1, 2, 4, 6, 7]
     assert [len(record["effects"]) for record in heron] == [1, 0, 1, 0, 0]
     assert heron[0]["event"] is None
@@ -151,7 +151,7 @@ def test_what_passed_between_the_party_and_a_peer_is_chosen(session: Path) -> No
 
 
 def test_choices_combine(session: Path) -> None:
-    wren = Choice(range(2, 3), "wren", "send")
+    wren = RecordSelection(range(2, 3), "wren", "send")
     (first, last) = shown(session, wren, private=True)
     assert [item["private"]["frame"]["message"] for item in first["effects"] + last["effects"]] == [
         "broadcast",
@@ -162,13 +162,13 @@ def test_choices_combine(session: Path) -> None:
 
 
 def test_a_kind_of_message_is_chosen_where_private_values_are_shown(session: Path) -> None:
-    assert numbers(session, Choice(kind="ask"), private=True) == [3, 8]
-    assert numbers(session, Choice(kind="bid"), private=True) == [2, 3, 5, 6]
-    assert numbers(session, Choice(kind="received")) == [2, 3, 5, 6]
+    assert numbers(session, RecordSelection(kind="ask"), private=True) == [3, 8]
+    assert numbers(session, RecordSelection(kind="bid"), private=True) == [2, 3, 5, 6]
+    assert numbers(session, RecordSelection(kind="received")) == [2, 3, 5, 6]
 
 
 def test_a_frame_is_shown_with_its_message(session: Path) -> None:
-    (effect,) = shown(session, Choice(kind="ask"), private=True)[0]["effects"]
+    (effect,) = shown(session, RecordSelection(kind="ask"), private=True)[0]["effects"]
     assert effect["private"]["frame"] == {
         "peer": "wren",
         "sequence": 1,
@@ -185,7 +185,7 @@ def test_who_was_asked_cannot_be_found_by_choosing_without_private_values(sessio
     steps[3] = (now, event, (recorded_frames.ask("heron", 1),))
     asked_heron = transcript(steps)
 
-    def seen(image: bytes, choice: Choice) -> str:
+    def seen(image: bytes, choice: RecordSelection) -> str:
         """All that is shown, but for digests, which are of salted commitments."""
         session.write_bytes(image)
         records = parts_of(session, choice)
@@ -198,22 +198,24 @@ def test_who_was_asked_cannot_be_found_by_choosing_without_private_values(sessio
     rounds = [None, *(range(first, last) for first in range(4) for last in range(first + 1, 5))]
     for kind in (None, "send", "received", "ask", "bid", "lost", "tick"):
         for among in rounds:
-            choice = Choice(rounds=among, kind=kind)
+            choice = RecordSelection(rounds=among, kind=kind)
             assert seen(asked_wren, choice) == seen(asked_heron, choice)
             assert "wren" not in seen(asked_wren, choice)
     session.write_bytes(asked_wren)
-    assert "wren" in json.dumps(parts_of(session, Choice(kind="send"), private=True)), "what there is to find"
+    assert "wren" in json.dumps(parts_of(session, RecordSelection(kind="send"), private=True)), (
+        "what there is to find"
+    )
     for peer in ("wren", "heron"):
         with pytest.raises(ConfigError, match="private") as caught:
-            seen(asked_wren, Choice(peer=peer))
+            seen(asked_wren, RecordSelection(peer=peer))
         assert "--private" in caught.value.advice
 
 
 def test_a_redacted_transcript_is_chosen_from_by_what_is_left(session: Path) -> None:
     session.write_bytes(redact(transcript(recorded_frames.STEPS), lambda number, name: False))
-    assert numbers(session, Choice(range(1, 2)), private=True) == [1, 2, 3]
-    assert numbers(session, Choice(kind="send"), private=True) == [1, 3, 4, 8]
-    *_, end = parts_of(session, Choice(peer="wren"), private=True)
+    assert numbers(session, RecordSelection(range(1, 2)), private=True) == [1, 2, 3]
+    assert numbers(session, RecordSelection(kind="send"), private=True) == [1, 3, 4, 8]
+    *_, end = parts_of(session, RecordSelection(peer="wren"), private=True)
     assert end["missing"] == [{"what": "peer", "name": "wren", "there": []}]
     assert "taken out" in " ".join(missing_lines(end, private=True))
 
@@ -221,42 +223,46 @@ def test_a_redacted_transcript_is_chosen_from_by_what_is_left(session: Path) -> 
 # -- names that are not there, torn ends, damage ---------------------------------------------------------
 
 
-def told(path: Path, choice: Choice, *, private: bool = False) -> str:
+def told(path: Path, choice: RecordSelection, *, private: bool = False) -> str:
     *_, end = parts_of(path, choice, private=private)
     return "\n".join(missing_lines(end, private=private))
 
 
 def test_a_kind_that_is_not_there_is_told_with_those_that_are(path: Path) -> None:
     kinds = ["ask", "bid", "broadcast", "log", "point", "tick"]
-    _, end = parts_of(path, Choice(kind="lgo"))
+    _, end = parts_of(path, RecordSelection(kind="lgo"))
     assert end["missing"] == [{"what": "kind", "name": "lgo", "there": kinds}]
-    assert len(rendered(path, Choice(kind="lgo")).splitlines()) == 1, "the header; the rest is for stderr"
-    assert "'lgo'" in told(path, Choice(kind="lgo"))
-    assert "ask, bid, broadcast, log, point, tick" in told(path, Choice(kind="lgo"))
+    assert len(rendered(path, RecordSelection(kind="lgo")).splitlines()) == 1, (
+        "the header; the rest is for stderr"
+    )
+    assert "'lgo'" in told(path, RecordSelection(kind="lgo"))
+    assert "ask, bid, broadcast, log, point, tick" in told(path, RecordSelection(kind="lgo"))
     path.write_bytes(transcript([]))
-    assert "has none" in told(path, Choice(kind="log"))
-    assert "\x1b" not in told(path, Choice(kind="\x1b[2J"))
+    assert "has none" in told(path, RecordSelection(kind="log"))
+    assert "\x1b" not in told(path, RecordSelection(kind="\x1b[2J"))
     many: list[Step] = [(0.0, Item(f"k{number:03}", {}, {}), ()) for number in range(101)]
     path.write_bytes(transcript(many))
-    assert "k049 and 51 more" in told(path, Choice(kind="x"))
+    assert "k049 and 51 more" in told(path, RecordSelection(kind="x"))
 
 
 def test_a_peer_or_a_message_that_is_not_there_is_told_too(session: Path) -> None:
-    assert "it has heron, wren" in told(session, Choice(peer="magpie"), private=True)
-    assert "add --private" in told(session, Choice(kind="offer"))
-    assert "ask, bid, broadcast, lost, received" in told(session, Choice(kind="offer"), private=True)
-    assert "--private" not in told(session, Choice(kind="offer"), private=True)
-    assert told(session, Choice(range(90), "wren", "ask"), private=True) == "", "all are names that it has"
+    assert "it has heron, wren" in told(session, RecordSelection(peer="magpie"), private=True)
+    assert "add --private" in told(session, RecordSelection(kind="offer"))
+    assert "ask, bid, broadcast, lost, received" in told(session, RecordSelection(kind="offer"), private=True)
+    assert "--private" not in told(session, RecordSelection(kind="offer"), private=True)
+    assert told(session, RecordSelection(range(90), "wren", "ask"), private=True) == "", (
+        "all are names that it has"
+    )
 
 
 def test_rounds_that_are_not_there_are_told_with_those_that_are(session: Path) -> None:
     for rounds, name in ((range(90, 91), "90"), (range(90, 100), "90:99")):
-        line = told(session, Choice(rounds), private=True)
+        line = told(session, RecordSelection(rounds), private=True)
         assert line == f"Nothing in the transcript is of round {name}: its rounds are 0 to 2."
-        assert parts_of(session, Choice(rounds))[-1]["missing"] == [
+        assert parts_of(session, RecordSelection(rounds))[-1]["missing"] == [
             {"what": "round", "name": name, "there": [0, 2]}
         ]
-    assert parts_of(session, Choice(range(2, 90)))[-1]["missing"] == []
+    assert parts_of(session, RecordSelection(range(2, 90)))[-1]["missing"] == []
 
 
 def test_a_party_that_is_called_by_its_role_is_named_once() -> None:
@@ -268,7 +274,7 @@ def test_a_party_that_is_called_by_its_role_is_named_once() -> None:
 def test_a_peer_that_is_no_name_is_shown_as_it_is(path: Path, kind: str) -> None:
     path.write_bytes(transcript([(0.0, Item(kind, {}, {"peer": {"a": 1}}), ())]))
     assert kind in rendered(path, private=True)
-    assert "it has none" in told(path, Choice(peer="wren"), private=True)
+    assert "it has none" in told(path, RecordSelection(peer="wren"), private=True)
 
 
 def test_a_torn_end_is_told_when_it_is_come_to(path: Path) -> None:

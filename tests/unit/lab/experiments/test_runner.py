@@ -29,7 +29,7 @@ from hushbid.lab.experiment_options import (
 )
 from hushbid.lab.experiments.cells import Cell, CellFiles, Configuration, Measured, data_of
 from hushbid.lab.experiments.cells import software as software_here
-from hushbid.lab.experiments.results import Figure, _scale_by_magnitude
+from hushbid.lab.experiments.results import PlottedFigure, _scale_by_magnitude
 from hushbid.lab.experiments.runner import Experiment, Outcome, run
 from hushbid.protocol import __version__
 from hushbid.protocol.errors import ConfigError
@@ -79,7 +79,7 @@ TOY = Experiment(
     row=row,
     said=lambda configuration, seed: f"{configuration['width']:g}, {seed}",
     files=lambda options, _configuration: [] if options.data is None else [options.data],
-    figure=Figure("width", "area"),
+    figure=PlottedFigure("width", "area"),
 )
 
 
@@ -270,7 +270,7 @@ def test_the_figure_is_drawn_twice_and_the_same_each_time(tmp_path: Path) -> Non
     assert images == {kind: (tmp_path / f"figure.{kind}").read_bytes() for kind in images}
 
 
-def drawn(figure: Figure, place: Path, **settings: Any) -> tuple[str, str]:
+def drawn(figure: PlottedFigure, place: Path, **settings: Any) -> tuple[str, str]:
     """The figure's SVG, with its text as text, and the page."""
     matplotlib = pytest.importorskip("matplotlib")
     with matplotlib.rc_context({"svg.fonttype": "none"}):
@@ -279,18 +279,18 @@ def drawn(figure: Figure, place: Path, **settings: Any) -> tuple[str, str]:
 
 
 def test_each_value_of_a_panel_has_axes_of_its_own_and_a_line_the_same_name_in_all(tmp_path: Path) -> None:
-    svg, _ = drawn(Figure("seed", "area", ("kind",), panel="width"), tmp_path)
+    svg, _ = drawn(PlottedFigure("seed", "area", ("kind",), panel="width"), tmp_path)
     assert svg.count(">width 1.0<") == svg.count(">width 2.0<") == 1
-    assert "width 1.0" not in drawn(Figure("seed", "area", ("kind",)), tmp_path / "one")[0]
+    assert "width 1.0" not in drawn(PlottedFigure("seed", "area", ("kind",)), tmp_path / "one")[0]
 
 
 def test_the_page_names_the_lines_that_are_not_drawn(tmp_path: Path) -> None:
     widths = tuple(float(number) for number in range(1, 23))
-    svg, page = drawn(Figure("seed", "area", ("width",)), tmp_path, widths=widths)
+    svg, page = drawn(PlottedFigure("seed", "area", ("width",)), tmp_path, widths=widths)
     assert "Not drawn, as there are too many: width 21.0; width 22.0." in page
     assert ">width 20.0<" in svg
     assert ">width 21.0<" not in svg
-    assert "Not drawn" not in drawn(Figure("seed", "area", ("width",)), tmp_path / "few")[1]
+    assert "Not drawn" not in drawn(PlottedFigure("seed", "area", ("width",)), tmp_path / "few")[1]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_a_line_at_zero_is_seen_on_an_axis_of_magnitudes(
     values: Sequence[float], scale: str, lowest: float | None
 ) -> None:
     pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import PlottedFigure as Canvas
 
     axes = Canvas().add_subplot()
     axes.plot(values)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from hushbid.consumer.role import Consumer
+from hushbid.consumer.role import ConsumerRole
 from hushbid.curator.role import Curator
 from hushbid.owner.role import Owner
 from hushbid.protocol.errors import ConfigError, Stopped
@@ -55,7 +55,7 @@ def test_a_stop_holds_until_the_party_has_ended() -> None:
 def test_a_stop_serves_one_run_though_it_be_refused(tmp_path: Path) -> None:
     none = tmp_path / "none.toml"
     bad: dict[str, Any] = {"session": none, "config": none}
-    parties: tuple[Any, ...] = (Owner(**bad), Consumer(**bad), Curator(**bad))
+    parties: tuple[Any, ...] = (Owner(**bad), ConsumerRole(**bad), Curator(**bad))
     for party in parties:
         party.stop()
         with pytest.raises(Stopped):

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hushbid.consumer.role import Consumer
+from hushbid.consumer.role import ConsumerRole
 from hushbid.owner.role import Owner
 from hushbid.protocol.config.party import ConsumerFile, OwnerFile
 from hushbid.protocol.crypto.identity import Identity, PublicIdentity, simulated_identity
@@ -199,7 +199,7 @@ def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
     state, file, table = tmp_path / "state", session().file, pa.table({"a": [2.0]})
     own: dict[str, Any] = {"key": None, "state": state, "ledger": tmp_path / "ledger"}
 
-    class Buyer(Consumer):
+    class Buyer(ConsumerRole):
         def files(self) -> Any:
             validation, seed_set = state / "validation.parquet", state / "seed_set.parquet"
             return file, ConsumerFile.model_construct(None, validation=validation, seed_set=seed_set, **own)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from hushbid.protocol.errors import DataError, TranscriptDamaged
-from hushbid.protocol.transcript.record import Frame
+from hushbid.protocol.transcript.record import RecordLengths
 from hushbid.protocol.transcript.redaction import Redaction, redact, redact_record
 from hushbid.protocol.transcript.verify import verify
 from hushbid.protocol.wire.values import Item, pack_value
@@ -174,7 +174,7 @@ def test_one_record_needs_nothing_but_its_own_bytes() -> None:
     spans = zip(transcripts.record_spans(image), transcripts.record_spans(whole), strict=True)
     for ((start, end), (first, last)), fields in zip(spans, (2, 2, 2), strict=True):
         public_bytes, private_bytes, _ = struct.unpack_from("<III", image, start)
-        frame = Frame(public_bytes, private_bytes)
+        frame = RecordLengths(public_bytes, private_bytes)
         piece = redact_record(frame, image[start + 12 : end], private_fields=fields)
         assert piece == whole[first:last]
 

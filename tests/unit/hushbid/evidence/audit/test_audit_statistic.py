@@ -7,14 +7,16 @@ import numpy.typing as npt
 import pytest
 
 from hushbid.evidence.audit.bounds import epsilon_lower
-from hushbid.evidence.audit.statistic import Evidence, fit
+from hushbid.evidence.audit.statistic import Observations, fit
 
 RUNS = 1000
 
 
-def evidence(values: npt.NDArray[np.float64], shapes: npt.NDArray[np.int64] | None = None) -> Evidence:
+def evidence(values: npt.NDArray[np.float64], shapes: npt.NDArray[np.int64] | None = None) -> Observations:
     """Of one reading for each column, in one round."""
-    return Evidence(values[:, None, :], np.zeros(len(values), dtype=np.int64) if shapes is None else shapes)
+    return Observations(
+        values[:, None, :], np.zeros(len(values), dtype=np.int64) if shapes is None else shapes
+    )
 
 
 def normal(seed: int, *means: float) -> npt.NDArray[np.float64]:
@@ -22,7 +24,9 @@ def normal(seed: int, *means: float) -> npt.NDArray[np.float64]:
     return np.asarray(np.random.default_rng(seed).normal(means, 1.0, shape), dtype=np.float64)
 
 
-def shares(first: Evidence, second: Evidence, fresh: tuple[Evidence, Evidence]) -> tuple[float, float]:
+def shares(
+    first: Observations, second: Observations, fresh: tuple[Observations, Observations]
+) -> tuple[float, float]:
     """How often the fitted event occurs in fresh runs on D and on D'."""
     event = fit(first, second, delta=0.0, confidence=0.95)
     return event.count(fresh[0]) / RUNS, event.count(fresh[1]) / RUNS
@@ -77,7 +81,7 @@ def test_evidence_that_never_varies_is_no_evidence() -> None:
 
 def test_runs_are_cut_and_joined_in_order() -> None:
     whole = evidence(normal(1, 0.0, 0.0), np.arange(RUNS))
-    again = Evidence.joined([whole.part(0, 10), whole.part(10, RUNS)])
+    again = Observations.joined([whole.part(0, 10), whole.part(10, RUNS)])
     assert np.array_equal(again.values, whole.values)
     assert np.array_equal(again.shapes, whole.shapes)
     assert len(whole.part(3, 7)) == 4
@@ -88,7 +92,7 @@ def test_runs_are_cut_and_joined_in_order() -> None:
 ROUNDS, READINGS = 4, 6
 
 
-def broadcasts(seed: int, difference: npt.NDArray[np.float64], noise: str) -> Evidence:
+def broadcasts(seed: int, difference: npt.NDArray[np.float64], noise: str) -> Observations:
     """Noise of standard deviation 20 on every reading of every round, but for what is wrong with it."""
     rng = np.random.default_rng(seed)
     values = rng.normal(0.0, 20.0, (RUNS, ROUNDS, READINGS))
@@ -105,8 +109,8 @@ def broadcasts(seed: int, difference: npt.NDArray[np.float64], noise: str) -> Ev
     return evidence_of(values + difference)
 
 
-def evidence_of(values: npt.NDArray[np.float64]) -> Evidence:
-    return Evidence(values, np.zeros(len(values), dtype=np.int64))
+def evidence_of(values: npt.NDArray[np.float64]) -> Observations:
+    return Observations(values, np.zeros(len(values), dtype=np.int64))
 
 
 def share_told_apart(noise: str) -> float:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hushbid.cli.app import main
-from hushbid.evidence.sweep.crash_sweep import Setting, uncrashed
+from hushbid.evidence.sweep.crash_sweep import CrashSetting, uncrashed
 from hushbid.evidence.sweep.crashes import Which, crashes_of, every, read_crashes, same_steps, write_crashes
-from hushbid.evidence.sweep.session import Course, Step, Tendering, compared, small_session
+from hushbid.evidence.sweep.session import PartyStep, SimulatedCourse, Tendering, compared, small_session
 from hushbid.owner.numerics import OwnerNumerics
 from hushbid.protocol.errors import ConfigError
 from hushbid.protocol.privacy.acquisition import RULES
@@ -19,7 +19,7 @@ from hushbid.protocol.space.prices import Prices
 from hushbid.protocol.space.terms import Terms
 from hushbid.simulation.simulator import UNRECORDED, Crash
 
-SHORT = Setting("ask-all", "exact", 3, 2)
+SHORT = CrashSetting("ask-all", "exact", 3, 2)
 OPTIONS = ("--rule", "ask-all", "--release", "exact", "--rounds", "3", "--jobs", "1")
 
 
@@ -130,14 +130,16 @@ def test_crashes_are_read_as_they_are_written() -> None:
             read_crashes(text)
 
 
-def course(**changes: Any) -> Course:
+def course(**changes: Any) -> SimulatedCourse:
     values: dict[str, Any] = {"result": {"wins": 1}, "bodies": {}, "transcripts": {}, "crashed": ()}
-    return Course(**(values | changes))
+    return SimulatedCourse(**(values | changes))
 
 
-def stepping(**steps: tuple[tuple[float, int], ...]) -> Course:
+def stepping(**steps: tuple[tuple[float, int], ...]) -> SimulatedCourse:
     made = course()
-    made.__dict__["steps"] = {party: tuple(Step(*step) for step in taken) for party, taken in steps.items()}
+    made.__dict__["steps"] = {
+        party: tuple(PartyStep(*step) for step in taken) for party, taken in steps.items()
+    }
     return made
 
 
@@ -178,7 +180,7 @@ def test_every_rule_has_a_session_that_is_small_enough(rule: str) -> None:
 
 
 def test_owners_of_a_small_tender_submit_in_several_messages() -> None:
-    session, course = uncrashed(Setting("tender", "gaussian", 5, 2))
+    session, course = uncrashed(CrashSetting("tender", "gaussian", 5, 2))
     assert (session.rounds, session.messages, session.batch) == (1, 3, 2)
     submitted = [sender for (sender, receiver, _), _ in course.bodies.items() if sender.startswith("owner")]
     assert {sender: submitted.count(sender) for sender in submitted} == {"owner-0": 4, "owner-1": 4}

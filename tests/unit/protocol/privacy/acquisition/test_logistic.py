@@ -15,7 +15,7 @@ from hushbid.curator.round import Round
 from hushbid.curator.selection.open import OpenSelection
 from hushbid.protocol.errors import ConfigError, ExitCode
 from hushbid.protocol.privacy.accounting import ask_epsilon, epsilon_of
-from hushbid.protocol.privacy.acquisition import AcquisitionRule, Logistic, Standing, acquisition_rule
+from hushbid.protocol.privacy.acquisition import AcquisitionRule, BidStanding, Logistic, acquisition_rule
 from hushbid.protocol.privacy.acquisition.ranks import bid_ranks
 from hushbid.protocol.privacy.releases import Neighbours
 from hushbid.protocol.session.session import open_session
@@ -38,7 +38,7 @@ def logistic(epsilon: float = 1.0, owners: int = 3000, rounds: int = 30, delta: 
     return rule
 
 
-def ask(rule: AcquisitionRule, coins: dict[int, float], standings: list[Standing], stage: int = 0) -> Any:
+def ask(rule: AcquisitionRule, coins: dict[int, float], standings: list[BidStanding], stage: int = 0) -> Any:
     noise = np.ones(rule.owners)
     for position, coin in coins.items():
         noise[position] = coin
@@ -66,7 +66,7 @@ def test_the_coin_below_the_probability_asks_and_the_probability_itself_does_not
     rule = logistic()
     for rank in (1, round(rule.middle), 3000):
         probability = rule.probabilities[rank - 1]
-        standing = Standing("someone", 0, 1, position=7, rank=rank)
+        standing = BidStanding("someone", 0, 1, position=7, rank=rank)
         assert ask(rule, {7: probability - 2.0**-53}, [standing]) == ("someone",)
         assert ask(rule, {7: probability}, [standing]) == ()
 
@@ -75,14 +75,14 @@ def test_a_coin_serves_its_owner_for_the_whole_round() -> None:
     rule = logistic()
     middle = round(rule.middle)
     coin = {4: float(rule.probabilities[middle - 1])}
-    assert ask(rule, coin, [Standing("b", 0, 1, position=4, rank=middle)]) == ()
+    assert ask(rule, coin, [BidStanding("b", 0, 1, position=4, rank=middle)]) == ()
     # Those ahead of it did not deliver, and so it moved up.
-    assert ask(rule, coin, [Standing("b", 0, 1, position=4, rank=middle - 1)], stage=1) == ("b",)
+    assert ask(rule, coin, [BidStanding("b", 0, 1, position=4, rank=middle - 1)], stage=1) == ("b",)
 
 
 def test_nobody_is_asked_for_a_point_that_is_there() -> None:
     rule = logistic()
-    standing = Standing("b", 0, 1, position=4, rank=1)
+    standing = BidStanding("b", 0, 1, position=4, rank=1)
     assert rule.ask(1, [standing], frozenset({"b"}), (np.zeros(rule.owners),)) == ()
 
 
