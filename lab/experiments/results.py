@@ -33,7 +33,7 @@ ROWS: Final = "rows.csv"
 """File with the rows only, to keep beside a document."""
 FIGURE: Final = "figure"
 PAGE: Final = "results.md"
-_NO_FIGURE: Final = "There is no figure: matplotlib is not installed (`pip install matplotlib`)."
+_NO_FIGURE: Final = "There is no figure: matplotlib is not installed (`pip install 'hushbid[lab]'`)."
 _MOST_SERIES: Final = 20
 """Maximum number of distinguishable lines: ten colours with two markers each."""
 _COLOURS: Final = 10
@@ -154,7 +154,7 @@ def _drawn(figure: PlottedFigure, table: pa.Table) -> dict[str, bytes]:
         return {}
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import PlottedFigure as Canvas
+    from matplotlib.figure import Figure as Canvas
 
     panels = _panels(figure, table)
     numbers = {name: number for number, name in enumerate(_names(panels))}

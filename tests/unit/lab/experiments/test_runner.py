@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import matplotlib
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 import tomli_w
+from matplotlib.figure import Figure as Canvas
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
@@ -260,7 +262,6 @@ def test_the_page_has_the_rows_and_what_they_rest_on(tmp_path: Path) -> None:
 
 
 def test_the_figure_is_drawn_twice_and_the_same_each_time(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     ran(tmp_path)
     images = {kind: (tmp_path / f"figure.{kind}").read_bytes() for kind in ("png", "svg")}
     assert images["png"].startswith(b"\x89PNG")
@@ -272,7 +273,6 @@ def test_the_figure_is_drawn_twice_and_the_same_each_time(tmp_path: Path) -> Non
 
 def drawn(figure: PlottedFigure, place: Path, **settings: Any) -> tuple[str, str]:
     """The figure's SVG, with its text as text, and the page."""
-    matplotlib = pytest.importorskip("matplotlib")
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         run(replace(TOY, figure=figure), ToyOptions(**{"seeds": 2, **settings}, out=place))
     return (place / "figure.svg").read_text(), (place / "results.md").read_text()
@@ -305,9 +305,6 @@ def test_the_page_names_the_lines_that_are_not_drawn(tmp_path: Path) -> None:
 def test_a_line_at_zero_is_seen_on_an_axis_of_magnitudes(
     values: Sequence[float], scale: str, lowest: float | None
 ) -> None:
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import PlottedFigure as Canvas
-
     axes = Canvas().add_subplot()
     axes.plot(values)
     _scale_by_magnitude(axes, values)
