@@ -80,23 +80,27 @@ class BroughtPoints:
     def attributes(self) -> list[bytes]:
         """The packed labels and identifiers of points in the open."""
         assert isinstance(self.held, Candidate | Candidates), "sealed points are not to be seen"
-        return [bytes(self._part(self.held.attributes, place)) for place in range(self._places)]
+        return [bytes(part) for part in self._parts(self.held.attributes)]
 
     @property
     def boxes(self) -> Sequence[memoryview]:
         """The boxes of sealed points."""
-        return [self.box(place) for place in range(self._places)]
+        return self._parts(self._boxes)
 
     def box(self, place: int) -> memoryview:
         """The box of a sealed point, by its place from 0."""
+        return self._part(self._boxes, place)
+
+    @property
+    def _boxes(self) -> bytes:
         assert isinstance(self.held, SealedCandidate | SealedCandidates), "points in the open have no box"
-        return self._part(self.held.box if isinstance(self.held, SealedCandidate) else self.held.boxes, place)
+        return self.held.box if isinstance(self.held, SealedCandidate) else self.held.boxes
 
     @property
     def digests(self) -> list[bytes]:
         """The digests of a batch of sealed points that their owner signed."""
         assert isinstance(self.held, SealedCandidates), "only these have digests"
-        return [bytes(self._part(self.held.digests, place)) for place in range(self._places)]
+        return [bytes(part) for part in self._parts(self.held.digests)]
 
     @cached_property
     def tree(self) -> Tree | None:
@@ -127,6 +131,10 @@ class BroughtPoints:
     def _part(self, whole: bytes, place: int) -> memoryview:
         length = len(whole) // self._places
         return memoryview(whole)[place * length : (place + 1) * length]
+
+    def _parts(self, whole: bytes) -> list[memoryview]:
+        length, view = len(whole) // self._places, memoryview(whole)
+        return [view[place * length : (place + 1) * length] for place in range(self._places)]
 
 
 def points_of(message: Bid | Batch) -> BroughtPoints | None:
