@@ -38,8 +38,8 @@ class Parcel:
         """φ of the points as it is claimed, int16 of shape (n, d)."""
         return self.brought.features[: len(self.handles)]
 
-    def point(self, place: int) -> HandedOver:
-        """One of the points, by its place from 0."""
+    def bought(self, place: int, score: int, number: int) -> HandedOver:
+        """One of the points, by its place from 0, which was bought in a round for its score then."""
         return HandedOver(
-            self.owner, self.bid_round, self.handles[place], self.scores[place], self.brought.at(place)
+            self.owner, self.bid_round, self.handles[place], score, self.brought.at(place), number
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -159,10 +159,6 @@ class OwnerNumerics:
         statement = rows_statement(session.identifier, sealer.name, session.commitment_depth, root)
         return RowsCommitted(root, sign(statement, sealer.identity.signing))
 
-    def _openings(self, rows: Sequence[int]) -> Iterable[bytes]:
-        """What goes in front of rows' contents in their boxes; nothing where rows are not committed to."""
-        return self._tree.packed_openings(rows) if self._session.commitment_depth else repeat(b"", len(rows))
-
     def _open_map(self, effect: OpenMap) -> MapOpened | MapRefused:
         sealer = self._require_sealer()
         try:
@@ -224,17 +220,14 @@ class OwnerNumerics:
 
     def _contents(self, rows: Sequence[int]) -> list[bytes]:
         """What the boxes of rows hold."""
-        points = np.asarray(self._dataset.features[np.array(rows, dtype=np.intp)])
-        contents = pack_contents(points, [self._attributes(row) for row in rows], self._session.box_bytes)
-        return [opening + content for opening, content in zip(self._openings(rows), contents, strict=True)]
-
-    def _attributes(self, row: int) -> bytes:
-        """A row's label and identifier in its box, which has one size anyway.
-
-        Without commitments they are padded to the longest of all rows, as ever: that tells the consumer.
-        """
-        commits = self._session.commitment_depth > 0
-        return self._dataset.own_attributes(row) if commits else self._dataset.attributes(row)
+        dataset, size = self._dataset, self._session.box_bytes
+        points = np.asarray(dataset.features[np.array(rows, dtype=np.intp)])
+        if not self._session.commitment_depth:
+            # Labels and identifiers are padded to the longest of all rows, as ever: that tells the consumer.
+            return pack_contents(points, dataset.attributes_of(rows), size)
+        contents = pack_contents(points, dataset.own_attributes_of(rows), size)
+        openings = self._tree.packed_openings(rows)
+        return [opening + content for opening, content in zip(openings, contents, strict=True)]
 
     def _sealed_contents(
         self, sealer: Sealer, contents: Sequence[bytes], first: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -249,10 +248,9 @@ class OpenSelection(Selection):
             if parcel is None:
                 raise LocalProtocolError(f"Entry {best.entry} of the pool was taken twice.")
             self.pool.withdraw(best.entry)
-            point = parcel.point(self._places[best.entry])
-            self._ledger.wins.append(replace(point, score=best.score, chosen_round=number))
+            self._ledger.wins.append(parcel.bought(self._places[best.entry], best.score, number))
         if found:
-            self.weighing.add(np.stack([self.pool.features(best.entry) for best in found]))
+            self.weighing.add(self.pool.rows([best.entry for best in found]))
 
     # -- the end ----------------------------------------------------------------------------------------
 

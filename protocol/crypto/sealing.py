@@ -97,6 +97,7 @@ _SESSION_BYTES: Final = 16
 _LENGTH: Final = struct.Struct(">I")
 _PLACE: Final = struct.Struct(">QqB")
 _NUMBER: Final = struct.Struct(">Q")
+_HANDLE: Final = struct.Struct(">q")
 _pack_attributes: Final[Callable[[object], bytes]] = msgpack.Packer(use_bin_type=True).pack
 _SIZE_STEP: Final = 64
 _SIZE_SPARE: Final = 256
@@ -153,9 +154,9 @@ def seal_numbered(
         shared = nacl.bindings.crypto_box_beforenm(key, ephemeral)
     except nacl.exceptions.CryptoError:
         raise _low_order() from None
+    box = nacl.bindings.crypto_box_easy_afternm
     return [
-        public
-        + nacl.bindings.crypto_box_easy_afternm(plaintext, _numbered_nonce(public, key, number), shared)
+        public + box(plaintext, _numbered_nonce(public, key, number), shared)
         for number, plaintext in plaintexts.items()
     ]
 
@@ -301,15 +302,14 @@ def pack_contents(points: Array, attributes: Sequence[bytes], size: int) -> list
         whole = memoryview(pack_array(points))
     except ArrayError as error:
         raise LocalProtocolError(f"A point cannot be packed: {error}.") from None
+    _check_content(points[0], max(attributes, key=len))
     # All but its columns and attributes is the same of every point.
     width, data = points[0].nbytes, whole[len(whole) - points.nbytes :]
     head = first[: len(first) - width - len(_pack_attributes(attributes[0]))]
-    contents = []
-    for row, own in enumerate(attributes):
-        _check_content(points[row], own)
-        packed = b"".join((head, data[row * width : (row + 1) * width], _pack_attributes(own)))
-        contents.append(_padded(packed, size))
-    return contents
+    return [
+        _padded(b"".join((head, data[row * width : (row + 1) * width], _pack_attributes(own))), size)
+        for row, own in enumerate(attributes)
+    ]
 
 
 def unpack_content(content: bytes) -> tuple[Array, bytes]:
@@ -423,14 +423,12 @@ def batched_digests(
     rows = np.ascontiguousarray(features[:count])
     # One row as `pack_array` writes it, its values apart.
     head = pack_array(rows[0])[: -rows[0].nbytes]
-    data, width = memoryview(rows.data).cast("B"), rows.nbytes // count
-    digests = []
-    for place, (handle, box) in enumerate(zip(handles, boxes, strict=False)):
-        phi = _DIGEST(head)
-        phi.update(data[place * width : (place + 1) * width])
-        number = handle.to_bytes(8, "big", signed=True)
-        digests.append(_DIGEST(_BATCHED + number + _DIGEST(box).digest() + phi.digest()).digest())
-    return digests
+    of_rows = struct.iter_unpack(f"{rows.nbytes // count}s", rows.data)
+    digest, number = _DIGEST, _HANDLE.pack
+    return [
+        digest(_BATCHED + number(handle) + digest(box).digest() + digest(head + phi).digest()).digest()
+        for handle, box, (phi,) in zip(handles, boxes, of_rows, strict=False)
+    ]
 
 
 def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> bytes:

@@ -18,9 +18,9 @@ __all__ = [
     "Attributes",
     "pack_attributes",
     "pack_pair",
-    "packed_attributes",
     "packed_length",
     "packed_lengths",
+    "padded",
     "read_attributes",
     "unpack_attributes",
 ]
@@ -60,13 +60,8 @@ _TEXT_HEADS = (31, 255, 65535)
 """Most bytes of texts that msgpack writes with a head of one, two and three bytes."""
 
 
-def packed_attributes(attributes: Attributes) -> bytes:
-    """A label and an identifier as msgpack, in as many bytes as they take."""
-    return pack_pair(attributes.label, attributes.identifier)
-
-
 def pack_pair(label: int | float | str | None, identifier: int | str | None) -> bytes:
-    """As `packed_attributes`, of a label and an identifier by themselves."""
+    """A label and an identifier as msgpack, in as many bytes as they take."""
     return _pack((label, identifier))
 
 
@@ -80,7 +75,11 @@ def pack_attributes(attributes: Attributes, length: int) -> bytes:
     Raises:
         ValueError: The packed pair is longer than `length`.
     """
-    packed = packed_attributes(attributes)
+    return padded(pack_pair(attributes.label, attributes.identifier), length)
+
+
+def padded(packed: bytes, length: int) -> bytes:
+    """A packed label and identifier with zeros up to a length; raises as `pack_attributes`."""
     if len(packed) > length:
         raise ValueError(f"packed attributes take {len(packed)} bytes, more than {length}")
     return packed.ljust(length, b"\0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
@@ -16,12 +16,10 @@ from pydantic.dataclasses import dataclass as figures
 
 from hushbid.protocol import limits
 from hushbid.protocol.data.attributes import (
-    Attributes,
-    pack_attributes,
     pack_pair,
-    packed_attributes,
     packed_length,
     packed_lengths,
+    padded,
 )
 from hushbid.protocol.data.column import LabelKind
 from hushbid.protocol.data.dialect import Dialect
@@ -357,49 +355,50 @@ class Dataset:
             )
         return length
 
-    @cached_property
-    def _no_attributes(self) -> bytes:
-        """The attributes of every row, where none has any."""
-        return pack_attributes(Attributes(None, None), self.attribute_length)
-
     def attributes(self, row: int) -> bytes:
         """The row's label and identifier, packed to `attribute_length` bytes: for frames, which show sizes.
 
         Raises:
             DataError: As `attribute_length`.
         """
-        if self.labels is None and self.identifiers is None:
-            return self._no_attributes
-        return pack_attributes(self._attached(row), self.attribute_length)
+        [packed] = self.attributes_of([row])
+        return packed
+
+    def attributes_of(self, rows: Sequence[int]) -> list[bytes]:
+        """`attributes` of rows, in order."""
+        length = self.attribute_length
+        return [padded(own, length) for own in self.own_attributes_of(rows)]
 
     def own_attributes(self, row: int) -> bytes:
         """The same in as many bytes as they take: for boxes, which have one size anyway.
 
         Padding would tell who opens one box how long the longest label of all rows is.
         """
-        return packed_attributes(self._attached(row))
+        [packed] = self.own_attributes_of([row])
+        return packed
+
+    def own_attributes_of(self, rows: Sequence[int]) -> list[bytes]:
+        """`own_attributes` of rows, in order."""
+        return list(self._attached(np.array(rows, dtype=np.intp), len(rows)))
 
     def each_own_attributes(self) -> Iterator[bytes]:
-        """`own_attributes` of every row, in order, in a fraction of the time."""
-        nothing, rows = packed_attributes(Attributes(None, None)), len(self)
-        if self.labels is None and self.identifiers is None:
-            yield from repeat(nothing, rows)
-            return
+        """`own_attributes` of every row, in order."""
+        rows = len(self)
         for start in range(0, rows, _PACKED_ROWS):
-            part = slice(start, min(start + _PACKED_ROWS, rows))
-            nobodys = repeat(None, part.stop - start)
-            labels = nobodys if self.labels is None else self.labels[part].tolist()
-            if self.labels is not None and self.labelled is not None:
-                given = zip(labels, self.labelled[part].tolist(), strict=True)
-                labels = [label if has else None for label, has in given]
-            identifiers = nobodys if self.identifiers is None else self.identifiers[part].tolist()
-            yield from map(pack_pair, labels, identifiers)
+            stop = min(start + _PACKED_ROWS, rows)
+            yield from self._attached(slice(start, stop), stop - start)
 
-    def _attached(self, row: int) -> Attributes:
-        has = self.labels is not None and (self.labelled is None or self.labelled[row])
-        label = self.labels[row].item() if self.labels is not None and has else None
-        identifier = None if self.identifiers is None else self.identifiers[row].item()
-        return Attributes(label, identifier)
+    def _attached(self, rows: slice | npt.NDArray[np.intp], count: int) -> Iterable[bytes]:
+        """The packed labels and identifiers of so many rows."""
+        if self.labels is None and self.identifiers is None:
+            return repeat(pack_pair(None, None), count)
+        nobodys = repeat(None, count)
+        labels = nobodys if self.labels is None else self.labels[rows].tolist()
+        if self.labels is not None and self.labelled is not None:
+            given = zip(labels, self.labelled[rows].tolist(), strict=True)
+            labels = [label if has else None for label, has in given]
+        identifiers = nobodys if self.identifiers is None else self.identifiers[rows].tolist()
+        return map(pack_pair, labels, identifiers)
 
 
 def _as_features(name: str, features: Array) -> Array:

@@ -14,10 +14,9 @@ exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +44,7 @@ _EXACT_ROWS: Final = 4096
 """Rows compared exactly at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Best:
+class Best(NamedTuple):
     """The first entry in the total order."""
 
     entry: int
@@ -203,6 +201,11 @@ class Pool:
     def features(self, entry: int) -> Features:
         """φ of an entry, int16 of shape (d,), read-only."""
         return _read_only(self._features[entry])
+
+    def rows(self, entries: Sequence[int]) -> Features:
+        """φ of entries, withdrawn or not: int16 of shape (n, d)."""
+        rows: Features = self._features[np.array(entries, dtype=np.intp)]
+        return rows
 
     def extend(self, features: Features, ranks: npt.NDArray[np.intp], jitters: Jitters | None = None) -> None:
         """Add points, numbered on from the existing ones. A copy of a withdrawn point is withdrawn.
@@ -441,7 +444,7 @@ def _first(
         near, exact = near[exact >= lowest], exact[exact >= lowest]
     scores = dict(zip(near.tolist(), exact.tolist(), strict=True))
     if len(scores) == 1:
-        return tuple(Best(entry, score) for entry, score in scores.items())
+        return tuple(map(Best._make, scores.items()))
     firsts = scores if worth is None else {entry: worth(entry, score) for entry, score in scores.items()}
     tie = tie or np.ndarray.tobytes
     if len(set(firsts.values())) == len(firsts):
@@ -450,7 +453,7 @@ def _first(
         entries = sorted(
             scores, key=lambda entry: (-firsts[entry], tie(features[entry]), *last_resort(entry))
         )
-    return tuple(Best(entry, scores[entry]) for entry in entries[:count])
+    return tuple([Best(entry, scores[entry]) for entry in entries[:count]])
 
 
 def _grown(table: npt.NDArray[_T], used: int, room: int) -> npt.NDArray[_T]:

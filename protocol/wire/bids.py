@@ -18,6 +18,7 @@ from hushbid.protocol.wire.messages import (
     SealedCandidates,
     Submission,
     SubmittedCandidate,
+    equal_parts,
 )
 
 __all__ = ["BroughtPoints", "PointBid", "bids_of", "points_of"]
@@ -64,7 +65,7 @@ class BroughtPoints:
         """Whether only the consumer may see them."""
         return isinstance(self.held, SealedCandidate | SealedCandidates)
 
-    @property
+    @cached_property
     def features(self) -> Array:
         """φ as it is claimed, int16 of shape (n, d), read-only."""
         return self.held.features.reshape(self._places, -1)
@@ -80,23 +81,28 @@ class BroughtPoints:
     def attributes(self) -> list[bytes]:
         """The packed labels and identifiers of points in the open."""
         assert isinstance(self.held, Candidate | Candidates), "sealed points are not to be seen"
-        return [bytes(self._part(self.held.attributes, place)) for place in range(self._places)]
+        return equal_parts(self.held.attributes, self._places)
 
     @property
     def boxes(self) -> Sequence[memoryview]:
         """The boxes of sealed points."""
-        return [self.box(place) for place in range(self._places)]
+        length, whole = len(self._boxes) // self._places, memoryview(self._boxes)
+        return [whole[place * length : (place + 1) * length] for place in range(self._places)]
 
     def box(self, place: int) -> memoryview:
         """The box of a sealed point, by its place from 0."""
+        return self._part(self._boxes, place)
+
+    @property
+    def _boxes(self) -> bytes:
         assert isinstance(self.held, SealedCandidate | SealedCandidates), "points in the open have no box"
-        return self._part(self.held.box if isinstance(self.held, SealedCandidate) else self.held.boxes, place)
+        return self.held.box if isinstance(self.held, SealedCandidate) else self.held.boxes
 
     @property
     def digests(self) -> list[bytes]:
         """The digests of a batch of sealed points that their owner signed."""
         assert isinstance(self.held, SealedCandidates), "only these have digests"
-        return [bytes(self._part(self.held.digests, place)) for place in range(self._places)]
+        return equal_parts(self.held.digests, self._places)
 
     @cached_property
     def tree(self) -> Tree | None:

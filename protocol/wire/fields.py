@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,8 @@ __all__ = [
     "sizes",
     "unfixed",
 ]
+
+_set: Final = object.__setattr__
 
 Array: TypeAlias = npt.NDArray[Any]
 Round: TypeAlias = Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]
@@ -126,6 +128,17 @@ class Part(BaseModel):
     """The base of messages and of their parts: frozen, strict, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    @classmethod
+    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
+        """As pydantic's, which takes three times as long: of all fields that have no default, unchecked."""
+        fields = {name: values.get(name, field.default) for name, field in cls.__pydantic_fields__.items()}
+        made = cls.__new__(cls)
+        _set(made, "__dict__", fields)
+        _set(made, "__pydantic_fields_set__", set(fields))
+        _set(made, "__pydantic_extra__", None)
+        _set(made, "__pydantic_private__", None)
+        return made
 
 
 class Message(Part):

@@ -353,9 +353,8 @@ class Batch(Message):
 
     @model_validator(mode="after")
     def _has_one_of_each_for_every_point(self) -> Self:
-        rows, parts = len(self.handles), dict(self.candidates)
-        parts.pop("signature", None)
-        uneven = [name for name, part in parts.items() if len(part) % rows]
+        rows, parts = len(self.handles), vars(self.candidates)
+        uneven = [name for name, part in parts.items() if len(part) % rows and name != "signature"]
         if len(self.scores) != rows or uneven or len(parts.get("digests", b"")) not in (0, 32 * rows):
             raise PydanticCustomError("batch_parts", "the parts of a batch are not of one number of points")
         return self
@@ -514,13 +513,13 @@ def _with_boxes(message: Message, boxes: Sequence[bytes], box: Callable[[bytes],
         return None
     changed = b"".join(map(box, boxes))
     if isinstance(message, Bid):
-        candidate = SealedCandidate.model_construct(**{**dict(message.candidate or ()), "box": changed})
-        return Bid.model_construct(**{**dict(message), "candidate": candidate})
+        candidate = SealedCandidate.model_construct(**{**vars(message.candidate), "box": changed})
+        return Bid.model_construct(**{**vars(message), "candidate": candidate})
     if isinstance(message, BlindBid):
-        return BlindBid.model_construct(**{**dict(message), "boxes": changed})
+        return BlindBid.model_construct(**{**vars(message), "boxes": changed})
     assert isinstance(message, Batch), "nothing else has boxes"
-    candidates = SealedCandidates.model_construct(**{**dict(message.candidates), "boxes": changed})
-    return type(message).model_construct(**{**dict(message), "candidates": candidates})
+    candidates = SealedCandidates.model_construct(**{**vars(message.candidates), "boxes": changed})
+    return type(message).model_construct(**{**vars(message), "candidates": candidates})
 
 
 OwnerToCurator: TypeAlias = Annotated[

@@ -134,6 +134,8 @@ class TestAttributes:
         points = dataset(np.zeros((3, 1)), labels=labels, identifiers=identifiers)
         packed = [points.attributes(row) for row in range(3)]
         assert list(points.each_own_attributes()) == [points.own_attributes(row) for row in range(3)]
+        assert points.attributes_of([2, 0]) == [packed[2], packed[0]]
+        assert points.own_attributes_of([2, 0]) == [points.own_attributes(2), points.own_attributes(0)]
         assert {len(data) for data in packed} == {points.attribute_length}
         for row, data in enumerate(packed):
             found = unpack_attributes(data)

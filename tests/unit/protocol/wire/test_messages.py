@@ -278,6 +278,16 @@ def test_a_part_of_a_delivery_has_a_most_of_points() -> None:
     assert "at most" in error["msg"]
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_message_made_unchecked_is_the_checked_one_whatever_the_order_of_its_fields(name: str) -> None:
+    message = CASES[name].message
+    backwards = dict(reversed(vars(message).items()))
+    del backwards["kind"]
+    made = type(message).model_construct(**backwards)
+    assert encode_message(made) == encode_message(message)
+    assert made.kind == message.kind
+
+
 def test_a_sealed_bid_is_kept_with_the_digest_of_its_box_and_all_else_as_it_was() -> None:
     bid = CASES["bid-sealed"].message
     assert isinstance(bid, Bid)
