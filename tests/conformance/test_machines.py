@@ -56,7 +56,7 @@ WALKS: dict[str, Callable[..., Walk]] = {
 FEWEST_LIVES, MOST_LIVES = 200, 2000
 """Of a machine, until every row was taken."""
 AT_RANDOM = {"curator": 200}
-"""Lives that look for no row yet, where these are not 50. At random alone the rarest rows take up to 2,600."""
+"""Lives that look for no row yet, where these are not 50. At random the rarest rows take 2,600."""
 
 
 def make(machine: str) -> Machine:
