@@ -544,11 +544,12 @@ def test_any_value_in_a_field_makes_a_message_or_is_refused(
     accepted(CASES[name].direction, body)
 
 
-def test_the_fuzz_tests_can_fail() -> None:
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_fuzz_tests_can_fail(stride: int) -> None:
     """Mutations do reach messages, valid ones, and not only the first check."""
     survived, refused = 0, set()
     for name, body in BODIES.items():
-        for at in range(len(body)):
+        for at in range(0, len(body), stride):
             for byte in (0, 1, 0x7F, 0xFF):
                 mutated = mutate(body, body, 1, at, 1, byte)
                 message = accepted(CASES[name].direction, mutated)
@@ -556,7 +557,7 @@ def test_the_fuzz_tests_can_fail() -> None:
                     refused.add(offence_of(CASES[name].direction, mutated))
                 elif mutated != body:
                     survived += 1
-    assert survived > 500
+    assert survived > 500 / stride
     assert refused == {Offence.MALFORMED, Offence.NOT_CANONICAL, Offence.OVERSIZED}
 
 
