@@ -25,6 +25,18 @@ INSIDE = ROOT / "tests" / "installed" / "inside.py"
 LEFT = ("separate/north.key", "digits/north.npz", "digits/north.ledger", "digits/north.toml", "north.toml")
 """What somebody tried may have left these in configs/; they are nobody else's."""
 CALLED = "from hushbid.__main__ import main; main()"
+COMMANDS = """
+import json, os, sys
+from hushbid.__main__ import main
+import hushbid.cli.app
+for words in json.loads(sys.argv[1]):
+    if not (child := os.fork()):
+        sys.argv = words
+        main()
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"failed: {words}")
+"""
+"""Each command line in a process of its own, forked from one that has imported what they need."""
 README_TABLES = """
 import numpy as np, pandas as pd, hushbid
 from sklearn.linear_model import LogisticRegression as Model
@@ -204,8 +216,8 @@ def test_the_tutorial_s_three_parties_run_as_processes_and_print_what_it_says(op
                 name = block.partition("\n")[0].removeprefix("# ")
                 (operator.work / name).write_text(block.replace("5790", port))
             case "console":
-                for line in block.splitlines():
-                    operator.ran("-c", CALLED, *line.split()[2:])
+                lines = [line.removeprefix("$ ").split() for line in block.splitlines()]
+                operator.ran("-c", COMMANDS, json.dumps(lines))
             case "python":
                 code.append(block)
             case "text":
