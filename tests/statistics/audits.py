@@ -102,8 +102,8 @@ QUICK = {
     "tender-next-by-pool": 20,
     "tender-close-tells": 20,
 }
-"""Runs on each dataset, enough for the controls; faults that are not listed have their suite's own number. With
-22, what every run tells is found; the slow tests look twenty times, with more.
+"""Runs on each dataset, enough for the controls; faults that are not listed have their suite's own number.
+With 22, what every run tells is found; the slow tests look twenty times, with more.
 
 With fewer than 22, and δ = 0.5, no bound exceeds an ε of 1.02, whatever is seen. With fewer than 64 no two
 rounds are looked at together, as `session-same-noise` and `session-noise-reused` need.
