@@ -53,16 +53,17 @@ $(STAMP): requirements.lock pyproject.toml | $(BIN)/python
 run: $(STAMP)
 	$(BIN)/hushbid run configs/digits/cluster.toml --replay
 
-test: checks
+test: $(STAMP)
 	@$(call beside-types,$(PYTEST) $(TOGETHER) -m "not slow")
 
-test-all: checks
+test-all: $(STAMP)
 	@$(call beside-types,$(PYTEST) $(TOGETHER))
 
-# Tests leave a fifth of two cores idle, as they wait for processes; mypy takes half a minute of one. What it finds is
-# told at the end, where it is seen.
+# The checks leave a core idle, and so do tests that wait for processes; mypy takes half a minute of one. What it finds
+# is told at the end, where it is seen.
 define beside-types
 mkdir -p build; $(BIN)/mypy >build/types.txt 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+$(MAKE) --no-print-directory checks || { kill $$types; exit 1; }; \
 echo '$(1)'; $(1); tests=$$?; \
 wait $$types; types=$$?; echo '$(BIN)/mypy'; cat build/types.txt; [ $$tests -eq 0 ] && [ $$types -eq 0 ]
 endef

@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles, the data beside the project, and shares of the slow tests."""
+"""What all tests share: Hypothesis profiles, the data beside the project, and shares of long tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from threadpoolctl import threadpool_limits
 
 pytest_plugins = ["tests.timing"]
@@ -23,16 +23,18 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 SLOW_TIMEOUT = 1800
 """Seconds for a slow test that sets no time-out of its own."""
 
-# Deadlines are off in both: a test on a busy machine may be slow without being wrong.
+# Deadlines are off in all: a test on a busy machine may be slow without being wrong. `make test` looks at a
+# quarter of the examples of a property; all of them come round with the slow tests.
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile(
-    "ci",
+    "thorough",
     deadline=None,
     derandomize=True,
     database=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("ci", parent=settings.get_profile("thorough"), max_examples=25)
 settings.load_profile("dev")  # --hypothesis-profile comes later, and wins
 
 # What a user's state directory keeps, such as which rows have a ledger, is the tests' own: here for fixtures
@@ -111,7 +113,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--share",
         type=parse_share,
         metavar="I/N",
-        help="of the slow tests, run only the I-th of N shares (counted from 0)",
+        help="of the slow tests and those of properties, run only the I-th of N shares (counted from 0)",
     )
 
 
@@ -128,8 +130,13 @@ def parse_share(text: str) -> tuple[int, int]:
 
 
 def shares_of(nodeids: Iterable[str], count: int) -> dict[str, int]:
-    """The share that each slow test belongs to: dealt out in the order of their names, so none is empty."""
+    """The share that each of them belongs to: dealt out in the order of their names, so none is empty."""
     return {nodeid: place % count for place, nodeid in enumerate(sorted(nodeids))}
+
+
+def _takes_long(item: pytest.Item) -> bool:
+    """Whether a test is slow, or of a property of which `make test` looks at some examples."""
+    return item.get_closest_marker("slow") is not None or is_hypothesis_test(getattr(item, "obj", None))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -138,15 +145,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     share: tuple[int, int] | None = config.getoption("--share")
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
-    slow_tests = [item.nodeid for item in items if item.get_closest_marker("slow") is not None]
-    shares = shares_of(slow_tests, share[1]) if share is not None else {}
+    dealt = [item.nodeid for item in items if _takes_long(item)] if share is not None else []
+    shares = shares_of(dealt, share[1]) if share is not None else {}
     for item in items:
         if "shared_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.needs_data)
-        if item.path.is_relative_to(ROOT / "tests" / "processes"):
-            item.add_marker(pytest.mark.processes)
-        if item.path.is_relative_to(ROOT / "tests" / "containers"):
-            item.add_marker(pytest.mark.containers)
+        for place in ("processes", "containers"):
+            if item.nodeid.startswith(f"tests/{place}/"):
+                item.add_marker(place)
         slow = item.get_closest_marker("slow") is not None
         if slow and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT))

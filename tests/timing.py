@@ -21,6 +21,8 @@ SHOWN: Final = 15
 """Files that are listed."""
 _ATTRIBUTE: Final = "processor_seconds"
 """Of a report; it comes with the report from the process that ran the test."""
+_COLLECTING: Final = "collecting_seconds"
+"""What that process took to find the tests, with the first of its reports."""
 
 
 def processor_seconds() -> float:
@@ -40,8 +42,15 @@ class Timing:
 
     def __init__(self) -> None:
         self._last = processor_seconds()
+        self._found = 0.0
+        self.collecting = 0.0
         self.processor: defaultdict[str, float] = defaultdict(float)
         self.wall: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_collection_finish(self) -> None:
+        """What it took to find the tests is no file's own."""
+        now = processor_seconds()
+        self._found, self._last = now - self._last, now
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -49,11 +58,13 @@ class Timing:
         report = yield
         now = processor_seconds()
         setattr(report, _ATTRIBUTE, now - self._last)
-        self._last = now
+        setattr(report, _COLLECTING, self._found)
+        self._last, self._found = now, 0.0
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a phase of a test that is not slow."""
+        self.collecting += getattr(report, _COLLECTING, 0.0)
         if "slow" in report.keywords:
             return
         file = report.nodeid.partition("::")[0]
@@ -70,7 +81,8 @@ class Timing:
         for file, seconds in dearest[:SHOWN]:
             over = "  over its budget" if seconds > BUDGET else ""
             write(f"{seconds:8.1f}  (wall {self.wall[file]:6.1f})  {file}{over}")
-        write(f"{sum(self.processor.values()):8.1f}  in all; a file's budget is {BUDGET:g}")
+        write(f"{self.collecting:8.1f}  to find the tests, in every process that runs some")
+        write(f"{self.collecting + sum(self.processor.values()):8.1f}  in all; a file's budget is {BUDGET:g}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

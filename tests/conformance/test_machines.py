@@ -45,7 +45,7 @@ from tests.simulation.snapshots import arrays_in, snapshot
 from tests.simulation.walks import Edge, Walk, curator_walk, rows_of
 from tests.support.handlers import TABLES
 
-WALKS: dict[str, Callable[[int], Walk]] = {
+WALKS: dict[str, Callable[..., Walk]] = {
     "owner": owner_walk,
     "consumer": consumer_walk,
     "curator": curator_walk,
@@ -53,9 +53,10 @@ WALKS: dict[str, Callable[[int], Walk]] = {
     "blind consumer": blind_consumer_walk,
     "unlinked consumer": unlinked_consumer_walk,
 }
-FEWEST_LIVES, MOST_LIVES = 400, 2000
-"""Of a machine, until every row was taken. The rarest rows of a curator are looked for in its later lives: at
-random they take 2,600."""
+FEWEST_LIVES, MOST_LIVES = 200, 2000
+"""Of a machine, until every row was taken."""
+AT_RANDOM = {"curator": 200}
+"""Lives that look for no row yet, where these are not 50. At random the rarest rows take 2,600."""
 
 
 def make(machine: str) -> Machine:
@@ -86,19 +87,19 @@ def test_random_lives_take_every_row_of_the_table_and_no_other(
     taken: set[Edge] = set()
     offences: set[Offence] = set()
     rows = rows_of(TABLES[machine])
+    due = {Offence.OUT_OF_TURN, Offence.SEQUENCE}
+    if machine != "blind owner":  # what its machine passes on is encrypted: its numerics see the shapes
+        due |= {Offence.MALFORMED}
+    if machine == "curator":
+        due |= {Offence.VERSION, Offence.CONFIGURATION, Offence.STATE_LOST, Offence.UNKNOWN_PEER}
     for seed in range(MOST_LIVES):
-        if seed >= FEWEST_LIVES and taken >= rows:
+        if seed >= FEWEST_LIVES and taken >= rows and offences >= due:
             break
-        aimed = machine == "curator" and seed >= FEWEST_LIVES // 2
-        walk = curator_walk(seed, rows - taken) if aimed else WALKS[machine](seed)
+        walk = WALKS[machine](seed, rows - taken if seed >= AT_RANDOM.get(machine, 50) else ())
         taken |= walk.edges
         offences |= walk.offences
     assert taken == rows
-    assert {Offence.OUT_OF_TURN, Offence.SEQUENCE} <= offences
-    # What a blind owner's machine passes on is encrypted: its numerics see the shapes.
-    assert machine == "blind owner" or Offence.MALFORMED in offences
-    if machine == "curator":
-        assert {Offence.VERSION, Offence.CONFIGURATION, Offence.STATE_LOST, Offence.UNKNOWN_PEER} <= offences
+    assert offences >= due
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import typer
-from typer.testing import CliRunner
+from typer import testing
 
 import hushbid
 from hushbid.cli.app import app
@@ -44,8 +44,11 @@ def parsers(parser: Any, path: list[str]) -> list[list[str]]:
 
 if __name__ == "__main__":
     there = [each.name for each in pkgutil.walk_packages(hushbid.__path__, "hushbid.", lambda _name: None)]
-    runner = CliRunner()
-    helps = {" ".join(path): path for path in parsers(typer.main.get_command(app), [])}
+    command = typer.main.get_command(app)
+    # The runner would make the command line of all verbs anew for each of them.
+    vars(testing)["_get_command"] = lambda _app: command
+    runner = testing.CliRunner()
+    helps = {" ".join(path): path for path in parsers(command, [])}
     said = {name: runner.invoke(app, [*path, "--help"]) for name, path in helps.items()}
     found = {
         "file": inspect.getfile(hushbid),

@@ -25,6 +25,18 @@ INSIDE = ROOT / "tests" / "installed" / "inside.py"
 LEFT = ("separate/north.key", "digits/north.npz", "digits/north.ledger", "digits/north.toml", "north.toml")
 """What somebody tried may have left these in configs/; they are nobody else's."""
 CALLED = "from hushbid.__main__ import main; main()"
+COMMANDS = """
+import json, os, sys
+from hushbid.__main__ import main
+import hushbid.cli.app
+for words in json.loads(sys.argv[1]):
+    if not (child := os.fork()):
+        sys.argv = words
+        main()
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"failed: {words}")
+"""
+"""Each command line in a process of its own, forked from one that has imported what they need."""
 README_TABLES = """
 import numpy as np, pandas as pd, hushbid
 from sklearn.linear_model import LogisticRegression as Model
@@ -172,6 +184,24 @@ def test_without_the_extra_all_names_are_there_and_what_is_missing_is_named(bare
 # --- what people do ----------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def told(operator: Environment) -> list[str]:
+    """What a script says that buys as the README does, and then what nobody can."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    return operator.script(
+        "readme.py",
+        README_TABLES,
+        code,
+        "print(len(bought.points), len(model.classes_))",
+        "small = dict(owners=dict(north=north, south=south), validation=wanted[:10], seed_set=public)",
+        "try:\n"
+        "    hushbid.procure(**small, schema=schema, points=300, epsilon=.01)\n"
+        "except hushbid.Hopeless as error:\n"
+        "    import pickle\n"
+        "    print(type(error).__module__, type(pickle.loads(pickle.dumps(error))).__qualname__)",
+    ).splitlines()
+
+
 def test_the_demonstration_runs_in_processes_of_its_own(operator: Environment) -> None:
     program = str(operator.python.with_name("hushbid"))
     run = ("run", "digits", "--set", "session.points=20", "--no-rehearsal", "--json")
@@ -180,10 +210,8 @@ def test_the_demonstration_runs_in_processes_of_its_own(operator: Environment) -
     assert Path(result["directory"]).parent == operator.work / "runs"
 
 
-def test_the_readme_buys_from_two_tables(operator: Environment) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    said = operator.script("readme.py", README_TABLES, code, "print(len(bought.points), len(model.classes_))")
-    assert said.split() == ["300", "2"]
+def test_the_readme_buys_from_two_tables(told: list[str]) -> None:
+    assert told[0] == "300 2"
 
 
 def test_the_page_of_the_python_interface_prints_what_it_says(operator: Environment) -> None:
@@ -202,8 +230,8 @@ def test_the_tutorial_s_three_parties_run_as_processes_and_print_what_it_says(op
                 name = block.partition("\n")[0].removeprefix("# ")
                 (operator.work / name).write_text(block.replace("5790", port))
             case "console":
-                for line in block.splitlines():
-                    operator.ran("-c", CALLED, *line.split()[2:])
+                lines = [line.removeprefix("$ ").split() for line in block.splitlines()]
+                operator.ran("-c", COMMANDS, json.dumps(lines))
             case "python":
                 code.append(block)
             case "text":
@@ -211,18 +239,8 @@ def test_the_tutorial_s_three_parties_run_as_processes_and_print_what_it_says(op
     assert operator.script("tutorial.py", *code) == said
 
 
-def test_an_error_is_caught_by_its_name(operator: Environment) -> None:
-    said = operator.script(
-        "hopeless.py",
-        README_TABLES,
-        "small = dict(owners=dict(north=north, south=south), validation=wanted[:10], seed_set=public)",
-        "try:\n"
-        "    hushbid.procure(**small, schema=schema, points=300, epsilon=.01)\n"
-        "except hushbid.Hopeless as error:\n"
-        "    import pickle\n"
-        "    print(type(error).__module__, type(pickle.loads(pickle.dumps(error))).__qualname__)",
-    )
-    assert said == "hushbid.protocol.errors Hopeless\n"
+def test_an_error_is_caught_by_its_name(told: list[str]) -> None:
+    assert told[1:] == ["hushbid.protocol.errors Hopeless"]
 
 
 @pytest.mark.parametrize("party", ["consumer", "curator", "owner"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -45,21 +46,21 @@ from hushbid.protocol.wire.messages import (
 from hushbid.protocol.wire.unlinked import PLACE_BYTES, Choice, Chosen, Picked, PickedBox
 from tests.simulation.harness import DIMENSION, candidate_of, names, session_file, weights_of
 from tests.simulation.participant_walks import ConsumerWalk, OwnerWalk
-from tests.simulation.walks import CORNERS, EXACT, MAP_BOX, WRONG, Purse, Walk, private
+from tests.simulation.walks import CORNERS, EXACT, MAP_BOX, WRONG, Edge, Purse, Walk, private
 
 __all__ = ["blind_consumer_walk", "blind_owner_walk", "unlinked_consumer_walk"]
 
 W = weights_of(1, 2, 3, 4)
 
 
-def committed(rng: np.random.Generator) -> dict[str, Any]:
+def committed(walk: OwnerWalk | ConsumerWalk) -> dict[str, Any]:
     """The parameters of a session in which owners may have to commit to their rows."""
-    return {"commitment_depth": 4} if rng.random() < 0.3 else {}
+    return {"commitment_depth": 4} if walk.rng.random() < 0.3 or walk.commits else {}
 
 
 class BlindOwnerWalk(OwnerWalk):
     def open_session(self, rule: str) -> Session:
-        return open_session(session_file(owners=names(2), points=4, rule="blind", **committed(self.rng)))
+        return open_session(session_file(owners=names(2), points=4, rule="blind", **committed(self)))
 
     def make(self) -> OwnerMachine:
         return OwnerMachine(self.session, name="owner-0")
@@ -111,7 +112,7 @@ class BlindConsumerWalk(ConsumerWalk):
                 owners=names(2),
                 points=4,
                 rule="blind",
-                **committed(self.rng),
+                **committed(self),
                 target=private(Neighbours.SUBSTITUTE_ONE) if noisy else EXACT,
                 summary=private(Neighbours.ADD_REMOVE_ONE) if noisy else EXACT,
                 settlement=1.0 if noisy and self.rng.random() < 0.5 else None,
@@ -262,16 +263,16 @@ class UnlinkedConsumerWalk(BlindConsumerWalk):
         ]
 
 
-def unlinked_consumer_walk(seed: int) -> Walk:
-    """One life of a consumer whose curator cannot link."""
-    return UnlinkedConsumerWalk(seed).run(steps=240)
+def unlinked_consumer_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
+    """One life of a consumer whose curator cannot link; it tends `toward` rows of the table."""
+    return UnlinkedConsumerWalk(seed, toward).run(steps=240)
 
 
-def blind_owner_walk(seed: int) -> Walk:
-    """One owner's life."""
-    return BlindOwnerWalk(seed).run()
+def blind_owner_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
+    """One owner's life; it tends `toward` rows of the table."""
+    return BlindOwnerWalk(seed, toward).run()
 
 
-def blind_consumer_walk(seed: int) -> Walk:
-    """One consumer's life."""
-    return BlindConsumerWalk(seed).run(steps=120)
+def blind_consumer_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
+    """One consumer's life; it tends `toward` rows of the table."""
+    return BlindConsumerWalk(seed, toward).run(steps=120)

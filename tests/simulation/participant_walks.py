@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -73,16 +74,25 @@ from tests.simulation.harness import (
     session_file,
     weights_of,
 )
-from tests.simulation.walks import CORNERS, EXACT, MAP_BOX, WRONG, Purse, Walk, private
+from tests.simulation.walks import CORNERS, EXACT, LIKELY, MAP_BOX, WRONG, Edge, Purse, Walk, private
 
 __all__ = ["consumer_walk", "owner_walk"]
 
 
 class ParticipantWalk:
-    """An owner or a consumer, and a curator that does what it likes."""
+    """An owner or a consumer, and a curator that does what it likes.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        seed: Of all that is drawn.
+        toward: Rows of the table. Where one of them begins, what triggers it is likely to come next.
+    """
+
+    def __init__(self, seed: int, toward: Collection[Edge] = ()) -> None:
         self.rng = np.random.default_rng(seed)
+        rows = sorted(toward)
+        self.aim: Edge = rows[int(self.rng.integers(len(rows)))] if rows else ("", "", "")
+        self.commits = self.aim[0] in ("committing", "gathering")
+        """The row is one of sessions whose owners commit to what they have."""
         self.session = self.open_session(RULES_IN_THE_CLEAR[int(self.rng.integers(len(RULES_IN_THE_CLEAR)))])
         self.rule = self.session.rule
         self.machine = self.make()
@@ -95,6 +105,8 @@ class ParticipantWalk:
         self.connected = self.lost = False
         self.hostility = float(self.rng.choice([0.0, 0.05, 0.3]))
         self.trouble = float(self.rng.choice([0.05, 0.3]))
+        if rows:  # nothing else is to come first
+            self.hostility, self.trouble = self.hostility / 4.0, self.trouble / 4.0
 
     def open_session(self, rule: str) -> Session:
         return open_session(session_file(owners=names(2), points=4, rule=rule))
@@ -161,12 +173,10 @@ class ParticipantWalk:
             if self.machine.phase == "done":
                 break
             dice = self.rng.random()
+            if self.machine.phase == self.aim[0] and self.rng.random() < LIKELY and self._aim():
+                continue
             if dice < self.hostility:
-                messages = self.hostile_messages()
-                self.say(
-                    messages[int(self.rng.integers(len(messages)))],
-                    **({"sequence": self.sent + 2} if self.rng.random() < 0.1 else {}),
-                )
+                self._say_one_of(self.hostile_messages())
             elif dice < self.hostility + self.trouble:
                 self._trouble()
             elif self.jobs and self.rng.random() < 0.8:
@@ -177,6 +187,42 @@ class ParticipantWalk:
                 self.honest()
         return self.walk
 
+    def _say_one_of(self, messages: list[Message]) -> None:
+        self.say(
+            messages[int(self.rng.integers(len(messages)))],
+            **({"sequence": self.sent + 2} if self.rng.random() < 0.1 else {}),
+        )
+
+    def _aim(self) -> bool:
+        """Bring about what triggers the row that this life tends to; whether that was possible."""
+        head, _, name = self.aim[1].partition(":")
+        if head == "received":
+            known = [self.welcome(), self._close("complete"), self._close("abandoned")]
+            known = [each for each in (*known, *self.hostile_messages()) if each.kind == name]
+            if not known or self.rng.random() < 0.5:
+                return False  # an honest one may do
+            self._say_one_of(known)
+        elif head == "offended":
+            self._say_one_of(self.hostile_messages())
+        elif head == "timer" and name in self.timers:
+            self.walk.step(TimerFired(name, self.timers[name].attempt))
+        elif head == "connected":
+            self.feed(Connected())
+        elif head == "restarted":
+            self.feed(Restarted())
+        elif head in ("lost", "returned") or name == "abandon":  # it is set when the curator is lost
+            self._lose_or_return()
+        else:
+            return False
+        return True
+
+    def _lose_or_return(self) -> None:
+        self.feed(Returned(CURATOR) if self.lost else Lost(CURATOR))
+        self.lost = not self.lost
+
+    def _close(self, outcome: Literal["complete", "abandoned"]) -> Close:
+        return Close(outcome=outcome, head=bytes(32), signature=b"")
+
     def _trouble(self) -> None:
         dice = self.rng.random()
         if dice < 0.25:
@@ -184,24 +230,22 @@ class ParticipantWalk:
         elif dice < 0.3:
             self.feed(Restarted())
         elif dice < 0.6:
-            self.feed(Returned(CURATOR) if self.lost else Lost(CURATOR))
-            self.lost = not self.lost
+            self._lose_or_return()
         elif dice < 0.7 and "abandon" in self.timers:
             self.walk.step(TimerFired("abandon", self.timers["abandon"].attempt))
         elif dice < 0.8:
             self.say(self.welcome())
         elif dice < 0.85:
-            outcome: Literal["complete", "abandoned"] = "complete" if self.rng.random() < 0.5 else "abandoned"
-            self.say(Close(outcome=outcome, head=bytes(32), signature=b""))
+            self.say(self._close("complete" if self.rng.random() < 0.5 else "abandoned"))
         elif self.walk.accepted:
             self.walk.repeat(self.walk.accepted[-1])
 
 
 class OwnerWalk(ParticipantWalk):
     def open_session(self, rule: str) -> Session:
-        if self.rng.random() < 0.15:
+        if self.rng.random() < 0.15 or self.aim[1] in ("received:call", "received:next"):
             return open_session(session_file(owners=names(2), points=4, rule=Tender.name, batch=2))
-        if self.rng.random() < 0.15:
+        if self.rng.random() < 0.15 or self.commits:
             return open_session(session_file(owners=names(2), points=4, rule="sealed", commitment_depth=4))
         return super().open_session(rule)
 
@@ -279,7 +323,7 @@ class ConsumerWalk(ParticipantWalk):
     def open_session(self, rule: str) -> Session:
         target = private(Neighbours.SUBSTITUTE_ONE) if self.rng.random() < 0.4 else EXACT
         owners = names(2)
-        if self.rng.random() < 0.2:
+        if self.rng.random() < 0.2 or self.commits:
             file = session_file(owners=owners, points=4, rule="sealed", target=target, commitment_depth=4)
         else:
             file = session_file(owners=owners, points=4, rule=rule, target=target)
@@ -367,11 +411,11 @@ class ConsumerWalk(ParticipantWalk):
         ]
 
 
-def owner_walk(seed: int) -> Walk:
-    """One owner's life."""
-    return OwnerWalk(seed).run()
+def owner_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
+    """One owner's life; it tends `toward` rows of the table."""
+    return OwnerWalk(seed, toward).run()
 
 
-def consumer_walk(seed: int) -> Walk:
-    """One consumer's life."""
-    return ConsumerWalk(seed).run()
+def consumer_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
+    """One consumer's life; it tends `toward` rows of the table."""
+    return ConsumerWalk(seed, toward).run()

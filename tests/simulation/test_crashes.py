@@ -69,6 +69,15 @@ def one_moment_each(course: SimulatedCourse, parties: Sequence[str]) -> list[Cra
     return plan
 
 
+def some_of_each(base: Course, count: int | None, start: int) -> list[Crashes]:
+    """A crash at that many steps of each party, from all over its life; None: at every step."""
+    plan = one_moment_each(base, tuple(base.steps))
+    if count is None:
+        return plan
+    of_each = ([each for each in plan if each[0].party == party] for party in base.steps)
+    return [crashes for own in of_each for crashes in spread(own, count, start)]
+
+
 def spread(plan: Sequence[Crashes], count: int, start: int = 0) -> list[Crashes]:
     """That many of a plan, from all over it; those of another start are others."""
     stride = max(round(len(plan) / count), 1)
@@ -99,23 +108,24 @@ def test_the_session_that_nobody_crashes_in_is_a_whole_one(rule: str, release: s
 
 @pytest.mark.parametrize(("start", "rule"), [*enumerate(RULES)])
 def test_a_crash_of_any_party_at_any_step(start: int, rule: str) -> None:
-    """At four of the curator's and three of each other's, with each rule at others; the slow test has all."""
+    """At two of each party's, with each rule at others; the slow test has all."""
     _, base = uncrashed(setting(rule))
     plan = one_moment_each(base, tuple(base.steps))
     for party in base.steps:
         own = [crashes for crashes in plan if crashes[0].party == party]
-        survives(setting(rule), spread(own, 4 if party == CURATOR else 3, start))
+        survives(setting(rule), spread(own, 2, start))
 
 
+@pytest.mark.parametrize("count", [5, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.sealed])
-def test_a_crash_of_any_party_at_any_step_where_owners_commit(rule: str) -> None:
+def test_a_crash_of_any_party_at_any_step_where_owners_commit(rule: str, count: int | None) -> None:
     committing = setting(rule, rounds=4)._replace(commits=True)
     _, base = uncrashed(committing)
     assert len(base.result["wins"]) == 4
-    survives(committing, one_moment_each(base, tuple(base.steps)))
+    survives(committing, some_of_each(base, count, len(rule)))
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
+@pytest.mark.parametrize("count", [2, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.candidate_with_bid])
 def test_a_crash_of_any_party_at_any_step_of_a_session_that_buys_three_a_round(
     rule: str, count: int | None
@@ -124,11 +134,7 @@ def test_a_crash_of_any_party_at_any_step_of_a_session_that_buys_three_a_round(
     _, base = uncrashed(batches)
     assert len(base.result["wins"]) == 12
     assert {win[0] for win in base.result["wins"]} == ({1} if RULES[rule].herds else {1, 2, 3, 4})
-    plan = one_moment_each(base, tuple(base.steps))
-    if count is not None:
-        of_each = ([each for each in plan if each[0].party == party] for party in base.steps)
-        plan = [crashes for own in of_each for crashes in spread(own, count, len(rule))]
-    survives(batches, plan)
+    survives(batches, some_of_each(base, count, len(rule)))
 
 
 @pytest.mark.slow
@@ -172,9 +178,9 @@ def same_step_plan(base: SimulatedCourse) -> list[Crashes]:
 
 @pytest.mark.parametrize(("start", "rule"), [*enumerate(RULES)])
 def test_two_parties_crash_at_the_same_step(start: int, rule: str) -> None:
-    """In six sessions, with each rule at other steps; the slow test has all."""
+    """In three sessions, with each rule at other steps; the slow test has all."""
     _, base = uncrashed(setting(rule))
-    survives(setting(rule), spread(same_step_plan(base), 6, 5 * start))
+    survives(setting(rule), spread(same_step_plan(base), 3, 5 * start))
 
 
 @pytest.mark.slow

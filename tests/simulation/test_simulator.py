@@ -335,7 +335,7 @@ def sized(owners: int, rows: int, points: int) -> dict[str, Any]:
 
 
 def test_a_thousand_owners_take_part() -> None:
-    sized(1000, 100, 5)
+    sized(1000, 20, 3)
 
 
 @pytest.mark.slow

@@ -83,10 +83,10 @@ STEPS = {CURATOR: range(6, 66, 5), CONSUMER: range(2, 24, 2), LIAR: range(2, 13)
 @pytest.mark.parametrize("party", STEPS)
 @pytest.mark.parametrize("sizes", [(30, 4, 30), pytest.param((30, 30, 30), marks=pytest.mark.slow)])
 def test_whoever_crashes_goes_on_and_the_same_is_bought(party: str, sizes: tuple[int, ...]) -> None:
-    quiet = simulation(sizes).run()
+    large, quiet = min(sizes) == 30, simulation(sizes).run()
     came = 0
     for step in STEPS[party]:
-        for left in (0, 1):
+        for left in (0, 1) if large else (step // 2 % 2,):
             crashing = simulation(sizes, crashes=[Crash(party, step, left)])
             outcome = crashing.run()
             came += len(crashing.crashed)
@@ -97,7 +97,7 @@ def test_whoever_crashes_goes_on_and_the_same_is_bought(party: str, sizes: tuple
                 for each in (outcome, quiet)
             ]
             assert wins[0] == wins[1]
-    assert came >= len(STEPS[party])
+    assert came >= len(STEPS[party]) // (1 if large else 2), "those that leave nothing always come"
 
 
 def test_an_owner_that_was_started_again_shows_as_many_scores_as_before() -> None:
@@ -160,26 +160,28 @@ def any_score_fits(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-BUGS: dict[Callable[[pytest.MonkeyPatch], None], str] = {
-    the_second_best_is_taken: "awards-are-the-best",
-    what_was_bought_is_chosen_again: "awards-are-the-best",
-    any_score_fits: "void-boxes-are-not-paid",
+BUGS: dict[Callable[[pytest.MonkeyPatch], None], tuple[str, int]] = {
+    the_second_best_is_taken: ("awards-are-the-best", 0),
+    what_was_bought_is_chosen_again: ("awards-are-the-best", 0),
+    any_score_fits: ("void-boxes-are-not-paid", 14),
 }
+"""The invariant that finds a bug, and a seed soon after which one does."""
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_a_bug_is_found_by_its_invariant(bug: Callable[[pytest.MonkeyPatch], None]) -> None:
+    invariant, first = BUGS[bug]
     with pytest.MonkeyPatch.context() as patched:
         bug(patched)
         found: set[str] = set()
-        for seed in range(40):
+        for seed in range(first, 40):
             try:
                 found |= set(violated(seed))
             except HushbidError:
                 found.add("an error")
-            if BUGS[bug] in found:
+            if invariant in found:
                 break
-    assert BUGS[bug] in found
+    assert invariant in found
 
 
 # -- owners that lie --------------------------------------------------------------------------------------

@@ -73,6 +73,7 @@ from tests.simulation.snapshots import snapshot
 __all__ = [
     "CORNERS",
     "EXACT",
+    "LIKELY",
     "MAP_BOX",
     "WRONG",
     "Edge",

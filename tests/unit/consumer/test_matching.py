@@ -206,13 +206,13 @@ def test_no_other_solver_finds_less_where_groups_have_shares(ridge: float) -> No
 
 LABELS: dict[str, tuple[Any, Any]] = {
     "none": (None, None),
-    "classes": ([row % 3 for row in range(700)], [row % 4 for row in range(90)]),
+    "classes": ([row % 3 for row in range(350)], [row % 4 for row in range(90)]),
     "classes with gaps": (
-        [None if row % 5 == 0 else row % 3 for row in range(700)],
+        [None if row % 5 == 0 else row % 3 for row in range(350)],
         [row % 2 for row in range(90)],
     ),
     "amounts with gaps": (
-        [None if row % 7 == 0 else (row % 11) / 3 for row in range(700)],
+        [None if row % 7 == 0 else (row % 11) / 3 for row in range(350)],
         [(row % 5) / 3 for row in range(90)],
     ),
 }
@@ -221,8 +221,8 @@ LABELS: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
 def test_all_ways_find_the_same_least(labels: str, ridge: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    points, wanted = sets(700, 90)
-    part = label_part(LABELS[labels][0] or [None] * 700, LABELS[labels][1])
+    points, wanted = sets(350, 90)
+    part = label_part(LABELS[labels][0] or [None] * 350, LABELS[labels][1])
     assert (part is None) == (labels == "none")
     found = []
     for few, held in SIZES.values():

@@ -61,14 +61,14 @@ SOME: dict[str, list[Any]] = {str(name): TEST[name][:3].astype(object).tolist() 
 def bought(**changes: Any) -> Procured:
     given: dict[str, Any] = {
         "owners": OWNERS, "validation": WANTED, "test": TEST, "seed_set": people(30, 0.1, 6),
-        "schema": SCHEMA, "points": 40, "epsilon": 3.0, "label": "bought",
+        "schema": SCHEMA, "points": 40, "epsilon": 3.0, "label": "bought", "rehearse": False,
     } | changes  # fmt: skip
     return hushbid.procure(**given)
 
 
 @pytest.fixture(scope="module")
 def procured() -> Procured:
-    return bought()
+    return bought(rehearse=True)
 
 
 def test_no_report_is_drawn_that_nobody_could_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_no_report_is_drawn_that_nobody_could_read(monkeypatch: pytest.MonkeyPat
         return result
 
     monkeypatch.setattr("hushbid.running.simulate.with_report", with_report)
-    found = bought(points=5, rehearse=False)
+    found = bought(points=5)
     assert (found.report, drawn) == (None, [])
     assert len(found.points) == 5
 
@@ -125,14 +125,14 @@ def test_the_model_is_judged_beside_own_rows_and_a_uniform_choice(procured: Proc
 
 def test_own_rows_may_lack_a_label_and_those_that_have_one_count() -> None:
     some = WANTED.assign(bought=WANTED.bought.where(np.arange(80) < 30))
-    found = bought(validation=some, rehearse=False)
+    found = bought(validation=some)
     assert found.model.own_rows == 30
     assert found.training.owner_.isna().sum() == 30
     assert found.training.bought.isna().sum() == 0
-    none = bought(validation=WANTED.assign(bought=None), rehearse=False)
+    none = bought(validation=WANTED.assign(bought=None))
     assert (none.model.own, none.model.own_rows) == (None, 0)
     assert none.model.bought is not None
-    without = bought(validation=WANTED.drop(columns="bought"), rehearse=False)
+    without = bought(validation=WANTED.drop(columns="bought"))
     assert np.array_equal(none.weights, without.weights)
     with pytest.raises(DataError, match="'bought' is missing"):
         bought(owners=OWNERS | {"north": some})
@@ -148,7 +148,7 @@ def test_labels_of_the_validation_set_are_of_the_owners_type_or_refused_and_none
 def test_a_model_that_cannot_be_asked_costs_no_result() -> None:
     kept = pd.concat([WANTED[WANTED.bought == label].head(2) for label in (0, 1)]).index
     few = WANTED.assign(bought=WANTED.bought.where(WANTED.index.isin(kept)))
-    found = bought(validation=few, rehearse=False, settings={"consumer.model": "KNeighborsClassifier"})
+    found = bought(validation=few, settings={"consumer.model": "KNeighborsClassifier"})
     assert "KNeighborsClassifier cannot be fitted" in found.model.why
     assert len(found.points) == 40
 
@@ -316,7 +316,7 @@ def test_owners_have_the_names_that_people_have(tmp_path: Path) -> None:
 
 
 def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    hopeless: dict[str, Any] = {"gamma": 1e-6, "directory": tmp_path / "kept"}
+    hopeless: dict[str, Any] = {"gamma": 1e-6, "directory": tmp_path / "kept", "rehearse": True}
     with pytest.raises(hushbid.Hopeless, match="are alike to the session") as refusal:
         bought(**hopeless)
     assert "`anyway=True` goes on all the same" in refusal.value.advice
@@ -327,7 +327,7 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
     assert on_record["verdict"]["anyway"] is True
     assert gone_on.report is not None
     assert "It goes on anyway, as it was told to." in gone_on.report.read_text(encoding="utf-8")
-    left_out = bought(gamma=1e-6, rehearse=False).result.verdict
+    left_out = bought(gamma=1e-6).result.verdict
     assert (left_out.word, left_out.why) == (None, "it was to be left out")
 
 
@@ -411,13 +411,13 @@ def test_what_does_not_fit_says_what_and_where(changes: dict[str, Any], says: st
 
 @pytest.mark.parametrize("rule", ["sealed", "blind"])
 def test_a_rule_that_keeps_the_map_from_the_curator_needs_no_other_argument(rule: str) -> None:
-    sold = bought(settings={"acquisition.rule": rule}, points=10, rehearse=False)
+    sold = bought(settings={"acquisition.rule": rule}, points=10)
     assert len(sold.points) == 10
-    again = bought(settings={"acquisition.rule": rule}, points=10, rehearse=False)
+    again = bought(settings={"acquisition.rule": rule}, points=10)
     pd.testing.assert_frame_equal(sold.points, again.points)
 
 
 @pytest.mark.parametrize(("label", "unlabelled"), [("bought", 0), (None, 20)])
 def test_the_result_counts_points_without_a_label(label: str | None, unlabelled: int) -> None:
-    result = bought(label=label, test=None, points=20, rehearse=False).result
+    result = bought(label=label, test=None, points=20).result
     assert result.unlabelled == result.as_json()["unlabelled"] == unlabelled

@@ -9,13 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.protocol.data import DataColumns, load_dataset
 from hushbid.protocol.data.schema import Schema
 from hushbid.protocol.errors import HushbidError
 from hushbid.tables.drafting import draft
+from tests.support.examples import examples
 
 SCHEMA = Schema.of(
     [
@@ -65,7 +66,7 @@ def look_at(path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".parquet"])
-@settings(max_examples=60)
+@examples(60)
 @given(content=FILES)
 def test_any_bytes_are_read_or_refused(ending: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as place:
@@ -74,7 +75,7 @@ def test_any_bytes_are_read_or_refused(ending: str, content: bytes) -> None:
         look_at(path)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_a_damaged_parquet_file_is_read_or_refused(data: st.DataObject) -> None:
     stream = pa.BufferOutputStream()

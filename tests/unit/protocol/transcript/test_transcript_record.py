@@ -7,12 +7,13 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hushbid.protocol.errors import LocalProtocolError, TranscriptDamaged
 from hushbid.protocol.transcript.record import SALT_BYTES, encode_record
 from hushbid.protocol.wire.values import Item, Value, pack_value
+from tests.support.examples import examples
 from tests.support.transcripts import (
     HEADER,
     STEP_LISTS,
@@ -173,7 +174,7 @@ def test_a_dictionary_finds_nothing_in_a_redacted_copy(scratch: Path) -> None:
     assert b"benign" in original
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(STEP_LISTS, st.data())
 def test_a_record_that_is_moved_or_left_out_breaks_the_chain(
     scratch: Path, steps: list[Step], data: st.DataObject

@@ -102,16 +102,19 @@ def test_a_bad_file_does_not_keep_others_from_being_verified(path: Path) -> None
     assert json.loads(json.dumps(found)) == found
 
 
-@pytest.mark.parametrize("bit", [0, 7])
-def test_no_flipped_byte_of_a_transcript_passes(path: Path, bit: int) -> None:
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 8))])
+def test_no_flipped_byte_of_a_transcript_passes(path: Path, part: int) -> None:
+    """At every other byte, another bit from byte to byte; the slow ones come to every bit."""
     image = recorded(points=1, owners=1)[OWNER]
     assert len(image) < 8_000
     header = dict.fromkeys(range(header_end(image)), -1)
     places = header | {at: number for number, span in enumerate(record_spans(image)) for at in range(*span)}
     assert sorted(places) == list(range(len(image)))
     for at, record in places.items():
+        if part == 0 and at % 2 and at >= header_end(image):
+            continue
         flipped = bytearray(image)
-        flipped[at] ^= 1 << bit
+        flipped[at] ^= 1 << (at // 2 + part) % 8
         found = checked(path, bytes(flipped))
         assert (at, found["ok"], found["record"]) == (at, False, record)
         assert str(path) in found["error"]

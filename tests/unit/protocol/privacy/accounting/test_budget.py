@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.protocol.errors import BudgetExceeded, ConfigError
@@ -20,6 +20,7 @@ from hushbid.protocol.privacy.accounting import (
 )
 from hushbid.protocol.privacy.accounting.calibration import mwem_step_cost
 from hushbid.protocol.privacy.accounting.costs import GaussianCost, ZcdpCost
+from tests.support.examples import examples
 
 BUDGET = Budget(1.0, 1e-5)
 RELATION = "add-remove-one"
@@ -99,7 +100,7 @@ def test_ten_thousand_unexpected_charges_keep_one_count() -> None:
     assert len(budget.costs) == 1
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(
         st.one_of(
