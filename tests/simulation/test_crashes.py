@@ -69,7 +69,7 @@ def one_moment_each(course: SimulatedCourse, parties: Sequence[str]) -> list[Cra
     return plan
 
 
-def some_of_each(base: Course, count: int | None, start: int) -> list[Crashes]:
+def some_of_each(base: SimulatedCourse, count: int | None, start: int) -> list[Crashes]:
     """A crash at that many steps of each party, from all over its life; None: at every step."""
     plan = one_moment_each(base, tuple(base.steps))
     if count is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from hushbid.consumer import own_figures as module
 from hushbid.consumer.appraisal import Evaluation, Judgement, Quality, Weighted, appraise
@@ -180,6 +181,16 @@ def test_lines_for_people_have_an_owner_each_who_gained_most_first(of_all: OwnFi
 )
 def test_intervals_are_wilson_s(right: int, count: int, interval: tuple[float, float]) -> None:
     assert wilson_interval(right / count, count) == pytest.approx(interval, abs=5e-5)
+
+
+def test_intervals_are_scipy_s() -> None:
+    """Parties start without SciPy, so the formula is written out."""
+    for count in (1, 2, 7, 40, 999):
+        for right in range(0, count + 1, max(1, count // 7)):
+            theirs = binomtest(right, count).proportion_ci(0.95, method="wilson")
+            assert wilson_interval(right / count, count) == pytest.approx(
+                (theirs.low, theirs.high), abs=1e-12
+            )
 
 
 def test_every_accuracy_of_a_judgement_has_an_interval() -> None:
