@@ -84,7 +84,7 @@ def test_gains_add_up_to_what_the_purchase_gained_on_the_seed_set(of_all: OwnFig
     parts = of_all.by_owner
     everything = np.concatenate([sold for sold, _ in SOLD.values()])
     gained = mmd2(SEEDS.features, WANTED.features, GAMMA) - mmd2(everything, WANTED.features, GAMMA)
-    assert sum(part.gain for part in parts.values()) == pytest.approx(gained, abs=1e-12)
+    assert sum(part.gain for part in parts.values()) == pytest.approx(gained, abs=1e-8)
     assert parts["alpha"].gain > parts["beta"].gain > parts["gamma"].gain
     assert {owner: part.points for owner, part in parts.items()} == {"alpha": 12, "beta": 8, "gamma": 5}
 
@@ -92,9 +92,9 @@ def test_gains_add_up_to_what_the_purchase_gained_on_the_seed_set(of_all: OwnFig
 @pytest.mark.parametrize("owner", SOLD)
 def test_an_owner_that_is_left_out_leaves_what_the_others_sold(of_all: OwnFigures, owner: str) -> None:
     part = of_all.by_owner[owner]
-    assert part.mmd2_without == pytest.approx(mmd2(without(owner), WANTED.features, GAMMA), abs=1e-12)
+    assert part.mmd2_without == pytest.approx(mmd2(without(owner), WANTED.features, GAMMA), abs=1e-8)
     again = match(without(owner), WANTED.features, GAMMA)
-    assert part.weighted_mmd2_without == pytest.approx(again.mmd2, abs=1e-12)
+    assert part.weighted_mmd2_without == pytest.approx(again.mmd2, abs=1e-8)
 
 
 def test_who_sold_all_cannot_be_left_out() -> None:
